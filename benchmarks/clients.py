@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from client_cases import CASES  # noqa: E402
 from ldp_budget import Accountant, Collection, mechanism  # noqa: E402
-from ldp_budget.collecting.inbox import Inbox  # noqa: E402
+from ldp_budget.reports.inbox import Inbox  # noqa: E402
 
 NAMES = (
     "randomized-response",

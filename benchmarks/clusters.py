@@ -36,9 +36,9 @@ import numpy as np
 
 import ldp_budget
 from ldp_budget import Accountant, Collection
-from ldp_budget.collecting.partials import Partial, aggregate
-from ldp_budget.collecting.partitions import PartitionWriter, partitions_in
-from ldp_budget.collecting.reports import ReportWriter
+from ldp_budget.reports.parquet import PartitionWriter, partitions_in
+from ldp_budget.reports.partial_aggregate import Partial, aggregate
+from ldp_budget.reports.report_file import ReportWriter
 
 ANSWERS = 128
 COLLECTION = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=ANSWERS))
@@ -160,7 +160,7 @@ def by_beam(folder: Path, notes: str, runner: str) -> Added:
     from apache_beam.runners.dask.dask_runner import DaskRunner
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-    from ldp_budget.collecting.beam import AggregatePartitions
+    from ldp_budget.reports.beam import AggregatePartitions
 
     out = str(folder / "beam.partial")
     options = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]

@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from ldp_budget.guarantees.gaussian import gaussian_sigma
+from ldp_budget.guarantees.gaussian_calibration import gaussian_sigma
 
 ROUNDS = 15
 TARGETS = 400

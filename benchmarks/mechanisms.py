@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 import ldp_budget
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.collecting.reports import ReportWriter, read_reports
-from ldp_budget.randomness.streams import ChaCha20Stream, Stream, SystemStream
+from ldp_budget.registry.collections import Collection
+from ldp_budget.reports.report_file import ReportWriter, read_reports
+from ldp_budget.sampling.rng import ChaCha20Stream, Stream, SystemStream
 
 ROUNDS, QUICK_ROUNDS = 7, 3
 REPORTS, QUICK_REPORTS = 400_000, 100_000

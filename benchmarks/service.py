@@ -39,9 +39,9 @@ from fastapi import FastAPI, Header
 from fastapi.responses import JSONResponse
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_service.routes.spends import SpendAsked
-from ldp_budget_service.running import serve as serve_forever
+from ldp_budget_service.server import serve as serve_forever
 from postgres_servers import shared_server
 
 USERS = 5_000

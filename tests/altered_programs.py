@@ -7,7 +7,7 @@ from typing import Any
 
 import ldp_budget
 from ldp_budget import Mechanism
-from ldp_budget.authoring.programs import Program
+from ldp_budget.sdk.client_program import Program
 
 RR = ldp_budget.mechanism("randomized-response")(epsilon=1)
 KEPT = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=4, memoize=True)

@@ -26,8 +26,7 @@ def figures() -> dict[str, Any]:
     from fractions import Fraction
 
     from ldp_budget import Limit, mechanism
-    from ldp_budget.accounting.plans import Plan, largest_epsilon
-    from ldp_budget.accounting.policies import PlanTerms, Policy
+    from ldp_budget.accounting.policies import Plan, PlanTerms, Policy, largest_epsilon
     from ldp_budget.composition import compose, compose_delta
     from ldp_budget.errors import NotSupported
     from ldp_budget.guarantees import (
@@ -41,7 +40,7 @@ def figures() -> dict[str, Any]:
         SymmetricPair,
         ZeroConcentrated,
     )
-    from ldp_budget.guarantees.orders import ORDERS, measured, order_of
+    from ldp_budget.guarantees.costs import ORDERS, measured, order_of
 
     many_digits = "1.23456789012345678901234567890123456789"
     third, seventh, rest = Fraction(1, 3), Fraction(1, 7), Fraction(11, 21)

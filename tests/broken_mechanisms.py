@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget import FrequencyMechanism, NotSupported
-from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.estimates import CountEstimate
-from ldp_budget.authoring.fields import integer, real
-from ldp_budget.authoring.packing import column_sums
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
-from ldp_budget.guarantees.amounts import exp_down, ln_up
-from ldp_budget.randomness import ONE, bernoulli, integers, open_stream, threshold, unary_bits
-from ldp_budget.randomness.memoisation import memo_words
-from ldp_budget_mechanisms._window import reach_of
-from ldp_budget_mechanisms._window_channel import WindowChannel
-from ldp_budget_mechanisms.bounded_staircase import BoundedStaircase, printed_epsilon_hat
+from ldp_budget.guarantees.fixed_point import exp_down, ln_up
+from ldp_budget.sampling import ONE, bernoulli, integers, open_stream, threshold, unary_bits
+from ldp_budget.sampling.memoisation import memo_words
+from ldp_budget.sdk.channels import Comparison, Factor
+from ldp_budget.sdk.estimates import CountEstimate
+from ldp_budget.sdk.interpreter import column_sums
+from ldp_budget.sdk.parameters import integer, real
+from ldp_budget_mechanisms._bounded_staircase_profile import reach_of
+from ldp_budget_mechanisms._interval_grid import WindowChannel
+from ldp_budget_mechanisms.bounded_noise import BoundedStaircase, printed_epsilon_hat
 from ldp_budget_mechanisms.random_substitution import RandomSubstitution
-from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
+from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ldp_budget.authoring.base import Mechanism
-from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, MeanEstimate
-from ldp_budget.authoring.fields import flag, real
-from ldp_budget.authoring.frequency import FrequencyMechanism
-from ldp_budget.authoring.programs import Program
 from ldp_budget.guarantees import Guarantee, Pure
-from ldp_budget.randomness import ONE, open_stream, unary_bits
-from ldp_budget_mechanisms.bounded_laplace import BoundedLaplace
+from ldp_budget.sampling import ONE, open_stream, unary_bits
+from ldp_budget.sdk.client_program import Program
+from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, MeanEstimate
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.parameters import flag, real
+from ldp_budget_mechanisms.additive_noise import Laplace
+from ldp_budget_mechanisms.bounded_noise import BoundedLaplace
+from ldp_budget_mechanisms.count_mean_sketch import HadamardCountMeanSketch
 from ldp_budget_mechanisms.d_bit_flip import DBitFlip
-from ldp_budget_mechanisms.hcms import HadamardCountMeanSketch
-from ldp_budget_mechanisms.laplace import Laplace
 from ldp_budget_mechanisms.random_substitution import RandomSubstitution
 from ldp_budget_mechanisms.randomized_response import RandomizedResponse
-from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
+from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
 
 
 class Honest(OptimizedUnaryEncoding):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ldp_budget
-from ldp_budget.authoring.interpreter import StreamDraws, read, run
-from ldp_budget.authoring.programs import Program, falling, record
-from ldp_budget.randomness import SeededStream, Stream
-from ldp_budget.randomness.memoisation import memo_words
+from ldp_budget.sampling import SeededStream, Stream
+from ldp_budget.sampling.memoisation import memo_words
+from ldp_budget.sdk.client_program import Program, falling, record
+from ldp_budget.sdk.interpreter import StreamDraws, read, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # What their first test sets up is dear, so one worker runs the whole file.
 TOGETHER = {
     "tests/clients/test_explain.py",
-    "tests/catalogue/test_registry.py",
+    "tests/registry/test_registry.py",
     "tests/cli/test_plugin_commands.py",
     "tests/docs/test_example_numeric_plugin.py",
     "tests/docs/test_example_plugin.py",

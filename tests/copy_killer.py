@@ -16,14 +16,14 @@ from contextlib import suppress
 from datetime import datetime
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger import copying
+from ldp_budget.ledger import migration_copy
 
 LONGEST = 0.25
 """Of the last one; the first are killed sooner, as a quick machine is through in that."""
 
 
 def child(source: str, target: str, now: datetime) -> None:
-    copying._ENTRIES_TOGETHER = copying._ANSWERS_TOGETHER = 20
+    migration_copy._ENTRIES_TOGETHER = migration_copy._ANSWERS_TOGETHER = 20
     with suppress(LedgerError), Accountant(source, create=False, clock=lambda: now) as accountant:
         accountant.ledger.copy_to(target)
 

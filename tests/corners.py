@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 import ldp_budget
-from ldp_budget.authoring.base import Mechanism
-from ldp_budget.authoring.domain import Categories, Interval
-from ldp_budget.authoring.estimates import CountEstimate, MeanEstimate
-from ldp_budget.authoring.fields import MOST_TEXT, Choice, Field, Flag, Integer, Matrix, Real, Text
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Unbounded, from_json
-from ldp_budget.trust.verification import VIOLATED, verify
+from ldp_budget.sdk.domain import Categories, Interval
+from ldp_budget.sdk.estimates import CountEstimate, MeanEstimate
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.parameters import MOST_TEXT, Choice, Field, Flag, Integer, Matrix, Real, Text
+from ldp_budget.verification.exact import VIOLATED, verify
 
 SECONDS = 5.0
 """Of computing, for everything that a case asks."""
@@ -99,7 +99,7 @@ def _ends_of(field: Real) -> list[str]:
 
 
 def _beside(bound: str, inward: int) -> list[str]:
-    number = ldp_budget.guarantees.amounts.decimal(bound)
+    number = ldp_budget.guarantees.fixed_point.decimal(bound)
     if not number:
         sign = "" if inward > 0 else "-"
         return ["0", *(f"{sign}1e-{digits}" for digits in (499_999, 999, 300, 17, 9))]

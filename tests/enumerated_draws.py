@@ -1,6 +1,6 @@
 """The exact law of what a client draws for one user: every way that its draws can go, with its probability.
 
-The functions of `ldp_budget.randomness` that draw are replaced by ones that take every outcome in turn, with the
+The functions of `ldp_budget.sampling` that draw are replaced by ones that take every outcome in turn, with the
 probability that they promise, a fraction of integer thresholds; that they keep this promise is tested with them.
 What the client makes of each is then seen whole, so a law of a few thousand reports is enumerated and not sampled.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from ldp_budget import Mechanism
-from ldp_budget.randomness import ONE, Stream
+from ldp_budget.sampling import ONE, Stream
 
 Law = dict[bytes, Fraction]
 
@@ -55,7 +55,7 @@ class Draws:
             self._path[-1] += 1
         return bool(self._path)
 
-    # -- in the place of ldp_budget.randomness ----------------------------------------------------------
+    # -- in the place of ldp_budget.sampling ----------------------------------------------------------
 
     def bernoulli(self, stream: Any, threshold: Any, size: int) -> Any:
         each = np.broadcast_to(np.asarray(threshold, dtype=object), (size,))
@@ -92,10 +92,10 @@ def drawn_law(mechanism: Mechanism, value: Any) -> tuple[Law, dict[bytes, Any]]:
 
 def _replace(patch: pytest.MonkeyPatch, name: str, draw: Callable[..., Any]) -> None:
     """In every module of ours that knows the function."""
-    import ldp_budget.randomness
+    import ldp_budget.sampling
 
-    honest = getattr(ldp_budget.randomness, name)
-    patch.setitem(vars(ldp_budget.randomness), name, draw)
+    honest = getattr(ldp_budget.sampling, name)
+    patch.setitem(vars(ldp_budget.sampling), name, draw)
     for module in list(sys.modules.values()):
         if module.__name__.startswith("ldp_budget") and vars(module).get(name) is honest:
             patch.setattr(module, name, draw)

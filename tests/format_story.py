@@ -21,17 +21,17 @@ from click.testing import CliRunner
 
 import ldp_budget
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.catalogue import certificates
-from ldp_budget.collecting.release import release
-from ldp_budget.collecting.reports import ReportWriter
-from ldp_budget.ledger._sqlite import schema
-from ldp_budget.randomness import SeededStream
+from ldp_budget.accounting.policies import Plan
+from ldp_budget.ledger.sqlite import schema
+from ldp_budget.registry import certification
+from ldp_budget.reports.charged_release import release
+from ldp_budget.reports.report_file import ReportWriter
+from ldp_budget.sampling import SeededStream
 from ldp_budget_cli.app import cli
 
 try:
-    from ldp_budget.authoring.interpreter import StreamDraws, read, run
-    from ldp_budget.collecting.inbox import Inbox
+    from ldp_budget.reports.inbox import Inbox
+    from ldp_budget.sdk.interpreter import StreamDraws, read, run
 except ModuleNotFoundError:  # before there were clients in other languages
     HAS_PROGRAMS = False
 else:
@@ -199,8 +199,8 @@ def ledger(accountant: Accountant, clock: Time) -> dict[str, Any]:
 
 def administered(accountant: Accountant, clock: Time) -> dict[str, Any]:
     """Shares of limits, keys of a service, and what was charged by one of them."""
-    from ldp_budget.accounting.access.invitations import Invitations
-    from ldp_budget.accounting.access.keys import ApiKeys
+    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget.accounting.invitations import Invitations
 
     accountant.set_policy("default", POLICIES["default"]["limits"], shares={"team-a": ["lifetime=3,9e-7+1e-7,zcdp"]})
     keys = ApiKeys(accountant)
@@ -307,8 +307,8 @@ def certificate(target: Path) -> dict[str, Any]:
     sys.dont_write_bytecode = True
     import coin
 
-    found = {"mechanism": "coin", "checked": "audited", "sources": certificates.source_digest(coin.Coin)}
-    certificates.record({"distribution": "ldp-budget-coin", "version": "1.2", "mechanisms": [found]})
+    found = {"mechanism": "coin", "checked": "audited", "sources": certification.source_digest(coin.Coin)}
+    certification.record({"distribution": "ldp-budget-coin", "version": "1.2", "mechanisms": [found]})
     (target / "certificates.json").write_bytes(Path("certificates.json").read_bytes())
     return {}
 

@@ -19,13 +19,13 @@ import click
 
 import ldp_budget
 from ldp_budget import client, composition, errors, guarantees
-from ldp_budget.catalogue import hookspecs
-from ldp_budget.catalogue.plugins import registry
-from ldp_budget_cli import failures
+from ldp_budget.registry import hookspecs
+from ldp_budget.registry.plugins import registry
+from ldp_budget_cli import errors as failures
 from ldp_budget_cli.app import cli
-from ldp_budget_cli.mechanism_group import MechanismGroup
+from ldp_budget_cli.mechanism_commands import MechanismGroup
 from ldp_budget_service import create_app
-from ldp_budget_service.kinds import STATUSES
+from ldp_budget_service.error_codes import STATUSES
 from public_surface import generator
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,15 +26,15 @@ from ldp_budget import (
     RecordConflict,
     UnknownName,
 )
-from ldp_budget._json import canonical_json
-from ldp_budget.accounting.callers import Caller
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.accounting.records import Record, _add
-from ldp_budget.authoring.base import Mechanism as Base
-from ldp_budget.authoring.fields import integer
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget._files import canonical_json
+from ldp_budget.accounting.admin_log import Record, _add
+from ldp_budget.accounting.charge_request import Caller
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.errors import ClockError, ReservationConflict, UserErased
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
+from ldp_budget.registry.collections import Collection
+from ldp_budget.sdk.mechanism import Mechanism as Base
+from ldp_budget.sdk.parameters import integer
 
 # The longitudinal curve of one memoised value: first report, two, three; then the cap.
 CURVE = Memoised(("2.04", "3.39", "4.02"), "4.39")

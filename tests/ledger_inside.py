@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ldp_budget import Accountant
-from ldp_budget.ledger.groups import GroupCommit
+from ldp_budget.ledger.group_commit import GroupCommit
 from ldp_budget.ledger.ledger import Ledger
 
 

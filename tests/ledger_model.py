@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, Limit
-from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import (
     SAME_CHANGE_PATTERN,
@@ -29,7 +29,7 @@ from ldp_budget.guarantees import (
     Pure,
     ZeroConcentrated,
 )
-from ldp_budget.guarantees.amounts import ZERO, Costs, decimal
+from ldp_budget.guarantees.fixed_point import ZERO, Costs, decimal
 from ledger_contract import Place, made, promising
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

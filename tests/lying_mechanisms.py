@@ -19,13 +19,13 @@ import numpy as np
 
 import ldp_budget
 from ldp_budget import Comparison, Factor
-from ldp_budget.authoring.estimates import SumAggregate
-from ldp_budget.authoring.fields import integer, real
-from ldp_budget.authoring.packing import bit_of, column_sums, pack_rows
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Laplace, Memoised, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above
-from ldp_budget.randomness import ONE, SeededStream, bernoulli, integers, laplace, open_stream, threshold
-from ldp_budget.randomness.memoisation import memo_words
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above
+from ldp_budget.sampling import ONE, SeededStream, bernoulli, integers, laplace, open_stream, threshold
+from ldp_budget.sampling.memoisation import memo_words
+from ldp_budget.sdk.estimates import SumAggregate
+from ldp_budget.sdk.interpreter import bit_of, column_sums, pack_rows
+from ldp_budget.sdk.parameters import integer, real
 
 GRID_BITS = 32
 

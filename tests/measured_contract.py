@@ -17,7 +17,7 @@ import renyi_oracle as oracle
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import Approximate, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
-from ldp_budget.guarantees.amounts import Costs
+from ldp_budget.guarantees.fixed_point import Costs
 from ledger_contract import CURVE, Place, check, promising
 
 OUE = SymmetricPair("0.5", "0.5")

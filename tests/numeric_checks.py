@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from ldp_budget.randomness import SeededStream
+from ldp_budget.sampling import SeededStream
 
 SIGMAS = 4.5
 DRAWS = 10**6

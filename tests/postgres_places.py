@@ -10,8 +10,8 @@ import pytest
 
 from ldp_budget import Accountant
 from ldp_budget._files import create_private
-from ldp_budget.ledger._postgres import address, secret
-from ldp_budget.ledger._postgres.schema import PARTITIONED
+from ldp_budget.ledger.postgres import pool, store
+from ldp_budget.ledger.postgres.schema import PARTITIONED
 from ledger_places import Now
 from postgres_servers import in_this_process, reason_for_none, shared_server
 
@@ -71,12 +71,12 @@ class Empty:
         import psycopg
 
         self.address = ledger
-        self._connection = psycopg.connect(by or address.read(ledger).connect, autocommit=True)
+        self._connection = psycopg.connect(by or pool.read(ledger).connect, autocommit=True)
         atexit.register(in_this_process(self._connection.close))
         self._run("CREATE SCHEMA kept", *(f"CREATE TABLE kept.{table} AS TABLE {table}" for table in _FILLED))
         rows = self._connection.execute("SELECT value FROM meta WHERE name = 'ledger'").fetchall()
         self._identity = str(rows[0][0], "ascii")
-        self._key = secret.place(self._identity).read_bytes()
+        self._key = store.key_file_path(self._identity).read_bytes()
 
     def restore(self) -> None:
         """Whatever was done to it, also by a test that has failed and left its sessions."""
@@ -86,7 +86,7 @@ class Empty:
             *(f"DELETE FROM {table}" for table in ("meta", *PARTITIONED)),
             *(f"INSERT INTO {table} TABLE kept.{table}" for table in _FILLED),
         )
-        file = secret.place(self._identity)
+        file = store.key_file_path(self._identity)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
         create_private(file, self._key)

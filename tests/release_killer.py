@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 import ldp_budget
-import ldp_budget.collecting.release as room
+import ldp_budget.reports.charged_release as room
 from ldp_budget import Accountant, Collection
-from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import Plan
 
 BATCH = 4
 USERS = [f"user{number:03}" for number in range(8)]

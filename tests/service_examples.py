@@ -16,10 +16,10 @@ from unittest import mock
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.collecting.inbox import Inbox
-from ldp_budget.ledger._sqlite import SqliteStore
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.ledger.sqlite import SqliteStore
+from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service import Settings, create_app
 
 FILE = Path(__file__).parents[1] / "service" / "ldp_budget_service" / "examples.json"
@@ -217,14 +217,14 @@ def play(folder: Path) -> list[dict[str, Any]]:
     with Accountant(store, clock=lambda: NOW) as accountant:
         keys = ApiKeys(accountant)
         with mock.patch(
-            "ldp_budget.accounting.access.keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
+            "ldp_budget.accounting.api_keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
         ):
             secrets = {name: keys.create(name, ["admin"])[1] for name in ("example", "officer")}
         secret_file = folder / "webhook"
         secret_file.write_text("of this many characters, at least")
         settings = Settings(reports=folder, alert_webhook="http://127.0.0.1:9/", alert_secret_file=secret_file)
         app = create_app(accountant, settings)
-        patched = mock.patch("ldp_budget.collecting.inbox.Inbox", _Inbox)
+        patched = mock.patch("ldp_budget.reports.inbox.Inbox", _Inbox)
         patched.start()
         client = TestClient(app)
         known = {"digest": "", "receipt": "", "number": "", "invitation": "", **secrets}

@@ -168,7 +168,7 @@ class Caller:
 def new_ledger(place: str, *limits: str, scopes: tuple[str, ...] = ("spend", "read")) -> str:
     """Make a ledger with a policy; the secret of an API key of it."""
     from ldp_budget import Accountant
-    from ldp_budget.accounting.access.keys import ApiKeys
+    from ldp_budget.accounting.api_keys import ApiKeys
 
     with Accountant(place) as accountant:
         accountant.set_policy("default", list(limits))
@@ -180,7 +180,7 @@ def new_ledger(place: str, *limits: str, scopes: tuple[str, ...] = ("spend", "re
 
 def main() -> None:
     import ldp_budget
-    from ldp_budget_service.running import serve
+    from ldp_budget_service.server import serve
     from ldp_budget_service.settings import Settings
 
     ldp_budget.mechanism("rr")(epsilon="0.001").guarantee  # noqa: B018 - loads what a spend needs

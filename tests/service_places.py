@@ -20,11 +20,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.access.keys import ApiKey
-from ldp_budget.accounting.callers import LOCAL, Caller
-from ldp_budget.catalogue import plugins
-from ldp_budget.catalogue.plugins import Plugin, Registry
+from ldp_budget.accounting.api_keys import ApiKey
+from ldp_budget.accounting.charge_request import LOCAL, Caller
 from ldp_budget.client import Client
+from ldp_budget.registry import plugins
+from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget_service import Settings, create_app
 from ledger_contract import PROMISED, Place, Promise
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.catalogue.about import About
-from ldp_budget.collecting.reports import read_reports
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.registry.public_definition import About
+from ldp_budget.reports.report_file import read_reports
 
 WAYS = ("walk", "bike", "bus", "car")
 COMMUTE = About(
@@ -88,8 +88,8 @@ class Site:
 
     def taken(self, collection: str = "commute") -> list[bytes]:
         """What was kept of the reports, by sealing the inbox."""
-        from ldp_budget.collecting.inbox import Inbox
-        from ldp_budget_service.inboxes import folder_of
+        from ldp_budget.reports.inbox import Inbox
+        from ldp_budget_service.report_store import folder_of
 
         made = self.accountant.collection(collection)
         out = self.reports / f"{time.monotonic_ns()}.reports"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
-from ldp_budget.guarantees.amounts import ZERO, Costs
-from ldp_budget.ledger import entries as e
-from ldp_budget.ledger.journal import counters_mac
-from ldp_budget.ledger.keys import Key, new_key
+from ldp_budget.guarantees.fixed_point import ZERO, Costs
+from ldp_budget.ledger import models as e
+from ldp_budget.ledger.hash_chain import counters_mac
+from ldp_budget.ledger.keyfile import Key, new_key
 from ldp_budget.ledger.store import NO_SUM, Hint, Partitions, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]

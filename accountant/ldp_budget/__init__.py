@@ -16,24 +16,24 @@ __version__ = "1.0.0rc1"
 _HOMES = {
     "Accountant": "accounting.accountant",
     "BudgetClient": "accounting.budget_client",
-    "Case": "authoring.channels",
-    "Collection": "catalogue.collections",
-    "Comparison": "authoring.channels",
-    "Factor": "authoring.channels",
-    "Plan": "accounting.plans",
+    "Case": "sdk.channels",
+    "Collection": "registry.collections",
+    "Comparison": "sdk.channels",
+    "Factor": "sdk.channels",
+    "Plan": "accounting.policies",
     "compose": "composition",
-    "Audit": "trust.auditing",
-    "audit": "trust.auditing",
-    "Verification": "trust.verification",
-    "verify": "trust.verification",
+    "Audit": "verification.audit",
+    "audit": "verification.audit",
+    "Verification": "verification.exact",
+    "verify": "verification.exact",
     "Limit": "accounting.limits",
-    "Mechanism": "authoring.base",
-    "FrequencyMechanism": "authoring.frequency",
-    "NumericMechanism": "authoring.numeric",
-    "guarantee_of": "catalogue.foreign",
-    "hookimpl": "catalogue.hookspecs",
-    "mechanism": "catalogue.plugins",
-    "mechanisms": "catalogue.plugins",
+    "Mechanism": "sdk.mechanism",
+    "FrequencyMechanism": "sdk.frequency_oracle",
+    "NumericMechanism": "sdk.numeric_mechanism",
+    "guarantee_of": "registry.third_party",
+    "hookimpl": "registry.hookspecs",
+    "mechanism": "registry.plugins",
+    "mechanisms": "registry.plugins",
     "ApprovalConflict": "errors",
     "ApprovalNeeded": "errors",
     "BudgetExceeded": "accounting.receipts",
@@ -68,19 +68,8 @@ if TYPE_CHECKING:
     from .accounting.accountant import Accountant as Accountant
     from .accounting.budget_client import BudgetClient as BudgetClient
     from .accounting.limits import Limit as Limit
-    from .accounting.plans import Plan as Plan
+    from .accounting.policies import Plan as Plan
     from .accounting.receipts import BudgetExceeded as BudgetExceeded
-    from .authoring.base import Mechanism as Mechanism
-    from .authoring.channels import Case as Case
-    from .authoring.channels import Comparison as Comparison
-    from .authoring.channels import Factor as Factor
-    from .authoring.frequency import FrequencyMechanism as FrequencyMechanism
-    from .authoring.numeric import NumericMechanism as NumericMechanism
-    from .catalogue.collections import Collection as Collection
-    from .catalogue.foreign import guarantee_of as guarantee_of
-    from .catalogue.hookspecs import hookimpl as hookimpl
-    from .catalogue.plugins import mechanism as mechanism
-    from .catalogue.plugins import mechanisms as mechanisms
     from .composition import compose as compose
     from .errors import ApprovalConflict as ApprovalConflict
     from .errors import ApprovalNeeded as ApprovalNeeded
@@ -102,10 +91,21 @@ if TYPE_CHECKING:
     from .errors import TableError as TableError
     from .errors import UnknownName as UnknownName
     from .errors import UserErased as UserErased
-    from .trust.auditing import Audit as Audit
-    from .trust.auditing import audit as audit
-    from .trust.verification import Verification as Verification
-    from .trust.verification import verify as verify
+    from .registry.collections import Collection as Collection
+    from .registry.hookspecs import hookimpl as hookimpl
+    from .registry.plugins import mechanism as mechanism
+    from .registry.plugins import mechanisms as mechanisms
+    from .registry.third_party import guarantee_of as guarantee_of
+    from .sdk.channels import Case as Case
+    from .sdk.channels import Comparison as Comparison
+    from .sdk.channels import Factor as Factor
+    from .sdk.frequency_oracle import FrequencyMechanism as FrequencyMechanism
+    from .sdk.mechanism import Mechanism as Mechanism
+    from .sdk.numeric_mechanism import NumericMechanism as NumericMechanism
+    from .verification.audit import Audit as Audit
+    from .verification.audit import audit as audit
+    from .verification.exact import Verification as Verification
+    from .verification.exact import verify as verify
 
 
 def __getattr__(name: str) -> Any:

@@ -1,15 +1,20 @@
-"""Files and folders: written whole and durably, by one run at a time; and the user's folder for this application."""
+"""Files and folders: written whole and durably, by one run at a time; and the user's folder for this application.
+
+One spelling for each JSON value: what is stored, hashed and compared.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 PRIVATE = 0o600
 """The mode of every file that is written here: it says something about users, or is a secret."""
@@ -114,3 +119,12 @@ def sync_file(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# Made once, as every spend writes with it.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def canonical_json(value: Any) -> str:
+    """`value` as canonical JSON: keys in order, no spaces, ASCII alone."""
+    return _ENCODER.encode(value)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .trust import contract
+from .verification import contract
 
 try:
     import pytest
@@ -23,7 +23,7 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .authoring.base import Mechanism
+    from .sdk.mechanism import Mechanism
 
 __all__ = ["MechanismContract"]
 
@@ -32,7 +32,7 @@ class MechanismContract:
     """Tests that every mechanism must pass. Subclasses name the `mechanism`; their names begin with `Test`.
 
     `targets`: parameters to build it with, each a mapping; by default `contract.examples_of` it. What the tests do
-    stands with the functions of `ldp_budget.trust.contract` that they call.
+    stands with the functions of `ldp_budget.verification.contract` that they call.
     """
 
     mechanism: ClassVar[type[Mechanism]]

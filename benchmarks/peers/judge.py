@@ -19,10 +19,10 @@ import numpy as np
 import work
 
 from ldp_budget import Mechanism, audit, compose
-from ldp_budget.authoring.domain import Categories
-from ldp_budget.authoring.fields import real
 from ldp_budget.composition import compose_delta
 from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure
+from ldp_budget.sdk.domain import Categories
+from ldp_budget.sdk.parameters import real
 
 
 def gaussian(sigma: float, epsilon: float, delta: float) -> dict[str, float]:

@@ -1,25 +1,100 @@
-"""The root command. Subcommands are imported when they are called, so that `--help` starts at once."""
+"""The root command. Subcommands are imported when they are called, so that `--help` starts at once.
+
+What the shell offers after a tab: names that stand in the ledger.
+
+Nothing is made, nothing is said and nothing fails: where there is no ledger in a file, or it cannot be read, there is
+nothing to offer. A server is not asked, for somebody is waiting at a prompt.
+
+The ledger of a service: `--ledger https://…`, with an API key from the environment.
+
+Times as they are typed: ISO, in UTC where no zone is named, and a date alone is its midnight.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .remote import is_service, open_service
-from .times import parse_time
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    import click
     from click.shell_completion import CompletionItem
 
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.client import Client
+
+
+KEY_VARIABLE = "LDP_BUDGET_API_KEY"
+KEY_FILE_VARIABLE = "LDP_BUDGET_API_KEY_FILE"
+_MOST = 10_000
+
+
+def is_service(ledger: str) -> bool:
+    """Whether a ledger is kept by a service."""
+    return ledger.partition("://")[0].lower() in ("https", "http")
+
+
+def open_service(url: str, *, plain_http: bool) -> Client:
+    """The client of a service. Nothing is asked yet. Raises `InvalidParameter` and click's errors."""
+    from ldp_budget.client import Client
+    from ldp_budget.errors import InvalidParameter, NotSupported
+
+    try:
+        return Client(url, _key(), plain_http=plain_http)
+    except InvalidParameter as error:
+        names = {"url": "--ledger", "key": KEY_VARIABLE}
+        why = error.describe(names.get(error.option, error.option))
+        raise click.UsageError(why.replace("`plain_http`, said aloud", "--plain-http, before the command")) from None
+    except NotSupported as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _key() -> str:
+    """The API key: never a word of a command line, which others on the machine may see."""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if key:
+        return key
+    file = os.environ.get(KEY_FILE_VARIABLE)
+    if not file:
+        raise click.UsageError(
+            f"--ledger: a service needs an API key, in {KEY_VARIABLE} or in a file that {KEY_FILE_VARIABLE} names"
+        )
+    try:
+        with open(file, encoding="ascii", errors="replace") as opened:
+            return opened.read(_MOST).strip()
+    except OSError as error:
+        raise click.ClickException(f"{KEY_FILE_VARIABLE}: {file} cannot be read: {error.strerror}") from None
+
+
+_EARLIEST, _END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 1, 1, tzinfo=UTC)
+_EXPECTED = (
+    "expected an ISO time from 1970 to 9997, such as 2027-03-01T09:30 or 2027-03-01, in UTC unless it says a zone"
+)
+
+
+def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    """The moment that an option names, in UTC; one that a ledger can reckon with."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = datetime.max
+    if moment.utcoffset() is None:
+        moment = moment.replace(tzinfo=UTC)
+    # Compared before it is turned into UTC, which ends where the calendar does.
+    if not _EARLIEST <= moment < _END:
+        raise click.UsageError(f"{parameter.opts[0]}: {_EXPECTED}; found {value!r}", ctx)
+    return moment.astimezone(UTC)
+
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
 GLOBAL = {"--ledger": "a path or an address", "--at": "a time"}
@@ -36,29 +111,29 @@ _PLAIN = f"{__package__}.plain_http"
 # name -> (module with a command of that name, one line of help)
 COMMANDS = {
     "demo": ("demo", "The whole story on a real survey: choose, charge, randomize, estimate."),
-    "mechanisms": ("mechanisms", "List the mechanisms there are, and plugins that failed."),
-    "calibrate": ("calibrate", "Find the parameters that meet a privacy target."),
-    "compose": ("compose", "Show what many reports cost together, under every rule."),
-    "plan": ("compose", "Find what each of many reports may cost."),
-    "compare": ("compare", "Rank the mechanisms by predicted error."),
+    "mechanisms": ("calculations", "List the mechanisms there are, and plugins that failed."),
+    "calibrate": ("calculations", "Find the parameters that meet a privacy target."),
+    "compose": ("calculations", "Show what many reports cost together, under every rule."),
+    "plan": ("calculations", "Find what each of many reports may cost."),
+    "compare": ("calculations", "Rank the mechanisms by predicted error."),
     "policy": ("policy", "Set and show what users may be charged."),
     "quote": ("spend", "Say what a report would cost a user; change nothing."),
     "spend": ("spend", "Charge a user, or refuse with exit code 3."),
-    "spend-many": ("spend_many", "Charge every user of a file."),
+    "spend-many": ("spend", "Charge every user of a file."),
     "reserve": ("spend", "Charge a user now and decide later."),
     "commit": ("spend", "Keep what a reservation charged."),
     "void": ("spend", "Give back what a reservation charged."),
     "balance": ("balance", "Show what a user has spent and has left."),
-    "reservations": ("reservations", "Show which reservations are open."),
-    "history": ("users", "Show what a user was charged for."),
-    "erase": ("users", "Forget who an account belongs to."),
+    "reservations": ("balance", "Show which reservations are open."),
+    "history": ("balance", "Show what a user was charged for."),
+    "erase": ("balance", "Forget who an account belongs to."),
     "collection": ("collection", "Agree on one set-up for clients and server."),
     "randomize": ("randomize", "Turn a column of answers into private reports."),
-    "inbox": ("inbox", "Take reports that devices sent, one by one, and seal them."),
-    "invite": ("invite", "Print links by which respondents answer."),
+    "inbox": ("collection", "Take reports that devices sent, one by one, and seal them."),
+    "invite": ("access", "Print links by which respondents answer."),
     "estimate": ("estimate", "Estimate counts or a mean from reports."),
-    "audit": ("audit", "Check whether a mechanism's promise is true."),
-    "api-key": ("key", "Create, list, rotate and revoke the API keys of a service."),
+    "audit": ("plugin", "Check whether a mechanism's promise is true."),
+    "api-key": ("access", "Create, list, rotate and revoke the API keys of a service."),
     "ledger": ("ledger", "Create, verify and read out the ledger."),
     "serve": ("serve", "Serve the ledger over HTTP."),
     "plugin": ("plugin", "Start a plugin of your own, and certify one."),
@@ -82,7 +157,7 @@ class Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            from .failures import did_you_mean
+            from .errors import did_you_mean
 
             raise click.UsageError(f"No such command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
@@ -115,15 +190,15 @@ class Root(click.Group):
         except click.ClickException:
             raise
         except KeyboardInterrupt:
-            from .stopping import stopped
+            from .errors import stopped
 
             raise stopped(ctx) from None
         except click.Abort:
-            from .stopping import Stopped
+            from .errors import Stopped
 
             raise Stopped("nothing was changed", "Aborted") from None
         except Exception as error:
-            from .failures import for_the_user
+            from .errors import for_the_user
 
             raise for_the_user(error) from error
 
@@ -300,3 +375,25 @@ def place_for_ledger(ctx: click.Context) -> str:
         except OSError as error:
             raise click.ClickException(f"the folder of {path} cannot be made: {error.strerror}") from None
     return path
+
+
+def _names(ctx: click.Context, incomplete: str, read: Callable[[Accountant], list[str]]) -> list[str]:
+    """The names of a ledger that begin like this."""
+    with suppress(Exception):
+        path = ledger_path(ctx)
+        if is_path(path) and os.path.exists(path):
+            from ldp_budget.accounting.accountant import Accountant
+
+            with Accountant(path, create=False) as accountant:
+                return [name for name in read(accountant) if name.startswith(incomplete)]
+    return []
+
+
+def collection_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
+    """The collections of the ledger."""
+    return _names(ctx, incomplete, lambda ledger: [str(each["name"]) for each in ledger.collections()])
+
+
+def policy_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
+    """The policies of the ledger."""
+    return _names(ctx, incomplete, lambda ledger: [policy.name for policy in ledger.policies()])

@@ -1,34 +1,123 @@
-"""`ldp-budget balance`: of one user, of those of a file, of everybody."""
+"""`ldp-budget balance`: of one user, of those of a file, of everybody.
+
+The balances of many users, each in one row.
+
+`ldp-budget history` and `ldp-budget erase`.
+
+`ldp-budget reservations`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ldp_budget.accounting.policies import DEFAULT
 
-from .app import open_ledger
-from .balance_rows import print_balances
-from .completion import policy_names
+from .app import open_ledger, policy_names
+from .inputs import check_no_list, listed_users, user_column_option
 from .output import (
     CSV,
     JSON,
     TSV,
     central_loss,
+    confirm,
+    json_option,
     print_json,
+    print_row_table,
     print_rows,
     print_table,
     rows_options,
     shown,
     shuffled_option,
+    yes_option,
 )
 from .plots import plot_option
-from .tables import layout_options
-from .user_lists import check_no_list, listed_users, user_column_option
+from .table_reader import layout_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ldp_budget.accounting.budget_client import BudgetClient
+    from ldp_budget.accounting.limits import Limit
+    from ldp_budget.accounting.policies import Policy
+    from ldp_budget.accounting.receipts import Balance
+
+    Row = dict[str, Any]
+
+_PLACE = ("user", "partition", "account")
+
+
+def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: str, form: str | None) -> None:
+    """Print what many users have spent and have left, or with None every account; as text without `form`."""
+    balances = ledger.balances(users, policy)
+    if form not in (None, CSV, TSV):
+        print_rows((balance.to_row() for balance in balances), form)
+        return
+    first = next(balances, None)
+    place = [name for name in _PLACE if name in (first.to_row() if first else {"user" if users else "account"})]
+    flat = _Flat(first.policy if first else ledger.policy(policy))
+    every = chain([] if first is None else [first], balances)
+    if form is None:
+        columns = [*place, *flat.amounts]
+        table = [[cells.get(column) for column in columns] for cells in map(flat.short, every)]
+        print_table([column.replace("_", " ") for column in columns], table)
+    else:
+        print_rows(map(flat.row, every), form, [*place, "policy", "erased", *flat.columns])
+
+
+class _Flat:
+    """Rows without anything nested: an amount of a limit is a column. They have the same columns under one policy."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._labels = list(_labels(policy.all_limits))
+        self._more = [
+            *(["quotas"] if policy.plan is not None else []),
+            *(["worst_epsilon_per_year"] if policy.unbounded else []),
+        ]
+        self.columns: list[str] = []
+        self.amounts: list[str] = []
+        """The columns that people are shown: none of a δ that the limit does not admit."""
+        for label, limit in zip(self._labels, policy.all_limits, strict=True):
+            for name, most in limit.amounts(limit.capacity).items():
+                self.columns += [f"{label}_{name}_{what}" for what in ("capacity", "spent", "left")]
+                self.amounts += [f"{label}_{name}_{what}" for what in ("spent", "left") if most]
+            self.columns.append(f"{label}_resets_at")
+        self.columns += self._more
+
+    def row(self, balance: Balance) -> Row:
+        """The row of a user; what is unbounded says so, for an empty cell would be taken for nothing."""
+        if balance.policy != self._policy:
+            raise click.ClickException(f"policy {self._policy.name} was changed meanwhile; do the same again")
+        row = balance.to_row()
+        cells = {name: row[name] for name in (*_PLACE, "policy") if name in row}
+        cells["erased"] = row.get("erased", False)
+        for label, limit in zip(self._labels, row["limits"], strict=False):  # an erased user has none
+            for name in limit["capacity"]:
+                for what, of in (("capacity", "capacity"), ("spent", "spent"), ("left", "remaining")):
+                    amount = limit[of][name]
+                    cells[f"{label}_{name}_{what}"] = "unbounded" if amount is None else amount
+            cells[f"{label}_resets_at"] = limit["resets_at"]
+        return cells | {name: row[name] for name in self._more if name in row}
+
+    def short(self, balance: Balance) -> Row:
+        """The same, where an erased user is told in the first amount."""
+        cells = self.row(balance)
+        return cells | dict.fromkeys(self.amounts[:1], "erased") if cells["erased"] else cells
+
+
+def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
+    """What each limit is called: its period, with its share, the rule and a number where that is not enough."""
+    periods = Counter(limit.label for limit in limits)
+    given: Counter[str] = Counter()
+    for limit in limits:
+        label = limit.label if periods[limit.label] == 1 else f"{limit.label}_{limit.rule}"
+        given[label] += 1
+        yield label if given[label] == 1 else f"{label}_{given[label]}"
 
 
 @click.command()
@@ -133,10 +222,66 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
 
 
 def _draw(ledger: BudgetClient, user: str, policy: str, path: str) -> None:
-    from .plots.balance import plot_balance
+    from .plots.charts import plot_balance
 
     over_time = ledger.remaining_over_time(user, policy)
     if not over_time:
         why = f"{user} was erased" if ledger.is_erased(user) else f"policy {policy} has no limits"
         raise click.ClickException(f"--plot: {why}; there is nothing to draw")
     plot_balance(user, policy, over_time, path)
+
+
+@click.command()
+@click.argument("user")
+@rows_options
+@click.pass_context
+def history(ctx: click.Context, user: str, form: str | None) -> None:
+    """Show every journal entry of USER, oldest first."""
+    rows = open_ledger(ctx).history(user)
+    if form is not None:
+        print_rows(rows, form)
+        return
+    shown = ("entry", "at", "kind", "state", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
+    # Most ledgers have neither, and the table is wide.
+    more = tuple(name for name in ("collection", "note") if any(row[name] for row in rows))
+    print_row_table([{name: row[name] for name in (*shown, *more)} for row in rows])
+
+
+@click.command()
+@click.argument("user")
+@click.option("--unknown", is_flag=True, help="Block USER for good even if the ledger has never seen that name.")
+@yes_option
+@json_option
+@click.pass_context
+def erase(ctx: click.Context, user: str, unknown: bool, yes: bool, as_json: bool) -> None:
+    """Forget who USER's account belongs to; the sums stay, and USER gets no fresh budget. Asks first."""
+    ledger = open_ledger(ctx)
+    already = ledger.is_erased(user)
+    if not already:
+        confirm(f"Erase {user} for good?", yes)
+    erased = ledger.erase(user, unknown=unknown)
+    if as_json:
+        print_json({"user": user, "erased": erased})
+    elif already:
+        click.echo(f"erased already: {user}")
+    else:
+        click.echo(f"erased: {user}" if erased else f"nothing to erase, and blocked from now on: {user}")
+
+
+@click.command()
+@click.argument("user", required=False)
+@rows_options
+@click.pass_context
+def reservations(ctx: click.Context, user: str | None, form: str | None) -> None:
+    """Show the reservations of USER that can still be committed or voided, newest first; without USER, everybody's.
+
+    Users appear as the numbers of their accounts: a ledger holds no names.
+    """
+    rows = open_ledger(ctx).open_reservations(None, user=user)
+    if form is not None:
+        print_rows(rows, form)
+    elif not rows:
+        click.echo("none is open", err=True)
+    else:
+        shown = ("receipt", "account", "mechanism", "collection", "reports", "epsilon", "expires", "note")
+        print_row_table([{name: row[name] for name in shown} for row in rows])

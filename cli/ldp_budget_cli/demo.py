@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.authoring.base import Mechanism
-    from ldp_budget.authoring.estimates import CountEstimate
-    from ldp_budget.catalogue.collections import Collection
     from ldp_budget.guarantees import Guarantee
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.sdk.estimates import CountEstimate
+    from ldp_budget.sdk.mechanism import Mechanism
 
 SURVEY = "anes96.csv"
 PARTIES = (
@@ -42,7 +42,7 @@ def demo(out: str, epsilon: str) -> None:
     import os
 
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.catalogue.collections import Collection
+    from ldp_budget.registry.collections import Collection
 
     rows = _survey()
     click.echo(f"1. The question: party identification, {len(PARTIES)} answers, {len(rows)} respondents.")
@@ -74,8 +74,8 @@ def _survey() -> list[tuple[str, str]]:
 
 
 def _plan() -> None:
-    from ldp_budget.accounting.plans import largest_epsilon
-    from ldp_budget.catalogue.plugins import mechanism
+    from ldp_budget.accounting.policies import largest_epsilon
+    from ldp_budget.registry.plugins import mechanism
 
     click.echo(f"\n2. The plan: what may each poll of a user cost, so that all fit ε = {LIFETIME}, δ = {DELTA}?")
 
@@ -92,9 +92,9 @@ def _plan() -> None:
 
 def _choose(epsilon: str, users: int) -> Mechanism:
     """The mechanism with the least predicted error."""
-    from ldp_budget.authoring.frequency import FrequencyMechanism
-    from ldp_budget.catalogue.plugins import mechanism
-    from ldp_budget.catalogue.ranking import rank_frequency
+    from ldp_budget.registry.plugins import mechanism
+    from ldp_budget.registry.ranking import rank_frequency
+    from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
     rows = rank_frequency(epsilon, len(PARTIES), users)
@@ -120,7 +120,7 @@ def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> list[
 
 
 def _randomize(poll: Collection, answers: list[str], path: str) -> None:
-    from ldp_budget.collecting.reports import ReportWriter
+    from ldp_budget.reports.report_file import ReportWriter
 
     with ReportWriter(path, poll, charged=True) as writer:
         writer.write(poll.mechanism.randomize(poll.read_values(answers)))
@@ -130,8 +130,8 @@ def _randomize(poll: Collection, answers: list[str], path: str) -> None:
 def _estimate(poll: Collection, answers: list[str], out: str) -> None:
     import os
 
-    from ldp_budget.authoring.estimates import CountEstimate
-    from ldp_budget.collecting.estimating import estimate_files
+    from ldp_budget.reports.estimation import estimate_files
+    from ldp_budget.sdk.estimates import CountEstimate
 
     result = estimate_files(poll, (os.path.join(out, "party.reports"),))
     assert isinstance(result, CountEstimate)
@@ -150,9 +150,9 @@ def _estimate(poll: Collection, answers: list[str], out: str) -> None:
 
 
 def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: str) -> None:
-    from ldp_budget.collecting.estimating import estimate_row
+    from ldp_budget.reports.estimation import estimate_row
 
-    from .plots.estimate import plot_estimate
+    from .plots.charts import plot_estimate
 
     try:
         plot_estimate(poll, estimate_row(poll, result), path, truth=truth)

@@ -1,4 +1,7 @@
-"""`ldp-budget estimate`: the server's side."""
+"""`ldp-budget estimate`: the server's side.
+
+`estimate --by-round`: each file is a round of its own, as rows and as a table.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ldp_budget.collecting.estimating import (
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.reports.estimation import (
     add_adjusted,
     check_candidates,
     check_countable,
@@ -17,10 +21,9 @@ from ldp_budget.collecting.estimating import (
     estimate_files,
     estimate_row,
 )
-from ldp_budget.errors import InvalidParameter
 
-from .completion import collection_names
-from .files import find_collection, read_names
+from .app import collection_names
+from .inputs import find_collection, read_names
 from .output import (
     JSON,
     counted,
@@ -33,14 +36,50 @@ from .output import (
     rows_options,
 )
 from .plots import plot_option
-from .rounds import flat_rows, largest_over_all, names_of_rounds
-from .tables import write_rows_to
+from .table_reader import write_rows_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ldp_budget.authoring.estimates import Estimate
-    from ldp_budget.catalogue.collections import Collection
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.sdk.estimates import Estimate
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Round = Mapping[str, Any]
+    """What `estimate --json` prints of one file, with its name as `round`."""
+
+
+def names_of_rounds(files: Sequence[str]) -> list[str]:
+    """What the rounds are called: as their files, with the folder only where two files have one name."""
+    often = Counter(map(os.path.realpath, files))
+    for path in files:
+        if often[os.path.realpath(path)] > 1:
+            raise InvalidParameter(
+                "by_round", "a file for each round", f"{path} {often[os.path.realpath(path)]} times"
+            )
+    names = [os.path.basename(path) for path in files]
+    alike = Counter(names)
+    return [path if alike[name] > 1 else name for name, path in zip(names, files, strict=True)]
+
+
+def largest_over_all(rounds: Sequence[Round], most: int) -> tuple[str, ...]:
+    """The answers with the largest counts of all rounds together, largest first: the same ones in each round."""
+    counts: Counter[str] = Counter()
+    for each in rounds:
+        for row in each["answers"]:
+            counts[row["answer"]] += row["count"]
+    return tuple(answer for answer, _ in sorted(counts.items(), key=lambda item: -item[1])[:most])
+
+
+def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
+    """One row for each answer of each round, or for each round where it is a mean."""
+    for each in rounds:
+        shared = {"round": each["round"], "reports": each["reports"]}
+        for row in each.get("answers", [each]):
+            yield {**shared, **row}
 
 
 @click.command()
@@ -160,7 +199,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
         out_of = None if ask.most is None else len(row["answers"])
         row["answers"] = chosen_rows(row["answers"], ask.names, ask.most)
     if plot is not None:
-        from .plots.estimate import plot_estimate
+        from .plots.charts import plot_estimate
 
         plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
     ask.write(row.get("answers", [row]))
@@ -197,7 +236,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
         for each in rounds:
             each["answers"] = chosen_rows(each["answers"], names, None)
     if plot is not None:
-        from .plots.rounds import plot_rounds
+        from .plots.charts import plot_rounds
 
         plot_rounds(ask.collection, rounds, plot, level=ask.level, out_of=out_of)
     ask.write(list(flat_rows(rounds)))

@@ -12,9 +12,11 @@ import click
 from ldp_budget._files import replacing
 
 from .app import check_local, given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
-from .asking import confirm, yes_option
+from .errors import when_stopped
+from .inputs import check_no_list, listed_users, user_column_option
 from .output import (
     LINES,
+    confirm,
     counted,
     json_option,
     print_fields,
@@ -24,10 +26,9 @@ from .output import (
     progress,
     rows_options,
     write_rows,
+    yes_option,
 )
-from .stopping import when_stopped
-from .tables import layout_options
-from .user_lists import check_no_list, listed_users, user_column_option
+from .table_reader import layout_options
 
 if TYPE_CHECKING:
     pass

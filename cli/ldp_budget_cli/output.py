@@ -1,4 +1,7 @@
-"""How results are printed: one JSON object on stdout, rows in one of four forms, or text for people."""
+"""How results are printed: one JSON object on stdout, rows in one of four forms, or text for people.
+
+Asking before what cannot be undone.
+"""
 
 from __future__ import annotations
 
@@ -259,7 +262,7 @@ def finite(value: Any) -> Any:
 def decimal_option(option: str, text: str) -> Decimal:
     """The finite number that the text of an option means. Raises `InvalidParameter`."""
     from ldp_budget.errors import InvalidParameter
-    from ldp_budget.guarantees.amounts import decimal
+    from ldp_budget.guarantees.fixed_point import decimal
 
     try:
         return decimal(text)
@@ -303,3 +306,17 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
             bar.update(done - bar.pos)
 
         yield advance
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Go on if that was said with `--yes`, or is said now at the terminal; an error where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            "--yes: expected where nobody can be asked, as this cannot be undone; nothing was given"
+        )
+    click.confirm(question, abort=True, err=True)

@@ -283,7 +283,7 @@ def check_name(name: str) -> None:
     """Raise a usage error unless `name` can name a module and a mechanism that are both new."""
     from importlib.util import find_spec
 
-    from ldp_budget.catalogue.plugins import registry
+    from ldp_budget.registry.plugins import registry
 
     module = _module(name)
     if not _NAME.fullmatch(name):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import open_ledger
-from .completion import policy_names
-from .mechanism_group import mechanism_command, parse_reports
+from .app import open_ledger, parse_time, policy_names
+from .mechanism_commands import mechanism_command, parse_reports
 from .output import (
     counted,
     decimal_option,
@@ -20,19 +19,17 @@ from .output import (
     shown,
     warn_of_idle_limits,
 )
-from .times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from ldp_budget.accounting.budget_client import BudgetClient
+    from ldp_budget.accounting.budget_projection import Binding
     from ldp_budget.accounting.limits import Limit
-    from ldp_budget.accounting.plans import Plan
-    from ldp_budget.accounting.policies import Policy
-    from ldp_budget.accounting.simulating import Binding
-    from ldp_budget.authoring.base import Mechanism
+    from ldp_budget.accounting.policies import Plan, Policy
     from ldp_budget.guarantees import Guarantee
+    from ldp_budget.sdk.mechanism import Mechanism
 
 
 @click.group()
@@ -101,9 +98,8 @@ def set_(
     as_json: bool,
 ) -> None:
     """Store a policy; makes the ledger and its key if neither exists."""
-    from ldp_budget.accounting.limits import as_limits
+    from ldp_budget.accounting.limits import as_limits, as_shares
     from ldp_budget.accounting.policies import Policy
-    from ldp_budget.accounting.shares import as_shares
 
     if no_shares and shares:
         raise click.UsageError("--no-shares: expected it without --share; both were given")
@@ -143,7 +139,7 @@ def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
 
 def _plan(accountant: BudgetClient, counts: tuple[str, ...], delta: str) -> Plan:
     """The plan of `COLLECTION=COUNT` texts, priced."""
-    from ldp_budget.accounting.plans import Plan
+    from ldp_budget.accounting.policies import Plan
 
     return Plan(_charges(accountant, "plan", counts), decimal_option("plan_delta", delta))
 
@@ -191,7 +187,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 def _override(ledger: BudgetClient, policy: Policy) -> str | None:
     """The reason of a version that was set without the approval that the ledger demanded."""
-    from ldp_budget.accounting.record_kinds import OVERRIDDEN
+    from ldp_budget.accounting.admin_records import OVERRIDDEN
     from ldp_budget.api.problem_details import ServiceProblem
 
     try:

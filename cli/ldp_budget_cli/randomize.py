@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.collecting.release import Released, check_out, release
 from ldp_budget.errors import InvalidParameter, ReportFileError
+from ldp_budget.reports.charged_release import Released, check_out, release
 
-from .answers import AnswerReader, Reading
-from .app import open_ledger
-from .completion import collection_names, policy_names
-from .files import find_collection
+from .answer_reader import AnswerReader, Reading
+from .app import collection_names, open_ledger, policy_names
+from .errors import telling, when_stopped
+from .inputs import find_collection
 from .output import charging, counted, json_option, print_json
-from .stopping import telling, when_stopped
-from .tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
+from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ldp_budget.catalogue.collections import Collection
+    from ldp_budget.registry.collections import Collection
 
-    from .answers import Batch
-    from .tables import Note
+    from .answer_reader import Batch
+    from .table_reader import Note
 
 LEAST_SECRET_BYTES = 16
 
@@ -123,8 +122,8 @@ def randomize(
 
 def _check_free(out: str, overwrite: bool) -> None:
     """Raise a click error where a file is at `out` that may not be replaced."""
-    from ldp_budget.collecting.partitions import charged_at
-    from ldp_budget.collecting.tabular.places import check_writable, exists, shown_place
+    from ldp_budget.reports.parquet import charged_at
+    from ldp_budget.reports.tables import check_writable, exists, shown_place
 
     place = shown_place(out)
     try:
@@ -194,9 +193,9 @@ def _charged(
     note_refused: Note,
 ) -> Released:
     """Charge each user, and release the reports of those who fit."""
-    from ldp_budget.collecting.tabular.answers import joined
+    from ldp_budget.reports.answers import joined
 
-    from .repeats import warn_of_repeats
+    from .inputs import warn_of_repeats
 
     # All of them are known before anybody is charged: a run is known again by all its answers and users.
     given = list(batches)
@@ -238,8 +237,8 @@ def _charged(
 
 def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]]) -> Released:
     """Write the reports of one batch after the other."""
-    from ldp_budget.collecting.partitions import PartitionWriter, writer_to
-    from ldp_budget.collecting.reports import ReportWriter
+    from ldp_budget.reports.parquet import PartitionWriter, writer_to
+    from ldp_budget.reports.report_file import ReportWriter
 
     reports = 0
     with ExitStack() as stack:

@@ -138,7 +138,7 @@ def _ledger(ctx: click.Context, in_memory: bool) -> str:
 def _service() -> ModuleType:
     """The module that runs the service. Raises `click.ClickException` with the way to get it where it is missing."""
     try:
-        return import_module("ldp_budget_service.running")
+        return import_module("ldp_budget_service.server")
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
         if missing.startswith("ldp_budget"):

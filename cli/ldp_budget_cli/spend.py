@@ -1,29 +1,36 @@
-"""Charging one user: `ldp-budget quote`, `spend`, `reserve`, `commit` and `void`."""
+"""Charging one user: `ldp-budget quote`, `spend`, `reserve`, `commit` and `void`.
+
+`ldp-budget spend-many`: charge every user of a file.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget.errors import UnknownName
+from ldp_budget.errors import InvalidParameter, UnknownName
+from ldp_budget.reports.tables import is_address
 
-from .app import open_ledger
-from .completion import policy_names
-from .failures import REFUSED
-from .mechanism_group import mechanism_command, note_option, parse_reports
-from .output import counted, json_option, options, print_json, shown
-from .stopping import when_stopped
+from .app import open_ledger, policy_names
+from .errors import REFUSED, telling, when_stopped
+from .inputs import Listing, user_column_option
+from .mechanism_commands import mechanism_command, note_option, parse_reports
+from .output import charging, counted, json_option, options, print_json, shown
+from .table_reader import LEFT_OUT_COLUMNS, Layout, LeftOut, layout_options, writing_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ldp_budget.accounting.receipts import Receipt
-    from ldp_budget.authoring.base import Mechanism
-    from ldp_budget.catalogue.collections import Collection
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.sdk.mechanism import Mechanism
 
     Chosen = Mechanism | Collection
 
@@ -150,3 +157,117 @@ def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
         print_json(receipt.to_json())
     else:
         click.echo(receipt.explain(), err=err)
+
+
+@mechanism_command(
+    "Charge every user of FILE for one report; a user listed twice is charged twice. FILE is CSV, Parquet or Arrow: "
+    "a path, an address such as s3://…, or - for standard input. It takes no label: what a labelled report costs "
+    "depends on the user's earlier ones, so charge it with spend.",
+    arguments=["file"],
+    whole=True,
+)
+@user_column_option
+@layout_options
+@click.option("--once", is_flag=True, help="Charge each name once, however often it is listed.")
+@click.option("--missing", multiple=True, metavar="VALUE", help="VALUE names nobody: leave its row out. Repeatable.")
+@click.option("--skip-invalid", is_flag=True, help="Leave out rows that are wrong, and count them.")
+@click.option(
+    "--skipped-to", metavar="FILE", help="With --skip-invalid: write these rows' places and reasons to FILE."
+)
+@click.option("--key", metavar="RUN", help="Names the run: run again, batches that were charged are skipped.")
+@click.option(
+    "--shard", metavar="I/N", help="With --key: charge only the I-th of every N batches; others charge the rest."
+)
+@click.option("--refused-to", metavar="FILE", help="Write the refused users to a file: CSV, or .parquet, .arrow.")
+@note_option
+@click.option(
+    "--policy", default=DEFAULT, metavar="NAME", shell_complete=policy_names, help=f"The policy [default: {DEFAULT}]"
+)
+@json_option
+def spend_many(
+    mechanism: Mechanism | Collection,
+    file: str,
+    user_column: str | None,
+    delimiter: str,
+    encoding: str,
+    no_header: bool,
+    once: bool,
+    missing: tuple[str, ...],
+    skip_invalid: bool,
+    skipped_to: str | None,
+    key: str | None,
+    shard: str | None,
+    refused_to: str | None,
+    note: str | None,
+    policy: str,
+    as_json: bool,
+) -> None:
+    if skip_invalid != (skipped_to is not None):
+        absent, given = ("--skipped-to", "--skip-invalid") if skip_invalid else ("--skip-invalid", "--skipped-to")
+        raise click.UsageError(f"{absent}: expected it with {given}; nothing was given")
+    mine = None if shard is None else _shard(shard, key)
+    ledger = open_ledger(click.get_current_context())
+    listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once)
+    rows = listing.check(skip_invalid) if is_address(file) or os.path.isfile(file) else None
+    # Even a run that nobody named has a key, so that it can be gone on with.
+    run = key if key is not None else f"run-{secrets.token_hex(8)}"
+    done = _Done()
+    again = "the same command" if key is not None else f"the same command with --key {run}"
+    with (
+        writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
+        writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
+        telling(done.__str__, f"{again} goes on from there and charges nobody twice"),
+        charging(rows if mine is None else None) as advance,
+    ):
+        left_out = LeftOut(note_skipped if skip_invalid else None)
+
+        def on_batch(users: int, refused: list[str]) -> None:
+            if not done.users:
+                click.echo(f"users from column {listing.column} of {file}", err=True)
+            for user in refused:
+                note_refused([user])
+            done.count(users, len(refused))
+            advance(users)
+
+        result = ledger.spend_many(
+            listing.users(left_out), mechanism, key=run, note=note, policy=policy, shard=mine, on_batch=on_batch
+        )
+    if rows is None:
+        listing.warn_of_repeats()
+    if not done.users:
+        where = f"column {listing.column} of {file}"
+        nobody = f"nobody is in {where}" if mine is None else f"no batch of {where} is in shard {shard}"
+        click.echo(f"{nobody}, so nobody was charged", err=True)
+    listing.tell(left_out, skipped_to)
+    if as_json:
+        print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})
+    else:
+        click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
+
+
+def _shard(text: str, key: str | None) -> tuple[int, int]:
+    """Which of how many shards. Raises `InvalidParameter`; a click error without a key."""
+    which, _, shards = text.partition("/")
+    if not all(part.isascii() and part.isdigit() for part in (which, shards)) or not 1 <= int(which) <= int(shards):
+        raise InvalidParameter("shard", "I/N, two whole numbers with I from 1 to N, such as 2/4", text)
+    if key is None:
+        raise click.UsageError(
+            "--key: expected the run's name with --shard, which all shards share; nothing was given"
+        )
+    return int(which), int(shards)
+
+
+@dataclass
+class _Done:
+    """How far a run is, in users of the list."""
+
+    users: int = 0
+    refused: int = 0
+
+    def count(self, users: int, refused: int) -> None:
+        self.users += users
+        self.refused += refused
+
+    def __str__(self) -> str:
+        charged = counted(self.users - self.refused, "user was", "users were")
+        return f"{charged} charged and {self.refused} refused" if self.users else ""

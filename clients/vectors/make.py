@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ldp_budget.authoring.programs import Program
+    from ldp_budget.sdk.client_program import Program
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
 
 from client_cases import CASES, CONTEXT, corners, corners_program, vectors  # noqa: E402 - from the folder above
-from ldp_budget.authoring.programs import VERSION  # noqa: E402
+from ldp_budget.sdk.client_program import VERSION  # noqa: E402
 
 COUNT = 40
 

@@ -22,21 +22,29 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 import click
 
 import ldp_budget
-from ldp_budget import client, composition, guarantees, randomness, testing
-from ldp_budget.accounting import bulk, ledger_operations, overview, policies, receipts, remaining
-from ldp_budget.authoring import domain, estimates, fields, packing, quadrature
-from ldp_budget.authoring.operators import OPERATORS
-from ldp_budget.catalogue import certificates, ranking
-from ldp_budget.catalogue.plugins import registry
-from ldp_budget.collecting import partials, partitions, release, reports
-from ldp_budget.guarantees import amounts, pairs
-from ldp_budget.ledger import integrity
-from ldp_budget.randomness import memoisation
+from ldp_budget import client, composition, guarantees, sampling, testing
+from ldp_budget.accounting import (
+    batch_charging,
+    budget_projection,
+    ledger_operations,
+    policies,
+    receipts,
+    usage_stats,
+)
+from ldp_budget.guarantees import dominating_pairs, fixed_point
+from ldp_budget.ledger import verification
+from ldp_budget.registry import certification, ranking
+from ldp_budget.registry.plugins import registry
+from ldp_budget.reports import charged_release, parquet, partial_aggregate, report_file
+from ldp_budget.sampling import memoisation
+from ldp_budget.sdk import domain, estimates, interpreter, numeric_mechanism
+from ldp_budget.sdk import parameters as fields
+from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget_cli.app import cli
-from ldp_budget_cli.mechanism_group import MechanismGroup
+from ldp_budget_cli.mechanism_commands import MechanismGroup
 from ldp_budget_service import create_app
-from ldp_budget_service.kinds import MEANINGS, STATUSES
-from ldp_budget_service.scopes import ACCESS
+from ldp_budget_service.auth import ACCESS
+from ldp_budget_service.error_codes import MEANINGS, STATUSES
 
 HERE = Path(__file__).resolve().parent
 WIDTH, LINE = 100, 115
@@ -241,20 +249,20 @@ def _sentence(text: str) -> str:
 # What the public functions take and return, and what a plugin is made of: not in `ldp_budget` itself.
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
-    (remaining, ("Remaining", "Left")),
+    (budget_projection, ("Remaining", "Left")),
     (ledger_operations, ("LedgerOperations",)),
-    (overview, ("Overview",)),
-    (bulk, ("BulkResult",)),
+    (usage_stats, ("Overview",)),
+    (batch_charging, ("BulkResult",)),
     (policies, ("Policy",)),
-    (integrity, ("Integrity",)),
+    (verification, ("Integrity",)),
     (composition, ("Bound",)),
     (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
     (ranking, ("rank_frequency", "rank_numeric")),
-    (reports, ("ReportWriter", "read_reports")),
-    (partitions, ("PartitionWriter", "writer_to", "partitions_in", "open_partition", "Partition")),
-    (partials, ("aggregate", "aggregate_reports", "Partial")),
-    (release, ("release", "Released")),
-    (certificates, ("checked",)),
+    (report_file, ("ReportWriter", "read_reports")),
+    (parquet, ("PartitionWriter", "writer_to", "partitions_in", "open_partition", "Partition")),
+    (partial_aggregate, ("aggregate", "aggregate_reports", "Partial")),
+    (charged_release, ("release", "Released")),
+    (certification, ("checked",)),
 )
 PARTS: tuple[tuple[str, str, tuple[tuple[ModuleType, tuple[str, ...]], ...]], ...] = (
     (
@@ -271,9 +279,9 @@ PARTS: tuple[tuple[str, str, tuple[tuple[ModuleType, tuple[str, ...]], ...]], ..
         "Exact amounts, for a plugin",
         "A privacy loss is a decimal, never a float, and every bound is rounded to the side that promises more loss.",
         (
-            (amounts, ("decimal", "UP", "DOWN", "exp_up", "exp_down", "ln_up", "exact_sum")),
-            (amounts, ("float_above", "float_below", "float_up", "float_down")),
-            (pairs, ("dominating_pair", "joined")),
+            (fixed_point, ("decimal", "UP", "DOWN", "exp_up", "exp_down", "ln_up", "exact_sum")),
+            (fixed_point, ("float_above", "float_below", "float_up", "float_down")),
+            (dominating_pairs, ("dominating_pair", "joined")),
         ),
     ),
     (
@@ -281,9 +289,9 @@ PARTS: tuple[tuple[str, str, tuple[tuple[ModuleType, tuple[str, ...]], ...]], ..
         "All randomness of a client. A draw compares bytes of a stream with whole numbers, so its probabilities are "
         "exact; no float decides what is sent. Import what draws inside functions: it loads numpy.",
         (
-            (randomness, ("ONE", "threshold", "open_stream", "RandomSource", "Stream", "SeededStream")),
-            (randomness, ("bernoulli", "integers", "choices", "subsets", "geometric", "laplace", "normal")),
-            (randomness, ("unary_bits",)),
+            (sampling, ("ONE", "threshold", "open_stream", "RandomSource", "Stream", "SeededStream")),
+            (sampling, ("bernoulli", "integers", "choices", "subsets", "geometric", "laplace", "normal")),
+            (sampling, ("unary_bits",)),
             (memoisation, ("memo_words",)),
         ),
     ),
@@ -292,8 +300,8 @@ PARTS: tuple[tuple[str, str, tuple[tuple[ModuleType, tuple[str, ...]], ...]], ..
         "Besides `CountAggregate` and `SumAggregate` [above](#what-calls-return-and-take).",
         (
             (estimates, ("SupportLaw", "StudentLaw", "BoundedMeanEstimate", "NoiseMeanEstimate", "BitMeanEstimate")),
-            (packing, ("pack_rows", "bit_of", "column_sums")),
-            (quadrature, ("average",)),
+            (interpreter, ("pack_rows", "bit_of", "column_sums")),
+            (numeric_mechanism, ("average",)),
         ),
     ),
 )

@@ -10,18 +10,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ldp_budget.catalogue.hookspecs import hookimpl
 from ldp_budget.guarantees import Guarantee
+from ldp_budget.registry.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from ._reading import Read
+    from ._adapter_helpers import Read
 
 _ADAPTERS = {
-    "diffprivlib": "_diffprivlib",
-    "dp_accounting": "_dp_accounting",
-    "flwr": "_flower",
-    "opacus": "_opacus",
-    "opendp": "_opendp",
+    "diffprivlib": ("_diffprivlib", "read"),
+    "dp_accounting": ("_dp_accounting", "read"),
+    "flwr": ("_learning", "read_flower"),
+    "opacus": ("_learning", "read_opacus"),
+    "opendp": ("_opendp", "read"),
 }
 
 
@@ -44,6 +44,7 @@ def _read(thing: object) -> Read | None:
         module = cls.__module__
         adapter = _ADAPTERS.get(module.partition(".")[0]) if isinstance(module, str) else None
         if adapter is not None:
-            read: Read | None = import_module(f".{adapter}", __name__).read(thing)
+            file, function = adapter
+            read: Read | None = getattr(import_module(f".{file}", __name__), function)(thing)
             return read
     return None

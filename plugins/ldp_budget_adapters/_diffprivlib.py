@@ -23,9 +23,9 @@ import numpy as np
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Guarantee
-from ldp_budget.guarantees.amounts import UP, ln_up
+from ldp_budget.guarantees.fixed_point import UP, ln_up
 
-from ._reading import (
+from ._adapter_helpers import (
     Read,
     above,
     approximate,

@@ -19,9 +19,9 @@ from typing import Any
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Copies, FinitePair, Gaussian, Guarantee, Pure, Unbounded
-from ldp_budget.guarantees.amounts import UP
+from ldp_budget.guarantees.fixed_point import UP
 
-from ._reading import (
+from ._adapter_helpers import (
     Read,
     approximate,
     at_least_zero,

@@ -15,9 +15,9 @@ from typing import Any
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Guarantee
-from ldp_budget.guarantees.amounts import UP
+from ldp_budget.guarantees.fixed_point import UP
 
-from ._reading import (
+from ._adapter_helpers import (
     Read,
     approximate,
     at_least_zero,

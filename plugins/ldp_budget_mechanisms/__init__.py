@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ldp_budget.authoring.base import Mechanism
-from ldp_budget.catalogue.hookspecs import hookimpl
 from ldp_budget.guarantees import Guarantee
+from ldp_budget.registry.hookspecs import hookimpl
+from ldp_budget.sdk.mechanism import Mechanism
 
-from .bounded_laplace import BoundedLaplace
-from .bounded_staircase import BoundedStaircase
-from .cms import CountMeanSketch
+from .additive_noise import Gaussian, Laplace
+from .bounded_noise import BoundedLaplace, BoundedStaircase
+from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from .d_bit_flip import DBitFlip
 from .declared import Declared
-from .gaussian import Gaussian
-from .hcms import HadamardCountMeanSketch
-from .laplace import Laplace
 from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
-from .random_substitution import RandomSubstitution
+from .random_substitution import RandomSubstitution, SubsetSelection
 from .randomized_response import RandomizedResponse
 from .rappor import Rappor
 from .staircase import Staircase
-from .subset_selection import SubsetSelection
-from .unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
+from .unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 
 
 @hookimpl

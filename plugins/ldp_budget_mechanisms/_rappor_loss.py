@@ -22,9 +22,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_budget.guarantees import FinitePair, Pure, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, ln_up
-from ldp_budget.guarantees.pairs import joined
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.dominating_pairs import joined
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, ln_up
+from ldp_budget.sampling import ONE, threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

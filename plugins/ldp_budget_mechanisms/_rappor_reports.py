@@ -1,25 +1,109 @@
-"""RAPPOR's reports: the cohort and the permanent bits, fresh or from a client's secret, and the bits shown."""
+"""Bloom filters: each cohort has hash functions of its own, and a value sets the h bits they name out of k.
+
+RAPPOR's reports: the cohort and the permanent bits, fresh or from a client's secret, and the bits shown.
+
+What the server makes of RAPPOR reports: exact counts, then a regression on the candidates' Bloom filters.
+
+With p* and q* the probabilities that a bit of the report is one where the filter's is 0 and 1,
+
+    t_ij = (c_ij - p*·N_j) / (q* - p*),    q* - p* = (1-f)(q-p),
+
+is an unbiased estimate of how many of the N_j users of cohort j have bit i in their filter (Jeong, Hong and Seo 2020,
+equation (1)). Users are spread over cohorts at random, so E[t_ij] = N_j Σ_v π_v X_ijv, with X the candidates' filters
+and π_v the share of all users that hold v.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ldp_budget.authoring.packing import bit_of, pack_rows
-from ldp_budget.randomness import bernoulli, integers
-from ldp_budget.randomness.memoisation import memo_words
-from ldp_budget.randomness.streams import BLOCK_BYTES, blocks
+from ldp_budget.errors import NotSupported
+from ldp_budget.sampling import bernoulli, integers
+from ldp_budget.sampling.memoisation import memo_words
+from ldp_budget.sampling.rng import BLOCK_BYTES, blocks
+from ldp_budget.sdk.estimates import CountAggregate, CountEstimate
+from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums, pack_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldp_budget.randomness import Stream
+    from ldp_budget.sampling import Stream
 
-    from ._bloom import BloomFamily
     from ._rappor_loss import Thresholds
 
     Secrets = list[bytes] | None
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BloomFamily:
+    """The hash functions of each cohort: `hashes` of them, to `bits` positions, drawn by a public seed."""
+
+    cohorts: int
+    bits: int
+    hashes: int
+    seed: int
+
+    def filters(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The filter of each value under its cohort's functions, as packed bits, shape (n, ceil(bits/8)).
+
+        The l-th position is the l-th 64-bit little-endian word, modulo `bits`, of SHAKE-128 over the text
+        "ldp-budget bloom 1:SEED:COHORT:VALUE" in decimal. Positions may coincide; then fewer than h bits are set.
+        """
+        rows = np.zeros((len(values), -(-self.bits // 8)), dtype=np.uint8)
+        index = np.arange(len(values))
+        for position in self._positions(values, cohorts).T:
+            rows[index, position >> 3] |= (1 << (position & 7)).astype(np.uint8)
+        return rows
+
+    def _positions(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Shape (n, hashes). Each pair of value and cohort is hashed once."""
+        families = int(cohorts.max(initial=0)) + 1
+        codes, inverse = np.unique(values * families + cohorts, return_inverse=True)
+        digests = [
+            hashlib.shake_128(b"ldp-budget bloom 1:%d:%d:%d" % (self.seed, code % families, code // families)).digest(
+                8 * self.hashes
+            )
+            for code in codes.tolist()
+        ]
+        words = np.frombuffer(b"".join(digests), "<u8").reshape(-1, self.hashes)
+        positions: NDArray[np.int64] = (words % np.uint64(self.bits)).astype(np.int64)[inverse]
+        return positions
+
+    def of_candidates(self, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The filter of every candidate in every cohort as zeros and ones, shape (cohorts, bits, M)."""
+        every = np.arange(self.cohorts).repeat(len(candidates))
+        rows = self.filters(np.tile(candidates, self.cohorts), every)
+        bits = np.unpackbits(rows, axis=1, count=self.bits, bitorder="little")
+        filters = bits.reshape(self.cohorts, len(candidates), self.bits)
+        return filters.transpose(0, 2, 1).astype(np.float64, order="C")
+
+    def alone(self, first: int, second: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The bits that only the first value sets, and that only the second does, each of shape (cohorts, bits)."""
+        own, other = (self._bits(np.full(self.cohorts, value), np.arange(self.cohorts)) for value in (first, second))
+        return own & ~other, other & ~own
+
+    def furthest_apart(self, values: int, cohorts: int) -> tuple[int, int]:
+        """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
+        apart = np.zeros((values, values))
+        for cohort in range(min(cohorts, self.cohorts)):
+            bits = self._bits(np.arange(values), np.full(values, cohort))
+            # Of many bits few are set by any of the values.
+            filters = bits[:, bits.any(axis=0)].astype(np.float64)
+            held = filters.sum(axis=1)
+            np.maximum(apart, held[:, np.newaxis] + held - 2 * (filters @ filters.T), out=apart)
+        first, second = divmod(int(apart.argmax()), values)
+        return first, second
+
+    def _bits(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The filter of each value under its cohort's functions, shape (n, bits)."""
+        rows = self.filters(values, cohorts)
+        return np.unpackbits(rows, axis=1, count=self.bits, bitorder="little").view(np.bool_)
 
 
 def draw_reports(
@@ -93,3 +177,231 @@ def number_reports(reports: Any, alone: tuple[NDArray[np.bool_], NDArray[np.bool
             code = 2 * code + bit_of(rows[here, 2:], int(bit))
         codes[here] = starts[size] + code
     return codes
+
+
+_RANK_TOLERANCE = 1e-10
+
+
+@dataclass
+class CohortAggregate(CountAggregate):
+    """How many reports of each cohort have each bit set: `support`, shape (m, k); `users`, reports by cohort (m,)."""
+
+    users: NDArray[np.int64]
+
+    def merge(self, other: CountAggregate) -> CohortAggregate:
+        """Add `other`; raises `NotSupported` if it was made by another mechanism."""
+        super().merge(other)
+        assert isinstance(other, CohortAggregate)
+        self.users = self.users + other.users
+        return self
+
+
+@dataclass(frozen=True, repr=False)
+class SelectedEstimate(CountEstimate):
+    """Counts of the candidates that a lasso kept; see `lasso`. `selected` is a boolean array (M,)."""
+
+    selected: NDArray[np.bool_]
+
+
+class BitLaw(NamedTuple):
+    """p*, q* - p*, and the variances of a user's share in t_ij where the filter's bit is 0 and 1."""
+
+    base: float
+    gap: float
+    variance_zero: float
+    variance_one: float
+
+
+def check_reports(reports: Any, cohorts: int, bits: int) -> None:
+    """Raise as `count_bits`, adding nothing up."""
+    rows, _ = _with_cohorts(reports, cohorts, bits)
+    check_rows(rows[:, 2:], bits)
+
+
+def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Reports as an array, and their cohorts."""
+    rows = as_reports(reports)
+    width = 2 + -(-bits // 8)
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
+        raise NotSupported(f"expected reports of uint8, shape (n, {width}); found {rows.dtype} of shape {rows.shape}")
+    cohort = rows[:, 0] + (rows[:, 1].astype(np.int64) << 8)
+    if (cohort >= cohorts).any():
+        raise NotSupported(f"expected reports of cohorts below {cohorts}; found cohort {cohort.max()}")
+    return rows, cohort
+
+
+def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Reports by cohort (m,), and set bits by cohort (m, k).
+
+    Raises `NotSupported` where `reports` are not uint8 rows of a cohort below m in two bytes and k packed bits.
+    """
+    rows, cohort = _with_cohorts(reports, cohorts, bits)
+    # A table of 256 values for each cohort pays where there are more reports than that.
+    sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
+    if sums[:, bits:].any():
+        raise NotSupported(f"expected reports of {bits} bits; found padding bits that are set")
+    return np.bincount(cohort, minlength=cohorts), sums[:, :bits]
+
+
+def _sums_by_byte(rows: NDArray[np.uint8], cohort: NDArray[np.int64], cohorts: int) -> NDArray[np.int64]:
+    """For each byte of the reports: how often each cohort has each of its 256 values, then which bits those set."""
+    bits_of = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int64)
+    tables = [np.bincount(256 * cohort + byte, minlength=256 * cohorts).reshape(cohorts, 256) for byte in rows.T]
+    return np.concatenate([table @ bits_of for table in tables], axis=1)
+
+
+def _sums_by_cohort(rows: NDArray[np.uint8], cohort: NDArray[np.int64], cohorts: int) -> NDArray[np.int64]:
+    """The same, cohort after cohort."""
+    sums = np.zeros((cohorts, 8 * rows.shape[1]), dtype=np.int64)
+    order = np.argsort(cohort, kind="stable")
+    present, starts = np.unique(cohort[order], return_index=True)
+    for number, part in zip(present, np.split(order, starts[1:]), strict=False):
+        sums[number] = column_sums(rows[part], sums.shape[1])
+    return sums
+
+
+class Regression:
+    """Least squares of the t_ij on the filters X (m, k, M), each cohort weighted by its users.
+
+    The weights do not depend on the reports, so the estimates are unbiased if every user holds a candidate.
+    """
+
+    def __init__(self, filters: Floats, users: Floats) -> None:
+        self.filters, self.users = filters, users
+        bits = filters.shape[1]
+        rows = filters.reshape(-1, filters.shape[2])
+        normal = (rows * users.repeat(bits)[:, None]).T @ rows
+        # Scaled to a unit diagonal, so that the rank does not hang on how many bits a candidate sets.
+        scale = 1 / np.sqrt(normal.diagonal())
+        values, vectors = np.linalg.eigh(normal * scale * scale[:, None])
+        self.full_rank = bool(values[0] > _RANK_TOLERANCE * len(values))
+        if self.full_rank:
+            half = scale[:, None] * vectors / np.sqrt(values)
+            self._inverse = half @ half.T
+
+    def shares(self, corrected: Floats) -> Floats:
+        """π, shape (M,), from t (m, k)."""
+        rows = self.filters.reshape(-1, self.filters.shape[2])
+        shares: Floats = self._inverse @ (rows.T @ corrected.reshape(-1))
+        return shares
+
+    def variances(self, population: Floats, law: BitLaw) -> Floats:
+        """The variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
+
+        `population` holds the shares of users who hold each candidate, (M,); or (M, M), a row for each estimate
+        where each is wanted for another population.
+
+        A user of cohort j who holds v adds g_j[w, v] = Σ_i H_j[w, i] X_ijv to the estimate of w, where H_j are the
+        weights of the t_ij. Given the sizes of the cohorts the spread is a random partition, whose variance is that
+        of g_j within the cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
+        """
+        people = np.atleast_2d(population)
+        rise = law.variance_one - law.variance_zero
+        total_noise, total_spread = np.zeros((2, self.filters.shape[2]))
+        for filters, users in zip(self.filters, self.users, strict=True):
+            weights = self._inverse @ filters.T
+            squares, gain = weights**2, weights @ filters
+            noise = law.variance_zero * squares.sum(axis=1) + rise * ((squares @ filters) * people).sum(axis=1)
+            spread = (gain**2 * people).sum(axis=1) - (gain * people).sum(axis=1) ** 2
+            total_noise += users * noise
+            total_spread += users * spread
+        own = people[0] if len(people) == 1 else people.diagonal()
+        # By Cauchy and Schwarz the difference is no less than 0, and where cohorts tell all, rounding is left of it.
+        variances: Floats = total_noise + np.maximum(0.0, total_spread - own * (1 - own) / self.users.sum())
+        return variances
+
+
+def worst_variance(filters: Floats, law: BitLaw) -> float | None:
+    """The largest variance per user of a candidate's count, held by nobody while the others are equally frequent.
+
+    Cohorts are taken to be equally large. None where the candidates cannot be told apart.
+    """
+    cohorts, bits, candidates = filters.shape
+    if candidates > cohorts * bits:
+        return None
+    regression = Regression(filters, np.full(cohorts, 1 / cohorts))
+    if not regression.full_rank:
+        return None
+    others = (1 - np.eye(candidates)) / (candidates - 1)
+    return float(regression.variances(others, law).max())
+
+
+def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | None) -> CountEstimate:
+    """Counts of the candidates whose filters are X (m, k, M), by `method` or where None by what the rank allows."""
+    users = total.users.astype(float)
+    corrected = (total.support - law.base * users[:, None]) / law.gap
+    candidates, cohorts = filters.shape[2], int((users > 0).sum())
+    if method != "lasso":
+        # More candidates than bits are never of full rank; that need not cost a decomposition.
+        regression = Regression(filters, users) if candidates <= filters.shape[1] * cohorts else None
+        if regression is not None and regression.full_rank:
+            return CountEstimate(total.reports, *_counts(regression, corrected, law))
+        if method is not None:
+            raise NotSupported(
+                f"{candidates} candidates cannot be told apart by {filters.shape[1]} bits in {cohorts} cohorts; "
+                "estimate with method='lasso', or from fewer candidates"
+            )
+    return _selected(total, filters, corrected, law)
+
+
+def _counts(regression: Regression, corrected: Floats, law: BitLaw) -> tuple[Floats, Floats]:
+    n = regression.users.sum()
+    shares = regression.shares(corrected)
+    # The variance of a population that can be: its shares are not negative and sum to at most one.
+    people = shares.clip(min=0)
+    people /= max(1.0, people.sum())
+    return n * shares, n * np.sqrt(regression.variances(people, law))
+
+
+def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: BitLaw) -> SelectedEstimate:
+    """Least squares over what the lasso keeps and an even background, which stands for what it does not.
+
+    The others count 0, with the standard error that each would have had on its own.
+    """
+    users = total.users.astype(float)
+    kept = select(filters, users, corrected, law)
+    counts = np.zeros(len(kept))
+    alone = np.einsum("jkv,j->v", filters, users)
+    errors = total.reports * np.sqrt(law.variance_zero / alone)
+    if kept.any():
+        background = np.ones((*filters.shape[:2], 1))
+        regression = Regression(np.concatenate([filters[:, :, kept], background], axis=2), users)
+        if not regression.full_rank:
+            raise NotSupported("the candidates that the lasso kept cannot be told apart; name fewer candidates")
+        found, found_errors = _counts(regression, corrected, law)
+        counts[kept], errors[kept] = found[:-1], found_errors[:-1]
+    return SelectedEstimate(total.reports, counts, errors, kept)
+
+
+def select(filters: Floats, users: Floats, corrected: Floats, law: BitLaw) -> NDArray[np.bool_]:
+    """Which candidates a non-negative lasso keeps, boolean (M,).
+
+    Rows are scaled to unit noise and freed of an even background, which every filter adds to. The penalty is
+    √(2 ln M) standard deviations of a candidate's correlation with the noise: one that nobody holds rarely
+    exceeds it (Donoho and Johnstone 1994).
+    """
+    present = users > 0
+    scale = np.sqrt(users[present] / law.variance_zero)
+    rows = (filters[present] * scale[:, None, None]).reshape(-1, filters.shape[2])
+    target = (corrected[present] / users[present, None] * scale[:, None]).reshape(-1)
+    background = scale.repeat(filters.shape[1])
+    background /= np.linalg.norm(background)
+    rows -= np.outer(background, background @ rows)
+    target -= background * (background @ target)
+    largest = math.sqrt(float(np.einsum("rv,rv->v", rows, rows).max()))
+    penalty = math.sqrt(2 * math.log(max(2, rows.shape[1]))) * largest / len(rows)
+    lasso = _lasso_class()(alpha=penalty, fit_intercept=False, positive=True, max_iter=10_000)
+    # In Fortran order scikit-learn needs no copy of its own.
+    kept: NDArray[np.bool_] = lasso.fit(np.asfortranarray(rows), target).coef_ > 0
+    return kept
+
+
+def _lasso_class() -> Any:
+    try:
+        from sklearn.linear_model import Lasso
+    except ImportError:
+        raise NotSupported(
+            "telling candidates apart by a lasso needs scikit-learn, which is not installed: "
+            'pip install "ldp-budget[rappor]"'
+        ) from None
+    return Lasso

@@ -24,23 +24,23 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.fields import flag, integer, real
-from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.sampling import ONE, threshold
+from ldp_budget.sdk.channels import Case, Comparison, Factor
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
+from ldp_budget.sdk.parameters import flag, integer, real
 
-from ._sources import CASE_STUDY
+from ._citations import CASE_STUDY
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import CountAggregate, CountEstimate, SupportLaw
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, SupportLaw
 
 
 class DBitFlip(FrequencyMechanism):
@@ -151,9 +151,9 @@ class DBitFlip(FrequencyMechanism):
 
         With `memoize` all of it comes from `secrets`, and nothing from `rng`.
         """
-        from ldp_budget.randomness import open_stream
+        from ldp_budget.sampling import open_stream
 
-        from ._bucket_reports import draw_reports, fresh, kept
+        from ._report_formats import draw_reports, fresh, kept
 
         answers, sizes = self.domain.check(values), (self.buckets, self.bits)
         if self.memoize:
@@ -161,7 +161,7 @@ class DBitFlip(FrequencyMechanism):
         return draw_reports(answers, *sizes, fresh(open_stream(rng), *sizes, self.noise))
 
     def client_program(self) -> Program:
-        from ldp_budget.authoring.programs import Program, answers, packed, uint, whole
+        from ldp_budget.sdk.client_program import Program, answers, packed, uint, whole
 
         noise, k, d = whole(self.noise), self.buckets, self.bits
         kept = self.memoize
@@ -200,20 +200,20 @@ class DBitFlip(FrequencyMechanism):
         return self.compare(first, second)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        from ._bucket_reports import number_reports
+        from ._report_formats import number_reports
 
         return number_reports(reports, first, second, packed=self.bits == self.buckets)
 
     # -- server -----------------------------------------------------------------------------------------
 
     def check_reports(self, reports: Any) -> None:
-        from ._bucket_reports import check_reports
+        from ._report_formats import check_reports
 
         check_reports(reports, self.buckets, self.bits)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """The number of reports, and how many told of each bucket and how many of those with a one, (2, k)."""
-        from ._bucket_reports import count_bits
+        from ._report_formats import count_bits
 
         return count_bits(reports, self.buckets, self.bits)
 
@@ -230,7 +230,7 @@ class DBitFlip(FrequencyMechanism):
 
     @property
     def _law(self) -> SupportLaw:
-        from ._bucket_reports import bit_law
+        from ._report_formats import bit_law
 
         return bit_law(*self._drawn, Fraction(self.buckets, self.bits))
 

@@ -12,10 +12,10 @@ import re
 from decimal import Decimal
 from typing import Any, NoReturn, overload
 
-from ldp_budget.authoring.base import Mechanism
-from ldp_budget.authoring.fields import Field, Text, optional_real, real
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Approximate, Guarantee, Pure, Unbounded, ZeroConcentrated, from_json
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.parameters import Field, Text, optional_real, real
 
 _MOST_EPSILON = 10**6
 _MOST_JSON = 20_000

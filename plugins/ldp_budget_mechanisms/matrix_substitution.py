@@ -13,16 +13,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.channels import Comparison
-from ldp_budget.authoring.domain import check_users
-from ldp_budget.authoring.fields import matrix
-from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
-from ldp_budget.guarantees.amounts import UP, ln_up
-from ldp_budget.guarantees.pairs import dominating_pair
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
+from ldp_budget.guarantees.fixed_point import UP, ln_up
+from ldp_budget.sdk.channels import Comparison
+from ldp_budget.sdk.domain import check_users
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.parameters import matrix
 
-from ._sources import RANDOM_SUBSTITUTION
+from ._citations import RANDOM_SUBSTITUTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import CountEstimate
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.estimates import CountEstimate
 
-    from ._matrix_reports import MatrixEstimator
+    from ._report_formats import MatrixEstimator
 
 _SLACK = Fraction(1, 10**9)
 _MOST_WEIGHT = 2**63
@@ -104,7 +104,7 @@ class MatrixSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _estimator(self) -> MatrixEstimator:
-        from ._matrix_reports import MatrixEstimator
+        from ._report_formats import MatrixEstimator
 
         return MatrixEstimator(self._channel)
 
@@ -160,16 +160,16 @@ class MatrixSubstitution(FrequencyMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
         """Reports are row numbers of the matrix, unsigned integers (n,)."""
-        from ldp_budget.randomness import open_stream
+        from ldp_budget.sampling import open_stream
 
-        from ._matrix_reports import draw_rows
+        from ._report_formats import draw_rows
 
         return draw_rows(open_stream(rng), self.domain.check(values), *self._weights)
 
     def client_program(self) -> Program:
         from itertools import accumulate
 
-        from ldp_budget.authoring.programs import Program, answers, uint, whole
+        from ldp_budget.sdk.client_program import Program, answers, uint, whole
 
         total, weights = self._weights
         steps: tuple[tuple[str, Any], ...] = (
@@ -195,7 +195,7 @@ class MatrixSubstitution(FrequencyMechanism):
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """The number of reports, and how often each report was sent, shape (rows of the matrix,)."""
-        from ._matrix_reports import count_rows
+        from ._report_formats import count_rows
 
         return count_rows(reports, len(self.matrix))
 

@@ -29,9 +29,6 @@ from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.fields import Real, flag, optional_real, real
-from ldp_budget.authoring.numeric import NumericMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import (
     SAME_CHANGE_PATTERN,
@@ -42,11 +39,14 @@ from ldp_budget.guarantees import (
     Unbounded,
     are_equal_in_same_places,
 )
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.sampling import ONE, threshold
+from ldp_budget.sdk.channels import Comparison, Factor
+from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+from ldp_budget.sdk.parameters import Real, flag, optional_real, real
 
-from ._scale import LARGEST_EPSILON, LEAST_EPSILON
-from ._sources import CASE_STUDY
+from ._citations import CASE_STUDY
+from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import BitMeanEstimate, SumAggregate
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.estimates import BitMeanEstimate, SumAggregate
 
-    from ._cells import CellGrid
+    from ._interval_grid import CellGrid
 
 _FINE = 2**30
 """Cells of the grid without rounding, and the most with it: even at the least ε a cell is worth many 2**-64."""
@@ -234,7 +234,7 @@ class OneBitMean(NumericMechanism):
         Raises:
             InvalidParameter: a number is out of range.
         """
-        from ._one_bit_reports import PARTS_BITS
+        from ._report_formats import PARTS_BITS
 
         parts = 1 << PARTS_BITS
         points = [self._cell_grid(parts).points(list(history)).tolist() for history in (first, second)]
@@ -306,7 +306,7 @@ class OneBitMean(NumericMechanism):
         return self.grid()[1] * float((yes * no) ** 0.5)
 
     def estimate(self, reports: Any) -> BitMeanEstimate:
-        from ldp_budget.authoring.estimates import BitMeanEstimate
+        from ldp_budget.sdk.estimates import BitMeanEstimate
 
         total = self.total(reports)
         plain = super().estimate(total)
@@ -319,9 +319,9 @@ class OneBitMean(NumericMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are bits, uint8 (n,). With rounding they need `secrets`; only the flip is drawn from `rng`."""
-        from ldp_budget.randomness import open_stream
+        from ldp_budget.sampling import open_stream
 
-        from ._one_bit_reports import fresh_bits, kept_bits
+        from ._report_formats import fresh_bits, kept_bits
 
         stream = open_stream(rng)
         if self.rounding is None:
@@ -330,9 +330,9 @@ class OneBitMean(NumericMechanism):
         return kept_bits(stream, cells, self.thresholds, secrets, self.fingerprint, self._flip)
 
     def client_program(self) -> Program:
-        from ldp_budget.authoring.programs import Program, nearest, uint, whole
+        from ldp_budget.sdk.client_program import Program, nearest, uint, whole
 
-        from ._one_bit_reports import PARTS_BITS
+        from ._report_formats import PARTS_BITS
 
         least, growth = map(whole, self.thresholds)
         parts = 1 if self.rounding is None else 1 << PARTS_BITS
@@ -352,7 +352,7 @@ class OneBitMean(NumericMechanism):
 
     def memoised(self, values: Any, secrets: Any) -> Any:
         """Which memoised bit a user reports for each value, l for that of l·S, int64 (n,)."""
-        from ._one_bit_reports import PARTS_BITS, rounded
+        from ._report_formats import PARTS_BITS, rounded
 
         if self.rounding is None:
             return values
@@ -364,14 +364,14 @@ class OneBitMean(NumericMechanism):
 
     def _cell_grid(self, parts: int = 1) -> CellGrid:
         """The public grid, or one with that many parts of each cell."""
-        from ._cells import CellGrid
+        from ._interval_grid import CellGrid
 
         return CellGrid(self.interval, self.cells * parts)
 
     def aggregate(self, reports: Any) -> SumAggregate:
-        from ldp_budget.authoring.estimates import SumAggregate
+        from ldp_budget.sdk.estimates import SumAggregate
 
-        from ._one_bit_reports import count_ones
+        from ._report_formats import count_ones
 
         return SumAggregate(self.fingerprint, *count_ones(reports))
 

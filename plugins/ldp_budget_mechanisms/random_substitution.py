@@ -3,6 +3,24 @@
 A draw keeps the user's answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). A report
 holds l draws: independent ones, or distinct ones, which make it subset selection. What the l draws give away
 together, and where that departs from the paper, stands in `_amplification`.
+
+The clients of random substitution as programs: the draws of `_substitution_reports`, one user at a time.
+
+Subset selection (Ye and Barg 2018): what Algorithm 2 of Kang, Lee and Hong 2009 really does.
+
+A report is a set of ω of the N answers. It holds the true one with probability π₁ = ω·e^ε/(ω·e^ε+N-ω) and is
+otherwise uniform.
+
+Privacy breaches: how far one report can move a belief (Kang, Lee and Hong 2009, with the bound made strict).
+
+A property of the user's answer that had probability ρ₁ before a report of amplification A has at most
+ρ₁A/(1-ρ₁+ρ₁A) after it; one that had ρ₂ has at least ρ₂/(ρ₂+(1-ρ₂)A). So neither does the belief rise from ρ₁
+to ρ₂, nor does it fall from ρ₂ to ρ₁, if and only if
+
+    A < ρ₂(1-ρ₁) / (ρ₁(1-ρ₂)).
+
+Source: Evfimievski, Gehrke and Srikant, PODS 2003; Kang, Lee and Hong 2009, section 3.1, print ≤, and at
+equality the belief reaches ρ₂.
 """
 
 from __future__ import annotations
@@ -13,26 +31,102 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.fields import choice, flag, integer, optional_real
-from ldp_budget.authoring.frequency import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Copies, FinitePair, Guarantee, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, exp_down, exp_up, float_above, float_below, float_up, ln_up
-from ldp_budget.guarantees.pairs import joined
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.dominating_pairs import joined
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
+from ldp_budget.sampling import ONE, threshold
+from ldp_budget.sdk.client_program import Program, answers, uint, whole
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
+from ldp_budget.sdk.parameters import choice, flag, integer, optional_real
 
 from . import _amplification as amplification
-from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
-from ._breach import amplification_below_breach, breach_bound, largest_posterior
-from ._sources import RANDOM_SUBSTITUTION
+from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement, best_size
+from ._citations import RANDOM_SUBSTITUTION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.channels import Comparison
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.channels import Comparison
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.domain import Categories
+
+    Steps = tuple[tuple[str, Any], ...]
+
+# The others are 0..size-2; from the own answer on they are one more.
+_SKIP_OWN: list[Any] = ["add", "others", ["ge", "others", "value"]]
+
+
+def substitution_program(domain: Categories, draws: int, keep: int) -> Program:
+    """Draws that may repeat."""
+    steps: Steps = (
+        ("kept", ["bits", whole(keep), draws]),
+        ("others", ["belows", domain.size - 1, draws]),
+        ("moved", _SKIP_OWN),
+        ("drawn", ["where", "kept", "value", "moved"]),
+    )
+    return Program(answers(domain), steps, uint("drawn", domain.size - 1, None if draws == 1 else draws))
+
+
+def set_program(domain: Categories, draws: int, include: int) -> Program:
+    """A set, ascending."""
+    own: list[Any] = ["where", "included", "value", ["at", "row", "place"]]
+    steps: Steps = (
+        ("others", ["subset", domain.size - 1, draws]),
+        ("included", ["bit", whole(include)]),
+        ("place", ["below", draws]),
+        ("row", _SKIP_OWN),
+        ("report", ["sort", ["put", "row", "place", own]]),
+    )
+    return Program(answers(domain), steps, uint("report", domain.size - 1, draws))
+
+
+def sequence_program(domain: Categories, hazards: Sequence[int]) -> Program:
+    """Distinct answers in the order of drawing."""
+    own: list[Any] = ["where", ["at", "drawn", "place"], "value", ["at", "row", "place"]]
+    steps: Steps = (
+        ("set", ["subset", domain.size - 1, len(hazards)]),
+        ("others", ["shuffle", "set"]),
+        ("drawn", ["bits_each", ["list", *map(whole, hazards)]]),
+        ("place", ["first", "drawn"]),
+        ("row", _SKIP_OWN),
+        ("report", ["put", "row", "place", own]),
+    )
+    return Program(answers(domain), steps, uint("report", domain.size - 1, len(hazards)))
+
+
+_INSIDE = 1 - Fraction(1, 10**12)
+
+
+def breach_bound(rho1: Decimal, rho2: Decimal) -> Fraction:
+    """The amplification at which a belief of ρ₁ can reach ρ₂; that of a report must stay below it."""
+    low, high = Fraction(rho1), Fraction(rho2)
+    return high * (1 - low) / (low * (1 - high))
+
+
+def amplification_below_breach(rho1: Decimal, rho2: Decimal) -> Decimal:
+    """The largest amplification used for ρ₁ and ρ₂: one part in 10¹² inside the bound.
+
+    It is a little less where ρ₂ is so close to one that the posterior could not be told from it as a double.
+    At most 1 where ρ₁ and ρ₂ are too close for that.
+    """
+    visible = float_below(rho2)
+    for _ in range(2):
+        visible = math.nextafter(visible, 0)
+    bound = min(breach_bound(rho1, rho2) * _INSIDE, breach_bound(rho1, Decimal(repr(visible))))
+    return DOWN.divide(Decimal(bound.numerator), Decimal(bound.denominator))
+
+
+def largest_posterior(rho1: Decimal, amplification: Decimal) -> float:
+    """The most that a belief of ρ₁ can become by a report of that amplification, rounded up."""
+    raised = Fraction(rho1) * Fraction(amplification)
+    posterior = raised / (1 - Fraction(rho1) + raised)
+    return float_up(UP.divide(Decimal(posterior.numerator), Decimal(posterior.denominator)))
+
 
 MOST_DRAWS = 10**5
 _MOST_LISTED = 6
@@ -300,7 +394,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _comparison(self) -> Comparison:
-        from . import _substitution_channel as channel
+        from . import _substitution_reports as channel
 
         keep = Fraction(self.thresholds[0], ONE)
         if isinstance(self._sampling, DistinctSequence):
@@ -310,7 +404,7 @@ class RandomSubstitution(FrequencyMechanism):
         return channel.independent_draws(self.domain_size, self._draws, keep)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        from . import _substitution_channel as channel
+        from . import _substitution_reports as channel
 
         if isinstance(self._sampling, DistinctSequence):
             return channel.number_sequences(reports, first, second)
@@ -322,7 +416,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
         """Reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
-        from ldp_budget.randomness import open_stream
+        from ldp_budget.sampling import open_stream
 
         from ._substitution_reports import substitute_sequences, substitute_sets, substitutes
 
@@ -336,7 +430,7 @@ class RandomSubstitution(FrequencyMechanism):
         return drawn if draws == 1 else drawn.reshape(-1, draws)
 
     def client_program(self) -> Program:
-        from ._substitution_program import sequence_program, set_program, substitution_program
+        pass
 
         if isinstance(self._sampling, DistinctSequence):
             return sequence_program(self.domain, self.thresholds)
@@ -360,3 +454,31 @@ def _plain(number: Decimal) -> float | None:
     """`number` rounded up to a double; None where it is larger than any."""
     rounded = float_up(number) if number < Decimal("1e308") else math.inf
     return rounded if math.isfinite(rounded) else None
+
+
+class SubsetSelection(RandomSubstitution):
+    """Subset selection: distinct draws, by default as many as give the least variance, about N/(e^ε+1)."""
+
+    name = "subset-selection"
+    aliases = ("subset",)
+    summary = "a set of answers that holds the true one with probability π₁"
+    source = (
+        "Ye and Barg, IEEE Transactions on Information Theory 64 (2018); "
+        f"{RANDOM_SUBSTITUTION}, Algorithm 2, corrected"
+    )
+
+    draws = integer(
+        "answers in one report; if left out, the number of least variance for a set, or 1 where gamma is given",
+        at_least=1,
+        at_most=MOST_DRAWS,
+        optional=True,
+    )
+    sampling = choice("draws are distinct", "distinct", default="distinct")
+
+    @functools.cached_property
+    def _draws(self) -> int:
+        if "draws" in self.declared:
+            return self.draws
+        if self._target is None:
+            return 1
+        return best_size(self._target[0], self.domain_size, MOST_DRAWS)

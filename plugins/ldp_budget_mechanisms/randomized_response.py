@@ -15,21 +15,21 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.fields import optional_real
-from ldp_budget.authoring.frequency import FrequencyMechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, float_above, float_below
-from ldp_budget.guarantees.pairs import dominating_pair
-from ldp_budget.randomness import threshold
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.sampling import threshold
+from ldp_budget.sdk.channels import Comparison, Factor
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.parameters import optional_real
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
 
 _ONE = 2**64
 
@@ -106,14 +106,14 @@ class RandomizedResponse(FrequencyMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Reports are uint8 (n,), 1 for yes."""
-        from ldp_budget.randomness import open_stream
+        from ldp_budget.sampling import open_stream
 
-        from ._coin_reports import draw_coins
+        from ._report_formats import draw_coins
 
         return draw_coins(open_stream(rng), self.domain.check(values), *self.thresholds)
 
     def client_program(self) -> Program:
-        from ldp_budget.authoring.programs import Program, answers, uint, whole
+        from ldp_budget.sdk.client_program import Program, answers, uint, whole
 
         keep, noise = map(whole, self.thresholds)
         steps: tuple[tuple[str, Any], ...] = (
@@ -132,6 +132,6 @@ class RandomizedResponse(FrequencyMechanism):
         return reports
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        from ._coin_reports import count_both
+        from ._report_formats import count_both
 
         return count_both(reports)

@@ -20,15 +20,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.authoring.base import Mechanism
-from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.domain import Categories, check_users
-from ldp_budget.authoring.fields import flag, integer, optional_integer, optional_real
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised
-from ldp_budget.guarantees.amounts import DOWN, UP, float_above, float_below
-from ldp_budget.randomness import ONE
+from ldp_budget.guarantees.fixed_point import DOWN, UP, float_above, float_below
+from ldp_budget.sampling import ONE
+from ldp_budget.sdk.channels import Case, Comparison, Factor
+from ldp_budget.sdk.domain import Categories, check_users
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.parameters import flag, integer, optional_integer, optional_real
 
+from ._citations import CASE_STUDY
 from ._rappor_loss import (
     MOST_POINTS,
     Response,
@@ -40,7 +41,6 @@ from ._rappor_loss import (
     fresh_pair,
     shown_bits,
 )
-from ._sources import CASE_STUDY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,12 +48,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import CountEstimate
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.estimates import CountEstimate
 
-    from ._bloom import BloomFamily
-    from ._rappor_decode import BitLaw, CohortAggregate
+    from ._rappor_reports import BitLaw, BloomFamily, CohortAggregate
 
 _MOST_ANSWERS = 10**12
 _MOST_COUNTERS = 2**24
@@ -218,8 +217,8 @@ class Rappor(Mechanism):
         with `any_inputs`, both are drawn for this report alone: it is the first and last report of its permanent
         bits, and never to be charged as a repetition of others.
         """
-        from ldp_budget.randomness import open_stream
-        from ldp_budget.randomness.memoisation import secrets_for_each
+        from ldp_budget.sampling import open_stream
+        from ldp_budget.sampling.memoisation import secrets_for_each
 
         from ._rappor_reports import draw_reports
 
@@ -229,7 +228,7 @@ class Rappor(Mechanism):
 
     def client_program(self) -> Program:
         """With a secret, as a device always has one; with `any_inputs` there is nothing to keep."""
-        from ldp_budget.authoring.programs import Program, answers, record, whole
+        from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         flip, zero, one = map(whole, self.thresholds)
         fresh: tuple[list[Any], list[Any]] = (["below", self.cohorts], ["bits", flip, self.bits])
@@ -253,7 +252,7 @@ class Rappor(Mechanism):
 
     @functools.cached_property
     def _family(self) -> BloomFamily:
-        from ._bloom import BloomFamily
+        from ._rappor_reports import BloomFamily
 
         return BloomFamily(self.cohorts, self.bits, self.hashes, self.seed)
 
@@ -286,7 +285,7 @@ class Rappor(Mechanism):
         return number_reports(reports, self._family.alone(first, second))
 
     def check_reports(self, reports: Any) -> None:
-        from ._rappor_decode import check_reports
+        from ._rappor_reports import check_reports
 
         check_reports(reports, self.cohorts, self.bits)
 
@@ -294,7 +293,7 @@ class Rappor(Mechanism):
 
     def aggregate(self, reports: Any) -> CohortAggregate:
         """Exact counts by cohort and bit. Raises `NotSupported` for anything but this mechanism's reports."""
-        from ._rappor_decode import CohortAggregate, count_bits
+        from ._rappor_reports import CohortAggregate, count_bits
 
         users, support = count_bits(reports, self.cohorts, self.bits)
         return CohortAggregate(self.fingerprint, int(users.sum()), support, users)
@@ -312,7 +311,7 @@ class Rappor(Mechanism):
         Raises `NotSupported` where there are no candidates or reports, candidates cannot be told apart, or
         scikit-learn is needed and missing; `OutsideDomain` and `InvalidParameter` for bad candidates and methods.
         """
-        from ._rappor_decode import decode
+        from ._rappor_reports import decode
 
         if method not in (None, "least-squares", "lasso"):
             raise InvalidParameter("method", "one of least-squares, lasso", method)
@@ -331,7 +330,7 @@ class Rappor(Mechanism):
 
     @functools.cached_property
     def _law(self) -> BitLaw:
-        from ._rappor_decode import BitLaw
+        from ._rappor_reports import BitLaw
 
         flip, zero, one = (Fraction(part, ONE) for part in self.thresholds)
         low, high = zero + flip * (one - zero), one - flip * (one - zero)
@@ -357,7 +356,7 @@ class Rappor(Mechanism):
 
     @functools.cached_property
     def _worst_variance(self) -> float | None:
-        from ._rappor_decode import worst_variance
+        from ._rappor_reports import worst_variance
 
         size = self.domain_size
         if size is None or size > _MOST_PREDICTED or size**2 * self.bits * self.cohorts > _MOST_WORK:

@@ -23,15 +23,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.authoring.fields import choice, optional_real, real
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up
+from ldp_budget.sdk.parameters import choice, optional_real, real
 
-from ._additive import AdditiveMechanism
-from ._scale import LARGEST_EPSILON, LEAST_EPSILON
-from ._sources import BOUNDED_STAIRCASE
-from ._window import reach_of
+from ._bounded_staircase_profile import reach_of
+from ._citations import BOUNDED_STAIRCASE
+from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON, AdditiveMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.channels import Comparison
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.channels import Comparison
+    from ldp_budget.sdk.client_program import Program
 
-    from ._cells import CellGrid
-    from ._staircase_steps import StaircaseSteps
+    from ._interval_grid import CellGrid
+    from ._noise_samplers import StaircaseSteps
 
 _CELLS = 2**20
 _FAR = 2**62
@@ -84,7 +83,7 @@ class Staircase(AdditiveMechanism):
 
     @functools.cached_property
     def _steps(self) -> StaircaseSteps:
-        from ._staircase_steps import StaircaseSteps
+        from ._noise_samplers import StaircaseSteps
 
         return StaircaseSteps(self.epsilon, reach_of(Decimal(self._gamma), _CELLS), _CELLS)
 
@@ -169,7 +168,7 @@ class Staircase(AdditiveMechanism):
         return self._steps.compare(*map(self._cell_grid.point, (first, second)))[1]
 
     def outcomes(self, reports: Any, first: float, second: float) -> Any:
-        from ._grid_channel import number_runs
+        from ._interval_grid import number_runs
 
         starts, _ = self._steps.compare(*map(self._cell_grid.point, (first, second)))
         return number_runs(self._cell_grid.cells_of(reports), [(start, start) for start in (-_FAR, *starts)])
@@ -178,7 +177,7 @@ class Staircase(AdditiveMechanism):
 
     @functools.cached_property
     def _cell_grid(self) -> CellGrid:
-        from ._cells import CellGrid
+        from ._interval_grid import CellGrid
 
         return CellGrid(self.interval, _CELLS)
 
@@ -187,13 +186,13 @@ class Staircase(AdditiveMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Reports are numbers (n,), middles of cells of the public grid; not limited to [lower, upper]."""
-        from ldp_budget.randomness import open_stream
+        from ldp_budget.sampling import open_stream
 
         points = self._cell_grid.points(values)
         return self._cell_grid.reports(self._steps.draw(open_stream(rng), points))
 
     def client_program(self) -> Program:
-        from ldp_budget.authoring.programs import Program, float64, nearest
+        from ldp_budget.sdk.client_program import Program, float64, nearest
 
         given = nearest(self.interval, self._cell_grid.per_unit, _CELLS)
         return Program(given, self._steps.drawing(), float64("cell", *self.grid()))

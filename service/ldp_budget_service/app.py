@@ -10,26 +10,21 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
-from ldp_budget.accounting.access.approvals import Approvals
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.approvals import Approvals
+from ldp_budget.accounting.invitations import Invitations
 
-from . import examples, problems, scopes
-from .counter import Counter
-from .guarding.door import Door, Load
-from .guarding.rates import Rate
-from .held import Collections
-from .in_flight import InFlight
-from .inboxes import Inboxes
-from .methods import Methods
-from .pages import dashboard, static_files, survey
-from .paths import Undecoded
+from . import auth, pages, problems, schemas
+from .compute_pool import Workers
+from .http_middleware import Methods, Undecoded
+from .observability import health, metrics
+from .observability.health import Watchman
+from .observability.logs import Watched
+from .report_store import Collections, Inboxes
+from .request_limits import Door, Load, Rate
 from .routes import ROUTERS as ROUTES
 from .settings import Settings
-from .watching import health, metrics
-from .watching.requests import Watched
-from .watching.watchman import Watchman
-from .workers import Workers
+from .spend_batcher import Counter, InFlight
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,7 +37,7 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 `Idempotency-Key`; answers say in `Journal-Position` how far the journal was.
 """
 
-ROUTERS = (*ROUTES, health.router, metrics.router, static_files.router, survey.router, dashboard.router)
+ROUTERS = (*ROUTES, health.router, metrics.router, pages.router, pages.router, pages.router)
 
 STREAMED = ("/v1/spends:batch",)
 """Where bodies of any length are taken, a line at a time."""
@@ -88,8 +83,8 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
         if app.openapi_schema is None:
             schema = get_openapi(title=app.title, version=app.version, routes=app.routes, description=_ABOUT)
             app.openapi_schema = problems.in_openapi(schema)
-            examples.add_to(app.openapi_schema)
-            scopes.add_to(app.openapi_schema)
+            schemas.add_to(app.openapi_schema)
+            auth.add_to(app.openapi_schema)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
@@ -102,7 +97,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(Undecoded)
     app.add_middleware(Door, settings, app.state.load, STREAMED)
     if settings.tracing:
-        from .watching.tracing import Traced
+        from .observability.logs import Traced
 
         app.add_middleware(Traced)
     app.add_middleware(Watched, app.state.metrics)

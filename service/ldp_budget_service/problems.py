@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from ldp_budget import BudgetExceeded, LdpBudgetError
 from ldp_budget.api.schemas import receipt_form
 
-from .kinds import STATUSES, TYPE, as_json, problem_body, problem_of
+from .error_codes import STATUSES, TYPE, as_json, problem_body, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

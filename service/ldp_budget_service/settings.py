@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldp_budget.collecting import LEAST_REPORTS
+from ldp_budget.reports import LEAST_REPORTS
 
 
 @dataclass(frozen=True)

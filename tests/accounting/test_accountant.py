@@ -27,12 +27,12 @@ from ldp_budget import (
     NameTaken,
     UnknownName,
 )
-from ldp_budget.accounting.request import MOST_REPORTS, charge_of
-from ldp_budget.authoring.base import Mechanism as Base
-from ldp_budget.authoring.fields import real
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget.accounting.charge_request import MOST_REPORTS, charge_of
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, Unbounded, ZeroConcentrated
-from ldp_budget.ledger.clock import TOLERANCE_MICROS
+from ldp_budget.ledger.calendar import TOLERANCE_MICROS
+from ldp_budget.registry.collections import Collection
+from ldp_budget.sdk.mechanism import Mechanism as Base
+from ldp_budget.sdk.parameters import real
 from ledger_inside import tables
 
 if TYPE_CHECKING:
@@ -579,7 +579,7 @@ def test_an_address_of_another_kind_is_no_path(tmp_path: Path, monkeypatch: pyte
 
 def test_what_a_shuffler_would_make_of_it_is_shown_and_enforces_nothing(accountant: Accountant, coin: Coin) -> None:
     """Twenty reports at ε = .5, each among ten thousand: centrally about a hundredth of their sum."""
-    from ldp_budget.composition.shuffle import shuffled
+    from ldp_budget.composition.shuffle_amplification import shuffled
 
     accountant.set_policy("default", ["lifetime=10,1e-6"])
     assert accountant.balance("alice").shuffled(10_000) is None

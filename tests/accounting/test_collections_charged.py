@@ -36,7 +36,7 @@ def test_it_costs_what_its_mechanism_costs(accountant: Accountant, how: str) -> 
 def test_a_policy_of_checked_mechanisms_asks_for_its_mechanism(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldp_budget.catalogue.certificates.checked", lambda kind: "no")
+    monkeypatch.setattr("ldp_budget.registry.certification.checked", lambda kind: "no")
     assert "nobody has checked oue here" in accountant.spend("alice", POLL).why
 
 

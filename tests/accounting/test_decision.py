@@ -9,17 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.accounting.decision import ERASED_USER, Decision, decide
+from ldp_budget.accounting.admission import ERASED_USER, Decision, Terms, decide
+from ldp_budget.accounting.charge_request import Request
 from ldp_budget.accounting.limits import Limit
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.accounting.policies import PlanTerms, Policy
-from ldp_budget.accounting.request import Request
-from ldp_budget.accounting.terms import Terms
+from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
-from ldp_budget.guarantees.amounts import LARGEST, ZERO, Costs
-from ldp_budget.ledger.keys import Key
-from ldp_budget.ledger.reading import Account, Price
-from ldp_budget.ledger.windows import Moment
+from ldp_budget.guarantees.fixed_point import LARGEST, ZERO, Costs
+from ldp_budget.ledger.calendar import Moment
+from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.snapshot import Account, Price
 from ledger_contract import promising
 
 NOON = Moment(datetime(2026, 11, 21, 12, tzinfo=UTC))

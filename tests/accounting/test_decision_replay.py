@@ -15,12 +15,12 @@ import pytest
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError, ReservationConflict
-from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Memoised
-from ldp_budget.ledger.account_seals import AccountMacs
-from ldp_budget.ledger.entries import AccountMacState
+from ldp_budget.ledger.calendar import code_at, to_micros
+from ldp_budget.ledger.models import AccountMacState
+from ldp_budget.ledger.row_macs import AccountMacs
 from ldp_budget.ledger.transaction import Transaction
-from ldp_budget.ledger.windows import code_at, to_micros
 from ledger_contract import CURVE, check, coin, made, promising
 from postgres_places import new_ledger
 from toy_store import ToyStore

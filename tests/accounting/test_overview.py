@@ -11,13 +11,12 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.accounting.levels import level, ranges
+from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.limits import as_limits
-from ldp_budget.accounting.overview import Overview
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.accounting.versions import change
-from ldp_budget.guarantees.amounts import Costs
+from ldp_budget.accounting.policy_versions import change
+from ldp_budget.accounting.usage_stats import Overview, level, ranges
+from ldp_budget.guarantees.fixed_point import Costs
 from ledger_places import InMemory, InToys
 from postgres_places import new_ledger
 
@@ -265,7 +264,7 @@ def test_a_glance_puts_nothing_down(ledger: Accountant) -> None:
 def test_it_goes_on_where_it_was_stopped_and_reads_nothing_twice(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldp_budget.accounting import overview as module
+    from ldp_budget.accounting import usage_stats as module
 
     monkeypatch.setattr(module, "_ENTRIES_TOGETHER", 10)
     monkeypatch.setattr(module, "_ACCOUNTS_TOGETHER", 10)

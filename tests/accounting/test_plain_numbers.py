@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ldp_budget import Accountant, Limit, mechanism
 from ldp_budget.accounting.receipts import Amounts, LimitState
 from ldp_budget.guarantees import Approximate
-from ldp_budget.guarantees.amounts import LARGEST, Costs, from_units
+from ldp_budget.guarantees.fixed_point import LARGEST, Costs, from_units
 from ledger_contract import promising
 
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
-from ldp_budget.accounting import plans
-from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting import policies
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.composition import Bound, compose
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Laplace, Memoised
-from ldp_budget.guarantees.amounts import decimal
+from ldp_budget.guarantees.fixed_point import decimal
 from ledger_contract import CURVE, check, coin, everything, promising, spent
 
 ONE, HALF, TENTH = coin(1), coin("0.5"), coin("0.1")
@@ -261,7 +261,7 @@ def sealed_at(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> Callab
 
     def seal(terms: Plan, price: float) -> None:
         with monkeypatch.context() as release:
-            release.setattr(plans, "compose", lambda charges, delta, rule: Bound(price, price, float(delta)))
+            release.setattr(policies, "compose", lambda charges, delta, rule: Bound(price, price, float(delta)))
             accountant.set_policy("default", [], plan=Plan(terms.charges, DELTA))
         assert accountant.spend("alice", HALF).status == "spent"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ldp_budget import InvalidParameter, Limit
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.guarantees.amounts import LARGEST, Costs
+from ldp_budget.guarantees.fixed_point import LARGEST, Costs
 
 AMOUNT = st.one_of(st.none(), st.integers(0, 10**6), st.integers(0, LARGEST))
 COSTS = st.builds(Costs, AMOUNT, AMOUNT, AMOUNT, AMOUNT)

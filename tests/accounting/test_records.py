@@ -11,12 +11,12 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, ApprovalConflict, InvalidParameter, NameTaken
-from ldp_budget.accounting.access.approvals import Approvals
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.accounting.record_kinds import _SHAPES, fault_of, is_own
-from ldp_budget.accounting.records import record_faults
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget.accounting.admin_log import record_faults
+from ldp_budget.accounting.admin_records import _SHAPES, fault_of, is_own
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.approvals import Approvals
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.registry.collections import Collection
 from ledger_contract import made, write_record
 
 BODIES: list[tuple[str, str, Any]] = [

@@ -12,8 +12,8 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, KeyConflict, LdpBudgetError, LedgerError, UnknownName
 from ldp_budget import mechanism as find
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.accounting.lines import FAILED, LineAnswer, Spend
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.batch_run import FAILED, LineAnswer, Spend
 from ldp_budget.ledger.ledger import Ledger
 from ledger_contract import coin
 from toy_store import ToyStore

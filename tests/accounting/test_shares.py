@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
-from ldp_budget.accounting.lines import Spend
+from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.limits import as_shares
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.accounting.shares import as_shares
 from ledger_contract import check, coin, made
 
 SHARES: dict[str, Any] = {"team-a": ["lifetime=1"], "team-b": ["lifetime=3"]}

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, InvalidParameter, Limit, Mechanism, NotSupported, Plan, UnknownName, mechanism
+from ldp_budget.accounting.budget_projection import Binding, moments, simulate
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.accounting.simulating import Binding, moments, simulate
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised
 from ledger_contract import CURVE, coin, promising
 

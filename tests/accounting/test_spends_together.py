@@ -11,11 +11,11 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
-from ldp_budget.accounting.access.keys import ApiKeys
 from ldp_budget.accounting.accountant import spend_together
-from ldp_budget.accounting.lines import Spend
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.batch_run import Spend
 from ldp_budget.accounting.receipts import Receipt
-from ldp_budget.ledger import groups
+from ldp_budget.ledger import group_commit
 from ledger_contract import check, coin
 from toy_store import ToyStore
 
@@ -31,7 +31,7 @@ def accountant(clock: Clock, request: pytest.FixtureRequest) -> Iterator[Account
 def transactions(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The works of each transaction; this store does all of them twice."""
     found: list[set[int]] = []
-    run, do = ToyStore.run, groups._do
+    run, do = ToyStore.run, group_commit._do
 
     def begun(self: ToyStore, *arguments: Any, **options: Any) -> Any:
         found.append(set())
@@ -42,7 +42,7 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
         do(works, transactions)
 
     monkeypatch.setattr(ToyStore, "run", begun)
-    monkeypatch.setattr(groups, "_do", done)
+    monkeypatch.setattr(group_commit, "_do", done)
     return found
 
 
@@ -80,7 +80,7 @@ def test_they_share_transactions(accountant: Accountant, transactions: list[set[
 def test_of_very_many_a_transaction_takes_as_many_as_it_may(
     accountant: Accountant, transactions: list[set[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups, "MOST_TOGETHER", 10)
+    monkeypatch.setattr(group_commit, "MOST_TOGETHER", 10)
     assert all(accountant.spend_each([Spend(f"user-{n}", coin(1), key="k") for n in range(55)]))
     assert sum(map(len, transactions)) == 55
     assert max(map(len, transactions)) == 10
@@ -88,7 +88,7 @@ def test_of_very_many_a_transaction_takes_as_many_as_it_may(
 
 
 def test_threads_with_many_each_leave_nobody_waiting(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_TOGETHER", 7)
+    monkeypatch.setattr(group_commit, "MOST_TOGETHER", 7)
     spent: Counter[str] = Counter()
 
     def spend(number: int) -> None:
@@ -112,9 +112,9 @@ def test_threads_with_many_each_leave_nobody_waiting(accountant: Accountant, mon
 def test_what_is_wrong_with_one_after_it_wrote_is_the_others_none(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldp_budget.accounting import spending
+    from ldp_budget.accounting import charging
 
-    charge = spending.charge_in
+    charge = charging.charge_in
 
     def failing(transaction: object, request: object) -> Receipt:
         told = charge(transaction, request)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_one_after_it_wrote_is_the_others_none(
             raise LedgerError("a ledger", "it broke")
         return told
 
-    monkeypatch.setattr(spending, "charge_in", failing)
+    monkeypatch.setattr(charging, "charge_in", failing)
     told = accountant.spend_each([Spend(user, coin(1), key="k") for user in ("alice", "bob", "carol")])
     assert [isinstance(each, LedgerError) for each in told] == [False, True, False]
     assert accountant.balance("bob").limits[0].spent_units.epsilon == 0
@@ -130,12 +130,12 @@ def test_what_is_wrong_with_one_after_it_wrote_is_the_others_none(
 
 
 def test_a_bug_is_raised_and_charges_nobody(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ldp_budget.accounting import spending
+    from ldp_budget.accounting import charging
 
     def broken(transaction: object, request: object) -> Receipt:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(spending, "charge_in", broken)
+    monkeypatch.setattr(charging, "charge_in", broken)
     with pytest.raises(ZeroDivisionError):
         accountant.spend_each([Spend("alice", coin(1)), Spend("bob", coin(1))])
     monkeypatch.undo()

@@ -13,11 +13,11 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, mechanism
-from ldp_budget._checks import canonical_user
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.accounting.lines import Spend
-from ldp_budget.collecting.inbox import Inbox
-from ldp_budget.collecting.release import Released, release
+from ldp_budget._validation import canonical_user
+from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.reports.charged_release import Released, release
+from ldp_budget.reports.inbox import Inbox
 from toy_store import ToyStore
 
 NAME = "Zoë"

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
 
 
 @pytest.fixture(autouse=True)

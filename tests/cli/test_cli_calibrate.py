@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ldp_budget
-from ldp_budget.catalogue.plugins import registry
+from ldp_budget.registry.plugins import registry
 
 if TYPE_CHECKING:
     from conftest import CommandLine

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from ldp_budget import Accountant, NotSupported, mechanism
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.definitions import digest_of
-from ldp_budget.catalogue.plugins import Registry
-from ldp_budget.randomness import SeededStream, streams
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.plugins import Registry
+from ldp_budget.registry.public_definition import digest_of
+from ldp_budget.sampling import SeededStream, rng
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -38,7 +38,7 @@ PARTIES = [
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's draws from a seed, so that a statistical test that passes always passes."""
     source: Iterator[int] = iter(range(1000))
-    monkeypatch.setattr(streams, "_cryptographic_stream", lambda: SeededStream(next(source)))
+    monkeypatch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(next(source)))
 
 
 def seven_parties(command: CommandLine) -> None:
@@ -139,7 +139,7 @@ def test_a_collection_without_its_plugin_is_shown_and_not_used(
     definition = party.json("collection", "show", "party")
     source = table(tmp_path / "answers.csv", party=PARTIES)
     party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
-    monkeypatch.setattr("ldp_budget.catalogue.plugins.registry", lambda: Registry([]))
+    monkeypatch.setattr("ldp_budget.registry.plugins.registry", lambda: Registry([]))
     assert party.json("collection", "show", "party") == definition
     shown = party("collection", "show", "party")
     assert definition["fingerprint"] in shown.stdout

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget.registry.collections import Collection
 
 if TYPE_CHECKING:
     from conftest import CommandLine

@@ -11,12 +11,12 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, Collection, InvalidParameter, Limit
-from ldp_budget.authoring.fields import integer
-from ldp_budget.authoring.numeric import NumericMechanism
-from ldp_budget.catalogue import ranking as comparison
-from ldp_budget.catalogue.plugins import mechanisms
-from ldp_budget.catalogue.ranking import rank_frequency
-from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
+from ldp_budget.registry import ranking as comparison
+from ldp_budget.registry.plugins import mechanisms
+from ldp_budget.registry.ranking import rank_frequency
+from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+from ldp_budget.sdk.parameters import integer
+from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
 
 if TYPE_CHECKING:
     from conftest import CommandLine

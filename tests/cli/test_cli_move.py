@@ -8,7 +8,7 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.ledger import copying
+from ldp_budget.ledger import migration_copy
 from postgres_places import new_ledger
 
 
@@ -78,7 +78,7 @@ def test_a_copy_is_given_up(
 ) -> None:
     copy = str(tmp_path / "copy.db")
     with monkeypatch.context() as patch, Accountant(first) as accountant:
-        patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
+        patch.setattr(migration_copy.Copy, "_accounts", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             accountant.ledger.copy_to(copy)
     assert "it was moved to" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")

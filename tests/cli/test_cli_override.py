@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conftest import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.access.approvals import Approvals
+from ldp_budget.accounting.approvals import Approvals
 
 
 def test_policy_set_without_the_demanded_approval_names_the_option(command: CommandLine) -> None:

@@ -14,17 +14,17 @@ import pytest
 import ldp_budget
 from conftest import Clock, CommandLine
 from ldp_budget import Accountant
-from ldp_budget.collecting.reports import ReportWriter
+from ldp_budget.reports.report_file import ReportWriter
 
 pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ldp_budget_cli.plots import fonts, labels
-from ldp_budget_cli.plots.bars import MOST
-from ldp_budget_cli.plots.estimate import plot_estimate
-from ldp_budget_cli.plots.mechanism import plot_mechanism
+from ldp_budget_cli.plots import figure as fonts
+from ldp_budget_cli.plots import figure as labels
+from ldp_budget_cli.plots.charts import plot_estimate
+from ldp_budget_cli.plots.mechanism import MOST, plot_mechanism
 
 ANSWERS = ("red", "green", "blue")
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -157,7 +157,7 @@ def test_labels_keep_their_beginning_and_their_end_and_stay_apart() -> None:
     for each in cut:
         lines = each.split("\n")
         assert len(lines) <= labels.LINES
-        assert max(map(labels.columns, lines)) <= labels.WIDTH
+        assert max(map(labels.columns, lines)) <= labels.LABEL_WIDTH
     assert cut[0].startswith("Neither")
     assert cut[0].endswith("dogs")
     assert cut[-2:] == ["a b c", "(empty)"]
@@ -441,7 +441,7 @@ ONE_SETTING = {"unary-encoding", "matrix-substitution"}
 
 
 def test_the_pictures_below_are_of_every_mechanism() -> None:
-    from ldp_budget.catalogue.plugins import registry
+    from ldp_budget.registry.plugins import registry
 
     ours = {mechanism.name for mechanism, plugin in registry().items() if plugin.name == "mechanisms"}
     assert ours <= set(CALIBRATED)

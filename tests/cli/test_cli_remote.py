@@ -10,7 +10,7 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.callers import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from service_places import Keys, shared_service
 
 
@@ -72,7 +72,7 @@ def test_answers_are_randomized_and_charged_there(command: CommandLine, ledger: 
 
 
 def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> None:
-    from ldp_budget.accounting.access.keys import ApiKeys
+    from ldp_budget.accounting.api_keys import ApiKeys
 
     secret = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
     found = ApiKeys(ledger).find(secret)
@@ -82,8 +82,8 @@ def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> No
 
 def test_where_two_must_agree_nobody_makes_a_second_key_from_afar(command: CommandLine, ledger: Accountant) -> None:
     """Whoever holds a key for everything would approve by it what they have proposed."""
-    from ldp_budget.accounting.access.approvals import Approvals
-    from ldp_budget.accounting.access.keys import ApiKeys
+    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget.accounting.approvals import Approvals
 
     before = ApiKeys(ledger).all()
     Approvals(ledger).demand()
@@ -130,7 +130,7 @@ def test_what_stands_in_the_way_is_said(
 def test_a_key_that_may_only_spend_is_enough_to_spend(
     command: CommandLine, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldp_budget.accounting.access.keys import ApiKeys
+    from ldp_budget.accounting.api_keys import ApiKeys
 
     ledger.set_policy("default", ["lifetime=2"])
     keys = ApiKeys(ledger)

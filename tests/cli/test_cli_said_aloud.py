@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ldp_budget.accounting import bulk
-from ldp_budget.collecting import release
-from ldp_budget_cli import spend_many
+from ldp_budget.accounting import batch_charging
+from ldp_budget.reports import charged_release
+from ldp_budget_cli import spend
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -205,9 +205,9 @@ def test_a_run_without_a_key_that_is_stopped_says_how_many_were_charged_and_how_
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = file_of(tmp_path / "list.csv", "user\n" + "".join(f"u{number}\n" for number in range(6)))
-    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(batch_charging, "BATCH", 2)
     with monkeypatch.context() as patch:
-        patch.setattr(spend_many, "charging", stopping)
+        patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE)
     told = re.search(
         r"Stopped: 4 users were charged and 0 refused; the same command with (--key \S+) goes on", message
@@ -223,16 +223,16 @@ def test_a_run_with_a_key_that_is_stopped_needs_no_other(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
-    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(batch_charging, "BATCH", 2)
     with monkeypatch.context() as patch:
-        patch.setattr(spend_many, "charging", stopping)
+        patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE, "--key", "monday")
     assert "Stopped: 4 users were charged and 0 refused; the same command goes on from there" in message
     assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
 
 
 def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(batch_charging, "BATCH", 2)
     message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
     assert "-, line 5, column user: expected a user, found nothing; 2 users were charged and 0 refused" in message
     [key] = re.findall(r"when that is put right, the same command with (--key \S+) goes on from there", message)
@@ -243,7 +243,7 @@ def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monke
 def test_of_a_file_everything_is_read_before_anybody_is_charged(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(batch_charging, "BATCH", 2)
     people = file_of(tmp_path / "list.csv", 'user\na\nb\nc\n""\n')
     assert "line 5, column user: expected a user, found nothing\n" in budget.error("spend-many", people, *OUE)
     assert spent(budget, "a") == [0]
@@ -252,7 +252,7 @@ def test_of_a_file_everything_is_read_before_anybody_is_charged(
 def test_a_release_that_is_stopped_says_how_far_it_is_and_goes_on(
     budget: CommandLine, monkeypatch: pytest.MonkeyPatch, randomize: Callable[..., Any]
 ) -> None:
-    monkeypatch.setattr(release, "_BATCH", 2)
+    monkeypatch.setattr(charged_release, "_BATCH", 2)
     text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
     options = ["--user-column", "user", "--spend"]
     with monkeypatch.context() as patch:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ldp_budget.ledger._sqlite.store import SqliteStore
+from ldp_budget.ledger.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from conftest import CommandLine

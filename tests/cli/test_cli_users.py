@@ -8,7 +8,7 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant
-from ldp_budget_cli import asking
+from ldp_budget_cli import output
 from ledger_contract import coin
 
 
@@ -27,7 +27,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         def isatty() -> bool:
             return True
 
-    monkeypatch.setattr(asking, "sys", type("Sys", (), {"stdin": Terminal}))
+    monkeypatch.setattr(output, "sys", type("Sys", (), {"stdin": Terminal}))
 
 
 def test_erase_asks_at_a_terminal(command: CommandLine, terminal: None) -> None:

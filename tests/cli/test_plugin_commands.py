@@ -20,7 +20,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import ldp_budget
-from ldp_budget.trust.contract import find_plugin
+from ldp_budget.verification.contract import find_plugin
 from warm_command import WarmCommand
 
 LEAST = "5000"
@@ -387,7 +387,7 @@ def test_a_module_without_an_entry_point_is_told_by_the_distribution_that_it_cam
 def test_a_module_in_this_folder_need_not_be_installed(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "lone_coin.py").write_text(
         "import ldp_budget\n"
-        "from ldp_budget.authoring.fields import real\n"
+        "from ldp_budget.sdk.parameters import real\n"
         "from ldp_budget.guarantees import Pure\n"
         "class Coin(ldp_budget.Mechanism):\n"
         "    name = 'lone-coin'\n"

@@ -52,9 +52,9 @@ import pytest
 from click.testing import CliRunner
 
 import ldp_budget
-from ldp_budget.randomness import streams
-from ldp_budget.randomness.streams import SeededStream
-from ldp_budget.trust.contract import _certifying
+from ldp_budget.sampling import rng
+from ldp_budget.sampling.rng import SeededStream
+from ldp_budget.verification import contract
 from ldp_budget_cli.app import cli
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -165,7 +165,7 @@ def replay(text: str, folder: Path) -> str:
     parts = []
     with session(folder) as patch:
         # What a check draws by lot is the same in each run.
-        patch.setattr(_certifying, "random", SimpleNamespace(SystemRandom=lambda: random.Random("a lot")))
+        patch.setattr(contract, "random", SimpleNamespace(SystemRandom=lambda: random.Random("a lot")))
         for step in steps(text):
             for name, content in step.files():
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def run(command: str, told: dict[str, str], patch: pytest.MonkeyPatch) -> list[s
 def run_ldp_budget(command: str, words: list[str], told: dict[str, str], patch: pytest.MonkeyPatch) -> list[str]:
     source, target = redirection(words, "<"), redirection(words, ">")
     number = count()
-    patch.setattr(streams, "_cryptographic_stream", lambda: SeededStream(f"{command} {next(number)}".encode()))
+    patch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(f"{command} {next(number)}".encode()))
     runner = CliRunner(env={"LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"})
     given = None if source is None else Path(source).read_bytes()
     result = runner.invoke(cli, words, prog_name="ldp-budget", input=given)

@@ -35,7 +35,7 @@ from ldp_budget.errors import (
     UnknownName,
     UserErased,
 )
-from ldp_budget_service.kinds import STATUSES, ServiceError
+from ldp_budget_service.error_codes import STATUSES, ServiceError
 from ldp_budget_service.problems import idempotency_record
 
 URL = "https://budget.example.org"

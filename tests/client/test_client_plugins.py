@@ -10,13 +10,13 @@ import pytest
 from conftest import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
-from ldp_budget.accounting.callers import LOCAL
-from ldp_budget.authoring.base import Mechanism
-from ldp_budget.catalogue import plugins
-from ldp_budget.catalogue.foreign import charged_for
-from ldp_budget.catalogue.plugins import Plugin, Registry
+from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget.client import Client
 from ldp_budget.guarantees import Memoised, Pure
+from ldp_budget.registry import plugins
+from ldp_budget.registry.plugins import Plugin, Registry
+from ldp_budget.registry.third_party import charged_for
+from ldp_budget.sdk.mechanism import Mechanism
 from ledger_contract import coin, promising
 from service_places import Keys, plugin_of_promises, shared_service
 
@@ -59,7 +59,7 @@ def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
 ) -> None:
     own = plugins.registry()
     asking = Registry([*own.plugins, Plugin("ldp-budget-toys", "1.2", (Toy,))])
-    monkeypatch.setattr("ldp_budget.api.requests.registry", lambda: asking)
+    monkeypatch.setattr("ldp_budget.api.schemas.registry", lambda: asking)
     told = "has no mechanism 'toy'; here ldp-budget-toys 1.2 brings it, and the service needs that plugin too"
     for ask in (
         lambda: accountant.spend("alice", Toy()),

@@ -56,7 +56,7 @@ print([name for name in sys.modules if "httpx2" in name or name.startswith("ldp_
 
 
 def test_mechanisms_are_told_by_name_and_by_what_was_declared() -> None:
-    from ldp_budget.api.requests import charged
+    from ldp_budget.api.schemas import charged
 
     oue = mechanism("oue")(epsilon="0.5", domain_size=4)
     assert charged(oue)["mechanism"] == {"name": "oue", **oue.declared}

@@ -21,8 +21,8 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
-from ldp_budget.accounting.callers import LOCAL
-from ldp_budget.api.requests import header_of
+from ldp_budget.accounting.charge_request import LOCAL
+from ldp_budget.api.schemas import header_of
 from ldp_budget.client import Client, ServiceProblem, transport
 from ledger_contract import coin, in_threads
 from service_places import Keys, shared_service

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting.callers import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget.client import Client
 from ledger_contract import check, coin, in_threads, spent
 from postgres_proxy import Link, Proxy

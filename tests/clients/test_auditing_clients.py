@@ -13,8 +13,8 @@ from javascript import PACKAGE, node
 
 import ldp_budget
 from ldp_budget import Collection, NotSupported
-from ldp_budget.trust.auditing import external
-from ldp_budget.trust.auditing.external import drawn_by
+from ldp_budget.verification.audit import subprocess_client
+from ldp_budget.verification.audit.subprocess_client import drawn_by
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -86,7 +86,7 @@ def test_more_lines_than_were_asked_for_are_refused() -> None:
 
 @pytest.mark.slow
 def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external, "_SECONDS", 1)
+    monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
     assert drawn(client_that(f"time.sleep(0.3); {SAY}"), 5) == 5
     with pytest.raises(NotSupported, match="said nothing for 1 s"):
         drawn(client_that("time.sleep(30)"), 1)
@@ -94,7 +94,7 @@ def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 def test_what_a_client_starts_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external, "_SECONDS", 1)
+    monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
     with pytest.raises(NotSupported, match="said nothing for 1 s"):
         drawn("sh -c 'sleep 1000; true'", 1)
 

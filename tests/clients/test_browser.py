@@ -12,8 +12,8 @@ import pytest
 from javascript import PACKAGE, VECTORS
 
 from client_cases import CASES
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.definitions import digest_of
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.public_definition import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from javascript import PACKAGE, answered, evaluated
 
 from client_cases import CASES
 from ldp_budget import Collection
-from ldp_budget.catalogue.definitions import digest_of
+from ldp_budget.registry.public_definition import digest_of
 
 STORE = """
     const { DeviceBudget, costOf } = await import(BUDGET);

@@ -14,9 +14,9 @@ from javascript import evaluated
 import ldp_budget
 from client_cases import CASES
 from ldp_budget import Collection, Mechanism
-from ldp_budget.authoring.programs import Program, uint
-from ldp_budget.catalogue.definitions import digest_of
-from ldp_budget.trust.verification.laws import law
+from ldp_budget.registry.public_definition import digest_of
+from ldp_budget.sdk.client_program import Program, uint
+from ldp_budget.verification.exact.program_distribution import law
 
 EVERY: list[tuple[str, dict[str, Any]]] = [
     ("randomized-response", {"truth": "0.4", "yes": "0.3"}),

@@ -14,13 +14,12 @@ from javascript import PACKAGE, VECTORS, adapted, answered, evaluated, run
 import ldp_budget
 from client_cases import CASES, Recorder, streams
 from ldp_budget import OutsideDomain
-from ldp_budget.authoring.interpreter import StreamDraws
-from ldp_budget.authoring.interpreter import run as interpret
-from ldp_budget.authoring.programs import Program, record
-from ldp_budget.catalogue.about import About
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.definitions import digest_of
-from ldp_budget.randomness import SeededStream
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.public_definition import About, digest_of
+from ldp_budget.sampling import SeededStream
+from ldp_budget.sdk.client_program import Program, record
+from ldp_budget.sdk.interpreter import StreamDraws
+from ldp_budget.sdk.interpreter import run as interpret
 
 TEST = PACKAGE / "test" / "vectors.mjs"
 INPUT = {"kind": "answer", "count": 4, "text": False}

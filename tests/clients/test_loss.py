@@ -14,8 +14,8 @@ from javascript import PACKAGE, evaluated
 import ldp_budget
 from client_cases import CASES
 from ldp_budget import Collection, NotSupported
-from ldp_budget.authoring.programs import Program, record
-from ldp_budget.trust.verification.laws import law
+from ldp_budget.sdk.client_program import Program, record
+from ldp_budget.verification.exact.program_distribution import law
 
 LOSS = (PACKAGE / "src" / "loss.js").as_uri()
 CONFIRMED = "confirmed"

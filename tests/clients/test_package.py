@@ -12,7 +12,7 @@ import pytest
 from javascript import PACKAGE, node
 
 from client_cases import CASES
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget.registry.collections import Collection
 
 pytestmark = pytest.mark.slow
 

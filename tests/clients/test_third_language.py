@@ -14,14 +14,13 @@ import make
 import pytest
 
 from client_cases import CASES, Recorder, streams
-from ldp_budget.authoring.domain import Categories
-from ldp_budget.authoring.interpreter import run as run_program
-from ldp_budget.authoring.programs import Program, falling, uint
-from ldp_budget.authoring.programs import answers as a_category
-from ldp_budget.catalogue.about import About
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.definitions import digest_of
-from ldp_budget.randomness.memoisation import secrets_within
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.public_definition import About, digest_of
+from ldp_budget.sampling.memoisation import secrets_within
+from ldp_budget.sdk.client_program import Program, falling, uint
+from ldp_budget.sdk.client_program import answers as a_category
+from ldp_budget.sdk.domain import Categories
+from ldp_budget.sdk.interpreter import run as run_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

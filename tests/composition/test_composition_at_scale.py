@@ -27,8 +27,8 @@ from composition_oracle import (
     responses_delta,
     true_delta,
 )
-from ldp_budget.composition import _inversion, compose, compose_delta
-from ldp_budget.composition._parts import take_apart
+from ldp_budget.composition import _laplace_inversion, compose, compose_delta
+from ldp_budget.composition._loss_distribution import take_apart
 from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure, SymmetricPair
 
 LOOSE = 1e-6
@@ -167,8 +167,8 @@ def test_what_is_needed_in_memory() -> None:
 @pytest.mark.parametrize("frequencies", [2**6, pytest.param(2**8, marks=pytest.mark.slow), 2**11])
 def test_the_bounds_hold_however_few_frequencies_there_are(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow apart, as more Gaussian noise has to be added; the truth stays between them."""
-    monkeypatch.setattr(_inversion, "_FREQUENCIES", frequencies)
-    monkeypatch.setattr("ldp_budget.composition.exact._on_lattice", lambda *_: None)
+    monkeypatch.setattr(_laplace_inversion, "_FREQUENCIES", frequencies)
+    monkeypatch.setattr("ldp_budget.composition.pld._on_lattice", lambda *_: None)
     apart = 0
     for seed in range(20):
         source = random.Random(f"few {seed}")

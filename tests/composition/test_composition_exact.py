@@ -198,7 +198,7 @@ def test_the_mills_ratio_is_as_accurate_as_the_bounds_assume(x: float) -> None:
 @given(st.integers(min_value=1, max_value=14), st.integers(min_value=0, max_value=2**32))
 def test_the_transform_is_as_accurate_as_the_bounds_assume(stages: int, seed: int) -> None:
     """Against a transform in extended precision, which is more accurate by three digits."""
-    from ldp_budget.composition._lattice import _TRANSFORM
+    from ldp_budget.composition._pld_fft import _TRANSFORM
 
     masses = np.random.default_rng(seed).random(2**stages) ** 8
     doubles = np.fft.rfft(masses).astype(np.clongdouble)

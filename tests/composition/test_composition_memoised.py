@@ -12,7 +12,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import compose
-from ldp_budget.composition.charges import of_one_question
+from ldp_budget.composition.rules import of_one_question
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 
 CURVE = (Decimal("0.2"), Decimal("0.3"))

@@ -18,19 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composition_oracle import mp, mpf
-from ldp_budget.composition import (
-    RULES,
-    Bound,
-    capacity,
-    compose,
-    compose_delta,
-    filter_rule,
-    measure_of,
-    rule_named,
-)
-from ldp_budget.composition.gdp import gaussian_epsilon, log_bounds
-from ldp_budget.composition.renyi import suited_order
-from ldp_budget.composition.zcdp import epsilon_of_rho
+from ldp_budget.composition import RULES, Bound, capacity, compose, compose_delta, filter_rule, measure_of, rule_named
+from ldp_budget.composition.filters import epsilon_of_rho, gaussian_epsilon, log_bounds, suited_order
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import (
     Approximate,
@@ -45,8 +34,8 @@ from ldp_budget.guarantees import (
     Unbounded,
     ZeroConcentrated,
 )
-from ldp_budget.guarantees.amounts import MU_SQUARED_DIGITS, RHO_DIGITS, from_units
-from ldp_budget.guarantees.orders import measured
+from ldp_budget.guarantees.costs import measured
+from ldp_budget.guarantees.fixed_point import MU_SQUARED_DIGITS, RHO_DIGITS, from_units
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden.json").read_text())["values"]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import ldp_budget
 from composition_oracle import mp, mpf, number
 from ldp_budget.composition import compose
-from ldp_budget.composition.shuffle import Crowd, shuffled
+from ldp_budget.composition.shuffle_amplification import Crowd, shuffled
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import (
     SAME_CHANGE_PATTERN,
@@ -32,7 +32,7 @@ from ldp_budget.guarantees import (
     SymmetricPair,
     ZeroConcentrated,
 )
-from ldp_budget.guarantees.pairs import dominating_pair
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
 
 Rows = list[list[Fraction]]
 Law = dict[Any, Fraction]

@@ -9,7 +9,7 @@ import pytest
 
 from ldp_budget import Limit
 from ldp_budget.composition import compose
-from ldp_budget.composition.zcdp import epsilon_of_rho
+from ldp_budget.composition.filters import epsilon_of_rho
 from ldp_budget.guarantees import Pure
 
 

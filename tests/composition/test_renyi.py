@@ -13,7 +13,7 @@ import pytest
 import renyi_oracle as oracle
 from composition_oracle import ORACLE_ERROR, random_charges, true_delta
 from ldp_budget.composition import capacity, compose, measure_of, rule_named
-from ldp_budget.composition.renyi import suited_order
+from ldp_budget.composition.filters import suited_order
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import (
     Approximate,
@@ -25,9 +25,9 @@ from ldp_budget.guarantees import (
     SymmetricPair,
     Unbounded,
 )
-from ldp_budget.guarantees.amounts import ZERO, Costs
-from ldp_budget.guarantees.orders import ORDERS, measured
-from ldp_budget.guarantees.pairs import joined
+from ldp_budget.guarantees.costs import ORDERS, measured
+from ldp_budget.guarantees.dominating_pairs import joined
+from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from renyi_oracle import mp, mpf, number
 
 DELTA = Decimal("1e-6")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ldp_budget.catalogue.plugins import registry
-from ldp_budget_mechanisms import _sources
+from ldp_budget.registry.plugins import registry
+from ldp_budget_mechanisms import _citations
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "sources.md"
-SOURCES = [value for name, value in vars(_sources).items() if name.isupper()]
+SOURCES = [value for name, value in vars(_citations).items() if name.isupper()]
 KOREAN = re.compile(r'"([^"]+)" \((.+?)\)(?:,|$)')
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import ldp_budget
-from ldp_budget.authoring import programs
-from ldp_budget.catalogue import certificates, collections
-from ldp_budget.collecting import release, reports
-from ldp_budget.ledger._postgres import schema as postgres
-from ldp_budget.ledger._sqlite import schema as sqlite
-from ldp_budget_cli import failures
+from ldp_budget.ledger.postgres import schema as postgres
+from ldp_budget.ledger.sqlite import schema as sqlite
+from ldp_budget.registry import certification, collections
+from ldp_budget.reports import charged_release, report_file
+from ldp_budget.sdk import client_program
+from ldp_budget_cli import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")
@@ -37,10 +37,10 @@ def number(magic: str | bytes) -> int:
         ("tables of a ledger in SQLite", sqlite.SCHEMA_VERSION),
         ("tables of a ledger on PostgreSQL", postgres.SCHEMA_VERSION),
         ("collection (`collection show --json`)", collections.VERSION),
-        ("public definition (`--client`) and client program", programs.VERSION),
-        ("report file", number(reports.MAGIC)),
-        ("what an interrupted `randomize` has drawn (`OUT.partial`)", number(release._MAGIC)),
-        ("certificates", number(certificates._FORMAT)),
+        ("public definition (`--client`) and client program", client_program.VERSION),
+        ("report file", number(report_file.MAGIC)),
+        ("what an interrupted `randomize` has drawn (`OUT.partial`)", number(charged_release._MAGIC)),
+        ("certificates", number(certification._FORMAT)),
     ],
 )
 def test_the_versions_of_files_are_those_that_are_written(what: str, version: int) -> None:
@@ -52,7 +52,7 @@ def test_the_versions_of_files_are_those_that_are_written(what: str, version: in
 def test_exit_codes_are_those_of_the_commands() -> None:
     [cells] = [cells for cells in rows("| | what stays |") if cells[0] == "exit codes"]
     codes = {int(code) for code in re.findall(r"\b(\d) ", cells[1])}
-    assert codes == {0, 1, *(failure.exit_code for failure in failures.FAILURES.values())}
+    assert codes == {0, 1, *(failure.exit_code for failure in errors.FAILURES.values())}
 
 
 def test_what_holds_a_promise_is_there() -> None:

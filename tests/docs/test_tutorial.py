@@ -27,8 +27,8 @@ import pytest
 
 from doc_blocks import timeless
 from ldp_budget import FrequencyMechanism, Mechanism, NumericMechanism
-from ldp_budget.catalogue import hookspecs
 from ldp_budget.guarantees import ZeroConcentrated
+from ldp_budget.registry import hookspecs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorials" / "writing-a-plugin.md"

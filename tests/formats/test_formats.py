@@ -25,16 +25,16 @@ import pytest
 import format_story as story
 from conftest import Clock, CommandLine
 from ldp_budget import Accountant, Collection, KeyConflict, RecordConflict, ReportFileError, ReservationConflict
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.authoring.interpreter import StreamDraws, read, run
-from ldp_budget.authoring.programs import Program
-from ldp_budget.catalogue import certificates, plugins
-from ldp_budget.catalogue.definitions import digest_of
-from ldp_budget.collecting.inbox import Inbox
-from ldp_budget.collecting.reports import read_reports
-from ldp_budget.ledger._sqlite import schema
-from ldp_budget.randomness import SeededStream
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.ledger.sqlite import schema
+from ldp_budget.registry import certification, plugins
+from ldp_budget.registry.public_definition import digest_of
+from ldp_budget.reports.inbox import Inbox
+from ldp_budget.reports.report_file import read_reports
+from ldp_budget.sampling import SeededStream
+from ldp_budget.sdk.client_program import Program
+from ldp_budget.sdk.interpreter import StreamDraws, read, run
 
 HERE = Path(__file__).parent
 LEFT = sorted(path.parent.name for path in HERE.glob("*/about.json"))
@@ -341,11 +341,11 @@ def test_a_certificate_of_another_release_is_read_and_no_longer_counts(
     spec.loader.exec_module(module)
     installed = SimpleNamespace(own=False, name="ldp-budget-coin", version="1.2")
     monkeypatch.setattr(plugins, "registry", lambda: {module.Coin: installed})
-    monkeypatch.setenv(certificates.VARIABLE, str(left.folder / "certificates.json"))
-    certificates.forget()
+    monkeypatch.setenv(certification.VARIABLE, str(left.folder / "certificates.json"))
+    certification.forget()
     try:
-        assert certificates.checked(module.Coin) == "no"
-        (kept,) = json.loads(certificates.certificates_path().read_bytes())["certificates"]
+        assert certification.checked(module.Coin) == "no"
+        (kept,) = json.loads(certification.certificates_path().read_bytes())["certificates"]
         assert kept["checked"] == "audited"
     finally:
-        certificates.forget()
+        certification.forget()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.guarantees.amounts import (
+from ldp_budget.guarantees.fixed_point import (
     DELTA_DIGITS,
     EPSILON_DIGITS,
     LARGEST,

@@ -25,9 +25,9 @@ from ldp_budget.guarantees import (
     Unbounded,
     ZeroConcentrated,
 )
-from ldp_budget.guarantees._losses import rho_of_symmetric
-from ldp_budget.guarantees._renyi import RHO_LOOSENESS
-from ldp_budget.guarantees.pairs import dominating_pair
+from ldp_budget.guarantees._bounds import rho_of_symmetric
+from ldp_budget.guarantees._renyi_bounds import RHO_LOOSENESS
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from renyi_oracle import mpf, number
 
 UNIT = mpf("1e-12")

@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from ldp_budget.guarantees import _gaussian_arrays, gaussian
-from ldp_budget.guarantees.gaussian import gaussian_delta, gaussian_log_delta, gaussian_sigma, mu_of_pure
+from ldp_budget.guarantees import _gaussian_arrays, gaussian_calibration
+from ldp_budget.guarantees.gaussian_calibration import gaussian_delta, gaussian_log_delta, gaussian_sigma, mu_of_pure
 
 METHODS = ["tail", "exact"]
 TOLERANCE = mpf("1e-12")
@@ -182,7 +182,7 @@ def test_an_empty_array_gives_an_empty_array(method: str) -> None:
 def test_a_single_call_imports_neither_numpy_nor_scipy() -> None:
     code = (
         "import sys\n"
-        "from ldp_budget.guarantees.gaussian import gaussian_delta, gaussian_sigma, mu_of_pure\n"
+        "from ldp_budget.guarantees.gaussian_calibration import gaussian_delta, gaussian_sigma, mu_of_pure\n"
         "gaussian_sigma(1, 1e-5), gaussian_sigma(1, 1e-5, method='exact')\n"
         "gaussian_delta(1, 1), mu_of_pure(1)\n"
         "print([name for name in ('numpy', 'scipy') if name in sys.modules])\n"
@@ -305,7 +305,7 @@ def test_a_sigma_beyond_the_largest_float_is_an_error(epsilon: Any) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.01, [0.01]])
 def test_a_solver_that_does_not_settle_refuses_to_answer(epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (gaussian, _gaussian_arrays):
+    for module in (gaussian_calibration, _gaussian_arrays):
         monkeypatch.setattr(module, "MAX_STEPS", 1)
     with pytest.raises(ArithmeticError, match="sigma not found"):
         gaussian_sigma(epsilon, 1e-3, method="exact")

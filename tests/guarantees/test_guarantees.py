@@ -30,7 +30,7 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
     from_json,
 )
-from ldp_budget.guarantees.amounts import UNBOUNDED, Costs
+from ldp_budget.guarantees.fixed_point import UNBOUNDED, Costs
 
 EPSILONS = st.decimals(min_value=0, max_value=1000, allow_nan=False, places=20)
 SHARES = st.decimals(min_value=0, max_value=1, allow_nan=False, places=25)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_budget.guarantees import FinitePair
-from ldp_budget.guarantees.pairs import dominating_pair, pair_below
+from ldp_budget.guarantees.dominating_pairs import dominating_pair, pair_below
 
 # e^ε on a grid, exactly; 0 is where everything is delta.
 ODDS = [Fraction(0), *(Fraction(n, 16) for n in range(1, 33)), *map(Fraction, (3, 5, 10, 100, 10**6))]

@@ -17,10 +17,9 @@ import pytest
 
 import ambient_figures
 from ldp_budget import Limit
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.accounting.policies import PlanTerms, Policy
+from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
 from ldp_budget.guarantees import Approximate
-from ldp_budget.guarantees.amounts import exact_sum, float_down
+from ldp_budget.guarantees.fixed_point import exact_sum, float_down
 
 _SCRIPT = Path(ambient_figures.__file__)
 

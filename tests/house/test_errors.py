@@ -11,7 +11,6 @@ import pytest
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, mechanism
 from ldp_budget.client import ServiceProblem
-from ldp_budget.collecting.inbox import TooFewReports
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -35,8 +34,9 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget.ledger.store import UnstorableError
-from ldp_budget.trust.contract._outcome import Broken, NotChecked
-from ldp_budget_cli.failures import FAILURES, for_the_user
+from ldp_budget.reports.inbox import TooFewReports
+from ldp_budget.verification import Broken, NotChecked
+from ldp_budget_cli.errors import FAILURES, for_the_user
 
 ERRORS = [
     LdpBudgetError("something"),

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.ranking import rank_frequency
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.ranking import rank_frequency
 
 EVIL = "<script>alert('x')</script>&\"'"
 OUE = mechanism("oue")(epsilon=1, domain_size=2)

@@ -110,7 +110,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     assert dict(parsed["console_scripts"]) == {"ldp-budget": "ldp_budget_cli:main"}
     assert dict(parsed["ldp_budget"]) == {
         "adapters": "ldp_budget_adapters",
-        "commands": "ldp_budget_cli.reserved",
+        "commands": "ldp_budget_cli.reserved_options",
         "mechanisms": "ldp_budget_mechanisms",
     }
 

@@ -33,18 +33,18 @@ from ldp_budget import (
     Plan,
     mechanism,
 )
-from ldp_budget.accounting.callers import Caller
+from ldp_budget.accounting.charge_request import Caller
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.authoring.domain import Categories, Interval
-from ldp_budget.authoring.estimates import SumAggregate, adjusted
-from ldp_budget.catalogue import certificates, ranking
-from ldp_budget.collecting.partials import Partial, aggregate_reports
-from ldp_budget.collecting.partials import aggregate as aggregate_place
-from ldp_budget.collecting.partitions import PartitionWriter, open_partition, partitions_in, writer_to
-from ldp_budget.collecting.release import release
-from ldp_budget.collecting.reports import ReportWriter, read_reports
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
+from ldp_budget.registry import certification, ranking
+from ldp_budget.reports.charged_release import release
+from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitions_in, writer_to
+from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
+from ldp_budget.reports.partial_aggregate import aggregate as aggregate_place
+from ldp_budget.reports.report_file import ReportWriter, read_reports
+from ldp_budget.sdk.domain import Categories, Interval
+from ldp_budget.sdk.estimates import SumAggregate, adjusted
 from public_surface import Public, everything
 
 
@@ -278,7 +278,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             Partial.from_bytes,
             {"data": part.to_bytes(), "collection": POLL, "place": "part"},
         ),
-        "checked": (certificates.checked, {"mechanism": mechanism("oue")}),
+        "checked": (certification.checked, {"mechanism": mechanism("oue")}),
         **{f"Overview.{name}": (getattr(overview, name), given) for name, given in of_overviews.items()},
         "Balance.shuffled": (accountant.balance("u").shuffled, {"users": 1000}),
         "Policy.share": (policy.share, {"name": "team-a"}),

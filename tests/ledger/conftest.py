@@ -31,7 +31,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for a server that is gone."""
-    from ldp_budget.ledger._postgres import connections, store
+    from ldp_budget.ledger.postgres import pool, store
 
-    monkeypatch.setattr(connections, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(pool, "WAIT_SECONDS", 1.0)
     monkeypatch.setattr(store, "WAIT_SECONDS", 1.0)

@@ -22,15 +22,15 @@ from hypothesis.stateful import rule
 import copy_killer
 from conftest import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
-from ldp_budget.accounting import many, setting
-from ldp_budget.accounting.callers import Caller
-from ldp_budget.accounting.copying import Copied
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget.accounting import batch_charging, policy_versions
+from ldp_budget.accounting.charge_request import Caller
+from ldp_budget.accounting.connect import Copied
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMissing, ReservationConflict
 from ldp_budget.guarantees import Pure
-from ldp_budget.ledger import copying, filling
+from ldp_budget.ledger import migration_copy, window_backfill
 from ldp_budget.ledger.ledger import Ledger
+from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, in_threads, made, promising, write_record
 from ledger_model import MECHANISMS, TENTH, LedgerMachine
 from ledger_places import InToys
@@ -264,8 +264,8 @@ def test_a_copy_that_is_killed_before_or_after_any_commit_goes_on(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     """Never do both charge, and in the end all is there, as if nothing had happened."""
-    monkeypatch.setattr(copying, "_ENTRIES_TOGETHER", 4)
-    monkeypatch.setattr(copying, "_RECORDS_TOGETHER", 3)
+    monkeypatch.setattr(migration_copy, "_ENTRIES_TOGETHER", 4)
+    monkeypatch.setattr(migration_copy, "_RECORDS_TOGETHER", 3)
     transact = Ledger._transact
     receipt, left = small(tmp_path / "first.db", clock), [0]
 
@@ -353,7 +353,9 @@ def stopped_copy(accountant: Accountant, there: Path, monkeypatch: pytest.Monkey
             accountant.ledger.copy_to(there)
 
 
-@pytest.mark.parametrize("before", ["ldp_budget.accounting.copying.differences", "ldp_budget.ledger.moving._open"])
+@pytest.mark.parametrize(
+    "before", ["ldp_budget.accounting.connect.differences", "ldp_budget.ledger.migration_cutover._open"]
+)
 @pytest.mark.parametrize("first", ["target", "physical copy"])
 def test_physical_copy_of_a_target_never_opens_as_well(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, before: str, first: str
@@ -393,7 +395,7 @@ def test_copy_given_up_just_before_it_opened_leaves_the_source_in_use(
 ) -> None:
     small(tmp_path / "first.db", clock)
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        stopped_copy(accountant, tmp_path / "copy.db", monkeypatch, "ldp_budget.ledger.moving._open")
+        stopped_copy(accountant, tmp_path / "copy.db", monkeypatch, "ldp_budget.ledger.migration_cutover._open")
         accountant.ledger.give_up_copy(tmp_path / "copy.db")
         assert accountant.spend("alice", coin("0.001"))
         with pytest.raises(LedgerError, match="was given up"):
@@ -471,7 +473,7 @@ def test_what_a_copy_has_not_filled_is_not_backed_up(
     small(tmp_path / "first.db", clock)
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with monkeypatch.context() as patch:
-            patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
+            patch.setattr(migration_copy.Copy, "_accounts", lambda self: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 accountant.ledger.copy_to(tmp_path / "half.db")
         with Accountant(tmp_path / "half.db", create=False, clock=clock) as half:
@@ -526,7 +528,7 @@ def test_a_copy_may_be_given_up_while_it_is_not_complete(
         with pytest.raises(LedgerError, match="nothing to give up"):
             accountant.ledger.give_up_copy(there)
         with monkeypatch.context() as patch:
-            patch.setattr(copying.Copy, "_accounts", lambda self: 1 / 0)
+            patch.setattr(migration_copy.Copy, "_accounts", lambda self: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 accountant.ledger.copy_to(there)
         assert [charges(tmp_path / "first.db", clock), charges(there, clock)] == [False, False]
@@ -608,10 +610,10 @@ def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monk
         accountant.set_policy("default", ["lifetime=1"])
         accountant.spend_many(CROWD[:30], coin(1), key="done")
         with monkeypatch.context() as patch:
-            charge = many._charge_part
-            patch.setattr(many, "PARTITIONS_TOGETHER", 1)
+            charge = batch_charging._charge_part
+            patch.setattr(batch_charging, "PARTITIONS_TOGETHER", 1)
             patch.setattr(
-                many,
+                batch_charging,
                 "_charge_part",
                 lambda *given: charge(*given) if next(lives) else lambda transaction: 1 / 0,
             )
@@ -642,14 +644,14 @@ def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monk
 
 
 def test_windows_that_were_being_filled_are_filled_after(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "_MOST_AT_ONCE", 5)
+    monkeypatch.setattr(window_backfill, "_MOST_AT_ONCE", 5)
     here = ToyStore(2)
     with Accountant(here, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         for user in USERS:
             accountant.spend(user, coin("0.5"), key="k")
         with monkeypatch.context() as patch:
-            patch.setattr(setting, "fill_ahead", lambda *given: 1 / 0)
+            patch.setattr(policy_versions, "fill_ahead", lambda *given: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 accountant.set_policy("default", ["lifetime=9", "day=1"])
         assert accountant.spend("user-1", coin("0.25"))

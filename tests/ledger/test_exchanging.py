@@ -13,12 +13,12 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, UnknownName
-from ldp_budget.ledger import exchanging
-from ldp_budget.ledger._sqlite import SqliteStore
+from ldp_budget.ledger import key_rotation
 from ldp_budget.ledger.checkpoints import link_of
-from ldp_budget.ledger.entries import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
-from ldp_budget.ledger.journal import canonical_rows, canonical_transaction
-from ldp_budget.ledger.keys import Key, new_key
+from ldp_budget.ledger.hash_chain import canonical_rows, canonical_transaction
+from ldp_budget.ledger.keyfile import Key, new_key
+from ldp_budget.ledger.models import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
+from ldp_budget.ledger.sqlite import SqliteStore
 from ledger_contract import CURVE, check, coin, promising, spent
 from ledger_exchanges import Exchanged, ExchangedContract, exchange
 from ledger_inside import ledger_of, store_of, tables
@@ -143,7 +143,7 @@ def test_a_secret_that_may_be_in_force_somewhere_is_never_taken_out(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(exchanging, "_take", stop)
+        patch.setattr(key_rotation, "_take", stop)
         with pytest.raises(KeyboardInterrupt):
             accountant.ledger.activate_key()
     assert states(accountant) == ["active", "pending"]

@@ -12,9 +12,9 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing
-from ldp_budget.accounting import copying
-from ldp_budget.ledger._sqlite import files
-from ldp_budget.ledger.keys import Key
+from ldp_budget.accounting import connect
+from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.sqlite import connection
 from ledger_contract import check, coin, spent
 from ledger_exchanges import exchange
 from ledger_inside import ledger_of
@@ -151,7 +151,7 @@ def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
                 exchange(other)
             ledger_of(one).look_at_key()
 
-        at_first(monkeypatch, files, "copy", meanwhile)
+        at_first(monkeypatch, connection, "copy", meanwhile)
         one.backup(backup)
     with Accountant(backup, create=False, clock=clock) as later:
         assert spent(later, "alice")["lifetime"] == 1
@@ -193,7 +193,7 @@ def test_a_ledger_whose_key_is_exchanged_meanwhile_is_not_copied(
             other.ledger.activate_key()
             receipts.append(str(other.reserve("alice", coin(1)).receipt))
 
-        at_first(monkeypatch, copying, step, meanwhile)
+        at_first(monkeypatch, connect, step, meanwhile)
         with pytest.raises(LedgerError, match="exchanged"):
             one.ledger.copy_to(place)
         assert other.commit(receipts[0]).status == "committed"

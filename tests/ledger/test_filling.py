@@ -20,7 +20,7 @@ from hypothesis import settings
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import Approximate
-from ldp_budget.ledger import filling
+from ldp_budget.ledger import window_backfill
 from ledger_contract import CURVE, LedgerContract, Place, check, coin, promising, spent
 from ledger_inside import group_of
 from ledger_model import LedgerMachine
@@ -35,8 +35,8 @@ Beside = Callable[[int], None]
 
 def in_steps(monkeypatch: pytest.MonkeyPatch, accounts: int = 2) -> None:
     """Fill every journal as if it were a long one, so many accounts at a time."""
-    monkeypatch.setattr(filling, "_MOST_AT_ONCE", 0)
-    monkeypatch.setattr(filling, "_ACCOUNTS_TOGETHER", accounts)
+    monkeypatch.setattr(window_backfill, "_MOST_AT_ONCE", 0)
+    monkeypatch.setattr(window_backfill, "_ACCOUNTS_TOGETHER", accounts)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Beside], list[int]]:
     in_steps(monkeypatch)
 
     def install(beside: Beside) -> list[int]:
-        read, steps = filling._read_part, [0]
+        read, steps = window_backfill._read_part, [0]
 
         def read_part(*arguments: Any) -> Any:
             part = read(*arguments)
@@ -53,7 +53,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Beside], list[int]]:
             beside(steps[0])
             return part
 
-        monkeypatch.setattr(filling, "_read_part", read_part)
+        monkeypatch.setattr(window_backfill, "_read_part", read_part)
         return steps
 
     return install

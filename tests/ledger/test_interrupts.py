@@ -18,7 +18,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting.lines import Spend
+from ldp_budget.accounting.batch_run import Spend
 from ldp_budget.accounting.receipts import Receipt
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of

@@ -12,11 +12,11 @@ import pytest
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, Limit
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.guarantees import Copies, Guarantee, Memoised
-from ldp_budget.guarantees.amounts import LARGEST
-from ldp_budget.guarantees.memoised import LabelCount, count_in_window, refund_in_window
-from ldp_budget.ledger import filling
+from ldp_budget.guarantees.costs import LabelCount, count_in_window, refund_in_window
+from ldp_budget.guarantees.fixed_point import LARGEST
+from ldp_budget.ledger import window_backfill
 from ledger_contract import CURVE, check, promising, spent
 
 RAPPOR = ldp_budget.mechanism("rappor")(f=0.5, p=0.25, q=0.75, hashes=2, bits=32, cohorts=8, domain_size=4)
@@ -105,7 +105,7 @@ def test_filled_window_knows_the_reports_before_it(
 ) -> None:
     """A day that is limited later is filled with what the same reports would have been charged: 2.04 + 3.39."""
     if steps:
-        monkeypatch.setattr(filling, "_MOST_AT_ONCE", 0)
+        monkeypatch.setattr(window_backfill, "_MOST_AT_ONCE", 0)
     accountant.set_policy("default", ["lifetime=90"])
     for user in ("alice", "bob"):
         accountant.spend(user, promising(CURVE), label="home")

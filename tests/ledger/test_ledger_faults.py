@@ -27,14 +27,15 @@ from hypothesis import strategies as st
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, LdpBudgetError, LedgerError
-from ldp_budget.accounting.bulk import BulkResult
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.catalogue.collections import Collection
+from ldp_budget.accounting.batch_charging import BulkResult
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Approximate
-from ldp_budget.ledger._sqlite import files, place
-from ldp_budget.ledger.keys import Key
-from ldp_budget.ledger.reading import Reading
-from ldp_budget.ledger.verifying import check_integrity
+from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.snapshot import Reading
+from ldp_budget.ledger.sqlite import connection as files
+from ldp_budget.ledger.sqlite import file_guard
+from ldp_budget.ledger.verification import check_integrity
+from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, made, promising, spent, write_record
 from ledger_inside import ledger_of, replace_writer, store_of, tables, writer_of
 
@@ -357,7 +358,7 @@ def test_guard_without_a_file_is_an_error_and_leaves_nothing_open(
 ) -> None:
     """It ended in a bare OSError, with a connection that stayed open until the process ended."""
     Accountant(tmp_path / "budget.db").close()
-    before = len(place._LEFT_OPEN)
+    before = len(file_guard._LEFT_OPEN)
     really_open = os.open
 
     def too_many(path: Any, *arguments: Any, **options: Any) -> int:
@@ -369,7 +370,7 @@ def test_guard_without_a_file_is_an_error_and_leaves_nothing_open(
         patch.setattr(os, "open", too_many)
         with pytest.raises(LedgerError, match="it cannot be opened: Too many open files"):
             Accountant(tmp_path / "budget.db")
-    assert len(place._LEFT_OPEN) == before
+    assert len(file_guard._LEFT_OPEN) == before
     Accountant(tmp_path / "budget.db").close()
 
 
@@ -461,7 +462,7 @@ def _may_only_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.getuid() != 0:
         path.chmod(0o400)
         return
-    monkeypatch.setattr(place, "is_read_only", lambda file: True)
+    monkeypatch.setattr(file_guard, "is_read_only", lambda file: True)
 
 
 def test_a_file_that_may_only_be_read_is_not_charged(

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.ledger._sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from ldp_budget.ledger.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from ldp_budget.registry.collections import Collection
 from ledger_inside import group_of, store_of
 from ledger_places import as_nobody, closed_copy
 
@@ -129,7 +129,7 @@ def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
     def no_space(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("ldp_budget.ledger._sqlite.files.lay_out", no_space)
+    monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.lay_out", no_space)
     with pytest.raises(LedgerError, match="it cannot be created: database or disk is full"):
         Accountant(tmp_path / "budget.db")
     assert not (tmp_path / "budget.db.key").exists()
@@ -264,7 +264,7 @@ def test_a_ledger_that_cannot_be_written_is_an_error(path: Path, coin: Coin) -> 
 def test_a_ledger_that_is_locked_for_too_long_is_an_error(
     path: Path, coin: Coin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldp_budget.ledger._sqlite.files.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.BUSY_SECONDS", 0.05)
     with Accountant(path) as accountant:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
-from ldp_budget.ledger.groups import GroupCommit
+from ldp_budget.ledger.group_commit import GroupCommit
 from ledger_contract import check, coin, spent
 from ledger_inside import group_of, writer_of
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Mechanism, NotSupported
-from ldp_budget.accounting import bulk
-from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Approximate, Gaussian, Memoised, Pure, Unbounded, ZeroConcentrated
-from ldp_budget.ledger._sqlite import files
+from ldp_budget.ledger.sqlite import connection
 from ledger_contract import check, coin, in_threads, promising, spent
 from ledger_inside import tables
 
@@ -204,7 +204,7 @@ def test_a_ledger_that_stays_locked_is_an_error_after_the_waiting_time(
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=3"])
-        monkeypatch.setattr(files, "BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         for call in (
@@ -241,7 +241,7 @@ def test_who_waits_is_served_when_the_lock_is_given_up(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(bulk, "BATCH", 100)
+    monkeypatch.setattr(batch_charging, "BATCH", 100)
     return 100
 
 
@@ -515,7 +515,7 @@ def test_charging_in_bulk_is_charging_one_by_one(
         Accountant(":memory:", clock=clock) as many,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(bulk, "BATCH", batch)
+        patch.setattr(batch_charging, "BATCH", batch)
         for accountant in (one, many):
             accountant.set_policy("default", limits, relation=relation)
             for user, mechanism, reports in past:

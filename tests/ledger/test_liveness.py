@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger import _forks
-from ldp_budget.ledger._sqlite.place import Place
+from ldp_budget.ledger import group_commit
+from ldp_budget.ledger.sqlite.file_guard import Place
 from ledger_contract import check, coin, spent
 from ledger_inside import group_of, ledger_of, store_of
 
@@ -182,9 +182,9 @@ def test_fork_waits_for_the_close_of_a_dropped_ledger(path: Path, monkeypatch: p
         gc.collect()
 
     def fork() -> None:
-        _forks._before()
+        group_commit._before()
         ready.set()
-        _forks._after_in_parent()
+        group_commit._after_in_parent()
 
     threads = [threading.Thread(target=each, daemon=True) for each in (drop, fork)]
     threads[0].start()

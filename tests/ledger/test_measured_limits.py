@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
-from ldp_budget.ledger import filling
+from ldp_budget.ledger import window_backfill
 from ledger_contract import Place, check, promising
 from ledger_places import InFile, InMemory, InToys
 from measured_contract import OUE, MeasuredContract
@@ -40,8 +40,8 @@ class TestFilledInSteps(MeasuredContract):
 
     @pytest.fixture
     def place(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Place:
-        monkeypatch.setattr(filling, "_MOST_AT_ONCE", 0)
-        monkeypatch.setattr(filling, "_ACCOUNTS_TOGETHER", 2)
+        monkeypatch.setattr(window_backfill, "_MOST_AT_ONCE", 0)
+        monkeypatch.setattr(window_backfill, "_ACCOUNTS_TOGETHER", 2)
         return InMemory()
 
 

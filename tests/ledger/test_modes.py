@@ -17,8 +17,8 @@ import pytest
 import ldp_budget
 from conftest import CommandLine
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.collecting.release import release
+from ldp_budget.registry.collections import Collection
+from ldp_budget.reports.charged_release import release
 from ledger_contract import coin
 
 

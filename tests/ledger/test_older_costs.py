@@ -8,9 +8,9 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.accounting import request
+from ldp_budget.accounting import charge_request
 from ldp_budget.guarantees import Laplace, Pure, SymmetricPair
-from ldp_budget.guarantees.vocabulary import Amounts
+from ldp_budget.guarantees.guarantees import Amounts
 from ledger_contract import check
 
 OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
@@ -18,11 +18,11 @@ OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
 
 @pytest.fixture(autouse=True)
 def _priced_anew() -> Iterator[None]:
-    request._charge_of.cache_clear()
-    request._charge_with.cache_clear()
+    charge_request._charge_of.cache_clear()
+    charge_request._charge_with.cache_clear()
     yield
-    request._charge_of.cache_clear()
-    request._charge_with.cache_clear()
+    charge_request._charge_of.cache_clear()
+    charge_request._charge_with.cache_clear()
 
 
 def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
@@ -35,8 +35,8 @@ def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
         patched.setattr(SymmetricPair, "amounts", of_epsilon)
         receipt = accountant.spend("alice", OUE, reports=reports, key=key)
         assert receipt.cost_units == Pure(1).costs().times(reports)
-    request._charge_of.cache_clear()
-    request._charge_with.cache_clear()
+    charge_request._charge_of.cache_clear()
+    charge_request._charge_with.cache_clear()
 
 
 def test_what_was_charged_stays_charged_and_what_comes_costs_what_it_costs_now(accountant: Accountant) -> None:

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ldp_budget.ledger._postgres import PostgresStore
-from ldp_budget.ledger._postgres.promises import OLDEST
+from ldp_budget.ledger.postgres import PostgresStore
+from ldp_budget.ledger.postgres.pool import OLDEST
 from ldp_budget.ledger.store import Hint, Rows
 from ledger_contract import LedgerContract
 from measured_contract import MeasuredContract

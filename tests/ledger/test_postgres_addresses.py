@@ -9,7 +9,7 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant, InvalidParameter, LedgerError
-from ldp_budget.ledger._postgres import address
+from ldp_budget.ledger.postgres import pool
 
 MALFORMED = [
     "postgresql://u:S3CRET@[127.0.0.1/x",
@@ -79,4 +79,4 @@ def test_a_malformed_address_shows_no_password_on_the_command_line(command: Comm
     ],
 )
 def test_an_address_of_any_form_that_libpq_reads_is_read(text: str, name: str) -> None:
-    assert address.read(text).name == name
+    assert pool.read(text).name == name

@@ -285,12 +285,12 @@ def test_a_pooler_that_cannot_be_seen_is_known_by_what_it_forgets(
     place: BehindPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that shows the number of a session of the server, as the server does, and gives out others."""
-    from ldp_budget.ledger._postgres import connections, promises
+    from ldp_budget.ledger.postgres import pool
 
     def unseen(*arguments: Any) -> bool:
-        return promises.check_settings(*arguments) and False
+        return pool.check_settings(*arguments) and False
 
-    monkeypatch.setattr(connections, "check_settings", unseen)
+    monkeypatch.setattr(pool, "check_settings", unseen)
     with Accountant(place.address) as one, Accountant(place.address) as other:
         one.set_policy("default", ["lifetime=90"])
         for _ in range(10):

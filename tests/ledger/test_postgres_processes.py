@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger._postgres import schema, secret
+from ldp_budget.ledger.postgres import schema, store
 from ledger_contract import check, coin, in_threads, spent
 from ledger_scripts import let_go, outputs, start, wait_until_ready
 from postgres_faults import ask, entries
@@ -227,18 +227,18 @@ def test_who_comes_second_finds_the_ledger_by_whatever_the_server_says(
     monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     address = new_ledger(4)
-    make = secret.make
+    make = store.make
 
     def overtaken(*arguments: Any) -> Any:
         key = make(*arguments)
-        monkeypatch.setattr(secret, "make", make)
+        monkeypatch.setattr(store, "make", make)
         with Accountant(address) as first:
             first.set_policy("default", ["lifetime=9"])
         error = f"DO $$ BEGIN RAISE EXCEPTION 'already exists' USING ERRCODE = '{code}'; END $$"
         monkeypatch.setattr(schema, "TABLES", [error])
         return key
 
-    monkeypatch.setattr(secret, "make", overtaken)
+    monkeypatch.setattr(store, "make", overtaken)
     with Accountant(address) as accountant:
         assert accountant.spend("alice", coin(1))
         check(accountant)

@@ -32,9 +32,9 @@ REFUSE = """
 @pytest.fixture
 def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger stands for a server that does this by itself; as a trigger, the ledger would refuse it."""
-    from ldp_budget.ledger._postgres import catalog, rows
+    from ldp_budget.ledger.postgres import queries, schema
 
-    for module in (catalog, rows):
+    for module in (schema, queries):
         monkeypatch.setattr(module, "compare_catalog", lambda answer: [])
 
 
@@ -68,7 +68,7 @@ def test_threads_that_repeat_are_counted_and_charged_once() -> None:
 
 @pytest.mark.usefixtures("any_tables")
 def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ldp_budget.ledger._postgres import store
+    from ldp_budget.ledger.postgres import store
 
     monkeypatch.setattr(store, "WAIT_SECONDS", 0.3)
     address = new_ledger(4)

@@ -11,8 +11,8 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.ledger._postgres.schema import PARTITIONED
+from ldp_budget.ledger.postgres.schema import PARTITIONED
+from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, LedgerContract, coin, promising
 from ledger_places import Now
 from postgres_places import Empty, OnServer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger._postgres import address, connections, store
+from ldp_budget.ledger.postgres import pool, store
 from ledger_contract import check, coin, spent
 from postgres_faults import with_port
 from postgres_places import new_ledger
@@ -42,8 +42,8 @@ class Hole(Proxy):
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are waited for a second."""
-    monkeypatch.setattr(connections, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(connections, "WAIT_SECONDS", 2.0)
+    monkeypatch.setattr(pool, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(pool, "WAIT_SECONDS", 2.0)
     monkeypatch.setattr(store, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr(store, "_LOOK_SECONDS", 0.5)
 
@@ -103,6 +103,6 @@ def port_of(ledger: str) -> int:
 )
 def test_the_probes_of_the_address_win(options: str, expected: dict[str, Any]) -> None:
     pytest.importorskip("psycopg")
-    found = connections.probes(address.read(f"postgresql://localhost/ledger{options}"))
+    found = pool.probes(pool.read(f"postgresql://localhost/ledger{options}"))
     assert {name: value for name, value in found.items() if name in expected} == expected
     assert not {each.partition("=")[0] for each in options[1:].split("&")} & found.keys()

@@ -13,11 +13,11 @@ import pytest
 import ldp_budget
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError, Limit
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.ledger.keys import KEY_BYTES
+from ldp_budget.accounting.policies import Plan
+from ldp_budget.ledger.keyfile import KEY_BYTES
 from ldp_budget.ledger.ledger import Ledger
-from ldp_budget.ledger.verifying import check_integrity
+from ldp_budget.ledger.verification import check_integrity
+from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, made, promising, write_record
 from postgres_places import new_ledger
 
@@ -70,7 +70,7 @@ class Attacked:
         import psycopg
         from psycopg.rows import dict_row
 
-        from ldp_budget.ledger._postgres import PostgresStore
+        from ldp_budget.ledger.postgres import PostgresStore
 
         # The same key each time, so that the same users lie in the same partitions.
         key_file.write_bytes(bytes(range(KEY_BYTES)))

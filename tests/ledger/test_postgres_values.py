@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, InvalidParameter, LedgerError
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.ledger.entries import StoredPolicy
+from ldp_budget.ledger.models import StoredPolicy
 from ldp_budget.ledger.store import UnstorableError
 from ldp_budget.ledger.transaction import Transaction
+from ldp_budget.registry.collections import Collection
 from ledger_contract import check, coin, spent
 from postgres_places import Emptied
 

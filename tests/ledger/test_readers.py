@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, UnknownName
-from ldp_budget.ledger import integrity, reading
-from ldp_budget.ledger._sqlite.place import _Guard
-from ldp_budget.ledger._sqlite.rows import SqliteRows
+from ldp_budget.ledger import snapshot, verification
+from ldp_budget.ledger.sqlite.file_guard import _Guard
+from ldp_budget.ledger.sqlite.queries import SqliteRows
 from ledger_contract import check, coin
 from ledger_inside import store_of, tables
 
@@ -123,7 +123,7 @@ def test_a_reader_that_fails_leaves_the_log_where_no_lock_guards_it(
 
 def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`verify` held one snapshot while it read all stored answers, so the log grew and every commit waited for it."""
-    monkeypatch.setattr(reading, "_RECORDS_TOGETHER", 10)
+    monkeypatch.setattr(snapshot, "_RECORDS_TOGETHER", 10)
     read: list[int] = []
     idempotency_records_after = SqliteRows.idempotency_records_after
 
@@ -146,7 +146,7 @@ def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """An erasure moves stored answers while the parts are read: some come twice, some never."""
-    monkeypatch.setattr(reading, "_RECORDS_TOGETHER", 3)
+    monkeypatch.setattr(snapshot, "_RECORDS_TOGETHER", 3)
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         asked = coin("2" if refused else "0.1")
@@ -161,9 +161,9 @@ def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
                     accountant.spend("new", asked, key=users.pop(0))
                 return open_reading()
 
-            return reading.idempotency_records_in_parts(write_before)
+            return snapshot.idempotency_records_in_parts(write_before)
 
-        monkeypatch.setattr(integrity, "idempotency_records_in_parts", in_parts)
+        monkeypatch.setattr(verification, "idempotency_records_in_parts", in_parts)
         check(accountant)
         assert not users
         check(accountant)

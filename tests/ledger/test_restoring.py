@@ -18,7 +18,7 @@ from textwrap import dedent
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger._sqlite import recovering
+from ldp_budget.ledger.sqlite import file_guard
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
 from ledger_places import as_nobody, closed_copy
@@ -127,7 +127,7 @@ def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypa
     def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ldp_budget.ledger._sqlite.files.create_private", no_space)
+    monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.create_private", no_space)
     with Accountant(path) as accountant, pytest.raises(LedgerError, match="it cannot be created: No space left"):
         accountant.backup(tmp_path / "copy.db")
     assert list(tmp_path.glob("copy*")) == []
@@ -198,8 +198,8 @@ def test_open_after_torn_checkpoint_recovers_every_charge(
         for _ in range(300 if thorough else 30)
     ]
     assert len(one_page) > 100
-    is_torn, asked = recovering.is_torn, list[bool]()
-    monkeypatch.setattr(recovering, "is_torn", lambda *given: asked.append(is_torn(*given)) or asked[-1])
+    is_torn, asked = file_guard.is_torn, list[bool]()
+    monkeypatch.setattr(file_guard, "is_torn", lambda *given: asked.append(is_torn(*given)) or asked[-1])
     for content in [*(one_page if thorough else one_page[::9]), *any_sectors]:
         copy.write_bytes(content)
         for ending in ("-wal", ".key"):

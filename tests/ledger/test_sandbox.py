@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
-from ldp_budget.ledger.keys import KEY_BYTES
+from ldp_budget.ledger.keyfile import KEY_BYTES
 from ledger_contract import CURVE, coin, in_threads, promising
 from postgres_places import new_ledger
 from toy_store import ToyStore
@@ -243,7 +243,7 @@ def test_a_key_and_what_knows_its_key_changed_together_are_found(tmp_path: Path,
     full(tmp_path / "r.db", True, clock)
     key = (tmp_path / "r.db.key").read_bytes()[:KEY_BYTES]
     (tmp_path / "r.db.key").write_bytes(key)
-    from ldp_budget.ledger.keys import Key
+    from ldp_budget.ledger.keyfile import Key
 
     with sqlite3.connect(tmp_path / "r.db") as rows:
         rows.execute("UPDATE meta SET value = ? WHERE name = 'key_check'", (Key(key).hash(b"check", ""),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from ldp_budget.ledger._sqlite import schema
+from ldp_budget.ledger.sqlite import schema
 
 
 def test_a_new_ledger_has_the_tables_that_migrating_makes() -> None:

@@ -56,7 +56,7 @@ def test_a_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, 
         with Accountant(":memory:", clock=clock) as memory:
             assert memory.keyed_digest(b"x") != one.keyed_digest(b"x")
         # A ledger of its own with the key of the first.
-        from ldp_budget.ledger._sqlite import SqliteStore
+        from ldp_budget.ledger.sqlite import SqliteStore
 
         SqliteStore(target, create=True, secret=one._ledger.key.secret).close()
         with Accountant(target, create=False, clock=clock) as other:

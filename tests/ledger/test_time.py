@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
-from ldp_budget.accounting.lines import Spend
+from ldp_budget.accounting.batch_run import Spend
 from ldp_budget.errors import ClockError, ReservationConflict, UserErased
 from ldp_budget.guarantees import Approximate
-from ldp_budget.guarantees.amounts import Costs
-from ldp_budget.ledger import clock as clocks
-from ldp_budget.ledger.windows import window_at
+from ldp_budget.guarantees.fixed_point import Costs
+from ldp_budget.ledger import calendar as clocks
+from ldp_budget.ledger.calendar import window_at
 from ledger_contract import CURVE, check, coin, everything, promising, spent
 from ledger_inside import writer_of
 from ledger_model import Labelled, labelled_sum, same_window

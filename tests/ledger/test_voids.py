@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conftest import Clock
 from ldp_budget import Accountant
 from ldp_budget.guarantees import Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
-from ldp_budget.guarantees.amounts import ZERO, Costs
+from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ledger_contract import CURVE, check, coin, promising
 from ledger_model import Labelled, labelled_sum, same_window
 
@@ -192,9 +192,9 @@ def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, 
 
 @pytest.mark.parametrize("amount", range(4))
 def test_a_replay_counts_what_is_unbounded_or_too_large(amount: int) -> None:
-    from ldp_budget.guarantees.amounts import LARGEST
-    from ldp_budget.ledger.entries import RESERVED, VOIDED, Entry
-    from ldp_budget.ledger.replay import Replay
+    from ldp_budget.guarantees.fixed_point import LARGEST
+    from ldp_budget.ledger.models import RESERVED, VOIDED, Entry
+    from ldp_budget.ledger.snapshot import Replay
 
     def costs(value: int | None) -> Costs:
         return Costs(*[value if place == amount else 0 for place in range(4)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.ledger.windows import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micros, window_at
+from ldp_budget.ledger.calendar import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micros, window_at
 
 CALENDAR = [period for period in PERIODS if period != LIFETIME]
 

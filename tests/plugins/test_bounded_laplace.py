@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import ldp_budget
 from ldp_budget import InvalidParameter
-from ldp_budget.randomness import SeededStream
-from ldp_budget_mechanisms._laplace_table import LaplaceTable
-from ldp_budget_mechanisms.bounded_laplace import incomplete_gamma
+from ldp_budget.sampling import SeededStream
+from ldp_budget_mechanisms._noise_samplers import LaplaceTable
+from ldp_budget_mechanisms.bounded_noise import incomplete_gamma
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
 
 BoundedLaplace = ldp_budget.mechanism("bounded-laplace")

@@ -20,13 +20,12 @@ from mpmath import mpf
 import ldp_budget
 from ldp_budget import compose
 from ldp_budget.guarantees import FinitePair, Guarantee, Pure, from_json
-from ldp_budget.guarantees.amounts import float_below
-from ldp_budget_mechanisms._curve_pair import LARGEST_LISTED
-from ldp_budget_mechanisms._laplace_curve import LaplaceWeights
-from ldp_budget_mechanisms._laplace_table import LaplaceTable
-from ldp_budget_mechanisms._window_channel import WindowChannel
-from ldp_budget_mechanisms._window_curve import window_pair
-from ldp_budget_mechanisms.bounded_staircase import epsilon_hat
+from ldp_budget.guarantees.fixed_point import float_below
+from ldp_budget_mechanisms._bounded_numeric import LaplaceWeights
+from ldp_budget_mechanisms._bounded_staircase_profile import LARGEST_LISTED, window_pair
+from ldp_budget_mechanisms._interval_grid import WindowChannel
+from ldp_budget_mechanisms._noise_samplers import LaplaceTable
+from ldp_budget_mechanisms.bounded_noise import epsilon_hat
 
 LAPLACE: Any = ldp_budget.mechanism("bounded-laplace")
 STAIRCASE: Any = ldp_budget.mechanism("bounded-staircase")

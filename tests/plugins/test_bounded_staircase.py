@@ -18,10 +18,10 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
-from ldp_budget.randomness import SeededStream
-from ldp_budget_mechanisms._best_gamma import best_gamma, uniform_mse
-from ldp_budget_mechanisms._window_channel import WindowChannel
-from ldp_budget_mechanisms.bounded_staircase import epsilon_hat, printed_epsilon_hat
+from ldp_budget.sampling import SeededStream
+from ldp_budget_mechanisms._bounded_staircase_profile import best_gamma, uniform_mse
+from ldp_budget_mechanisms._interval_grid import WindowChannel
+from ldp_budget_mechanisms.bounded_noise import epsilon_hat, printed_epsilon_hat
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
 
 BoundedStaircase = ldp_budget.mechanism("bounded-staircase")

@@ -20,8 +20,8 @@ from mpmath import mpf
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, OutsideDomain
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, FinitePair, Memoised, SymmetricPair, Unbounded
-from ldp_budget.guarantees.pairs import dominating_pair
-from ldp_budget.randomness import ONE
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
+from ldp_budget.sampling import ONE
 
 DBitFlip: Any = ldp_budget.mechanism("d-bit-flip")
 Sue: Any = ldp_budget.mechanism("sue")

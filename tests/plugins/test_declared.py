@@ -10,7 +10,6 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant, Collection, InvalidParameter, Limit, Mechanism, NotSupported, compose, mechanism
-from ldp_budget.catalogue.certificates import checked
 from ldp_budget.guarantees import (
     Approximate,
     Copies,
@@ -24,6 +23,7 @@ from ldp_budget.guarantees import (
     Unbounded,
     ZeroConcentrated,
 )
+from ldp_budget.registry.certification import checked
 
 Declared: Any = mechanism("declared")
 SOURCE = "their own release notes, 2026"

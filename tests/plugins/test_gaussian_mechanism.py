@@ -21,7 +21,7 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
-from ldp_budget.randomness import SeededStream
+from ldp_budget.sampling import SeededStream
 
 Gaussian: Any = ldp_budget.mechanism("gaussian")
 

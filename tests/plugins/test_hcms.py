@@ -19,10 +19,9 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported
-from ldp_budget.guarantees.pairs import dominating_pair
-from ldp_budget.randomness import ONE
-from ldp_budget_mechanisms._hashing import HashFamily
-from ldp_budget_mechanisms._hcms_reports import hadamard
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
+from ldp_budget.sampling import ONE
+from ldp_budget_mechanisms._sketch_reports import HashFamily, hadamard
 
 Hcms: Any = ldp_budget.mechanism("hcms")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.guarantees import Laplace as LaplaceGuarantee
-from ldp_budget.randomness import SeededStream
+from ldp_budget.sampling import SeededStream
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
 
 Laplace = ldp_budget.mechanism("laplace")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import ldp_budget
 from ldp_budget.errors import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.guarantees import FinitePair, Pure, Unbounded
-from ldp_budget.randomness import SeededStream
+from ldp_budget.sampling import SeededStream
 
 MatrixSubstitution: Any = ldp_budget.mechanism("matrix-substitution")
 RandomSubstitution: Any = ldp_budget.mechanism("random-substitution")

@@ -23,11 +23,11 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, OutsideDomain
-from ldp_budget.catalogue.collections import Collection
-from ldp_budget.catalogue.ranking import rank_numeric
-from ldp_budget.collecting.release import release
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Pure, SymmetricPair, Unbounded
-from ldp_budget.randomness import ONE
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.ranking import rank_numeric
+from ldp_budget.reports.charged_release import release
+from ldp_budget.sampling import ONE
 from numeric_checks import assert_errors_as_stated
 
 OneBitMean: Any = ldp_budget.mechanism("one-bit-mean")

@@ -15,7 +15,7 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
-from ldp_budget.randomness import ONE, SeededStream
+from ldp_budget.sampling import ONE, SeededStream
 
 RandomizedResponse: Any = ldp_budget.mechanism("randomized-response")
 

@@ -23,7 +23,7 @@ from mpmath import mpf
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, from_json
-from ldp_budget.randomness import ONE
+from ldp_budget.sampling import ONE
 
 Rappor: Any = ldp_budget.mechanism("rappor")
 

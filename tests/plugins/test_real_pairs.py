@@ -12,7 +12,7 @@ import pytest
 import ldp_budget
 from ldp_budget import compose
 from ldp_budget.guarantees import FinitePair, Guarantee, SymmetricPair
-from ldp_budget.guarantees.pairs import dominating_pair, joined
+from ldp_budget.guarantees.dominating_pairs import dominating_pair, joined
 
 FRESH = {"bits": 32, "cohorts": 8, "any_inputs": True}
 

@@ -16,9 +16,8 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported
-from ldp_budget.randomness import ONE, SeededStream
-from ldp_budget_mechanisms._geometric import digit_thresholds, geometric_by_digits
-from ldp_budget_mechanisms._staircase_steps import StaircaseSteps
+from ldp_budget.sampling import ONE, SeededStream
+from ldp_budget_mechanisms._noise_samplers import StaircaseSteps, digit_thresholds, geometric_by_digits
 from ldp_budget_mechanisms.staircase import least_variance_gamma, noise_moments
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
 

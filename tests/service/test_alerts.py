@@ -14,12 +14,19 @@ pytest.importorskip("fastapi", reason="the service is not installed")
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_service import Settings
-from ldp_budget_service.watching.alerts import Alert
-from ldp_budget_service.watching.outbox import BACKOFF, MOST_WAITING, Outbox
-from ldp_budget_service.watching.watchman import Watchman
-from ldp_budget_service.watching.webhooks import SECONDS, Webhook, read_secret, signature
+from ldp_budget_service.observability.alerts import (
+    BACKOFF,
+    MOST_WAITING,
+    SECONDS,
+    Alert,
+    Outbox,
+    Webhook,
+    read_secret,
+    signature,
+)
+from ldp_budget_service.observability.health import Watchman
 from webhook_receiver import Receiver
 
 RR = mechanism("randomized-response")

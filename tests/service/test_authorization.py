@@ -13,13 +13,12 @@ from fastapi.testclient import TestClient
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.access.approvals import Approvals
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.accounting.access.keys import SCOPES, ApiKeys
+from ldp_budget.accounting.api_keys import SCOPES, ApiKeys
+from ldp_budget.accounting.approvals import Approvals
+from ldp_budget.accounting.invitations import Invitations
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.app import ROUTERS
-from ldp_budget_service.callers import router_of
-from ldp_budget_service.scopes import ACCESS, ANY, FREE, INVITED, NAMED, NO, OPEN, ROWS
+from ldp_budget_service.auth import ACCESS, ANY, FREE, INVITED, NAMED, NO, OPEN, ROWS, router_of
 
 COIN = {"name": "randomized-response", "epsilon": "0.1"}
 KEY = {"Idempotency-Key": "k"}

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import Accountant, Limit, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget_service import duplex
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service import ndjson_stream
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, PATIENCE
 from service_threads import Served
@@ -202,8 +202,8 @@ def test_a_chunk_that_came_at_once_is_waited_for_when_it_trickles(
 ) -> None:
     secret, rows = served.secret("spend"), [{"user": f"u{each}", "mechanism": OUE} for each in range(40)]
     assert len(ask(served, body(*rows), secret=secret)) == 40
-    monkeypatch.setattr(duplex, "MOST_BYTES", 100)
-    monkeypatch.setattr(duplex, "MOST_LINES", 7)
+    monkeypatch.setattr(ndjson_stream, "MOST_BYTES", 100)
+    monkeypatch.setattr(ndjson_stream, "MOST_LINES", 7)
     stream = Stream(served, secret)
     for row in rows:
         stream.send(row)
@@ -215,16 +215,16 @@ def test_a_chunk_that_came_at_once_is_waited_for_when_it_trickles(
 def test_memory_is_bounded_however_much_is_sent_before_anything_is_taken(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplex, "MOST_BYTES", 1000)
-    monkeypatch.setattr(duplex, "LINE_BYTES", 0)
+    monkeypatch.setattr(ndjson_stream, "MOST_BYTES", 1000)
+    monkeypatch.setattr(ndjson_stream, "LINE_BYTES", 0)
     held: list[int] = []
-    add = duplex.Incoming._add
+    add = ndjson_stream.Incoming._add
 
     def watched(self: Any, data: bytes, ended: bool) -> None:
         add(self, data, ended)
         held.append(self._bytes)
 
-    monkeypatch.setattr(duplex.Incoming, "_add", watched)
+    monkeypatch.setattr(ndjson_stream.Incoming, "_add", watched)
     rows = [{"user": f"user {each}", "mechanism": OUE} for each in range(8_000)]
     told = ask(served, body(*rows))
     assert len(told) == 8_000
@@ -354,8 +354,8 @@ def test_lines_of_one_byte_that_wait_are_few() -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"x\n" * 10_000, "more_body": True}
 
-    async def read() -> duplex.Incoming:
-        incoming = duplex.Incoming(receive, 1000)
+    async def read() -> ndjson_stream.Incoming:
+        incoming = ndjson_stream.Incoming(receive, 1000)
         with suppress(TimeoutError):
             await asyncio.wait_for(incoming.read(), 0.5)
         return incoming

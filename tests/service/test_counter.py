@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from ldp_budget import Accountant, LedgerError, UnknownName, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.accounting.lines import Spend
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.batch_run import Spend
 from ldp_budget.accounting.receipts import Receipt
-from ldp_budget_service import asked, counter
-from ldp_budget_service.counter import Counter
+from ldp_budget_service import schemas, spend_batcher
+from ldp_budget_service.spend_batcher import Counter
 from service_farm import MECHANISM, Caller
 from service_threads import Served
 
@@ -69,7 +69,7 @@ def test_a_bug_reaches_whoever_asked(accountant: Accountant, monkeypatch: pytest
     def broken(asked: object) -> list[Receipt]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(counter, "spend_together", broken)
+    monkeypatch.setattr(spend_batcher, "spend_together", broken)
     assert [type(error) for error in gathered(accountant, [Spend("a", COIN), Spend("b", COIN)])] == [
         ZeroDivisionError
     ] * 2
@@ -80,13 +80,13 @@ def test_requests_that_come_together_share_transactions(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    together = counter.spend_together
+    together = spend_batcher.spend_together
 
     def counted(asked: list[tuple[Accountant, Spend]]) -> list[object]:
         sizes.append(len(asked))
         return list(together(asked))
 
-    monkeypatch.setattr(counter, "spend_together", counted)
+    monkeypatch.setattr(spend_batcher, "spend_together", counted)
     with Served(accountant) as served:
         secret = served.secret("spend")
 
@@ -105,16 +105,16 @@ def test_requests_that_come_together_share_transactions(
 
 
 def test_a_mechanism_that_was_never_asked_for_is_made_in_a_thread_and_kept(accountant: Accountant) -> None:
-    asked._MADE.clear()
+    schemas._MADE.clear()
     with Served(accountant) as served, Caller(served.port, served.secret("spend")) as caller:
         assert [caller.spend("alice", str(n)).status for n in range(3)] == [200] * 3
         assert caller.spend("alice", "x", mechanism={"name": "rr", "epsilon": -1}).status == 400
-    assert list(asked._MADE) == [json.dumps([MECHANISM["name"], {"epsilon": MECHANISM["epsilon"]}])]
+    assert list(schemas._MADE) == [json.dumps([MECHANISM["name"], {"epsilon": MECHANISM["epsilon"]}])]
 
 
 def test_no_more_mechanisms_are_kept_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked, "_MOST_MADE", 3)
-    asked._MADE.clear()
+    monkeypatch.setattr(schemas, "_MOST_MADE", 3)
+    schemas._MADE.clear()
     for n in range(1, 9):
-        asked.MechanismAsked.model_validate({"name": "rr", "epsilon": n}).chosen()
-    assert len(asked._MADE) == 3
+        schemas.MechanismAsked.model_validate({"name": "rr", "epsilon": n}).chosen()
+    assert len(schemas._MADE) == 3

@@ -15,8 +15,8 @@ import jsonschema_rs
 import service_examples
 from ldp_budget import Accountant
 from ldp_budget_service import create_app
-from ldp_budget_service.examples import examples
-from ldp_budget_service.kinds import MEANINGS, STATUSES
+from ldp_budget_service.error_codes import MEANINGS, STATUSES
+from ldp_budget_service.schemas import examples
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,8 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from ldp_budget import Accountant
-from ldp_budget_service.guarding import connections, rates
-from ldp_budget_service.guarding.door import address
-from ldp_budget_service.guarding.rates import Rate
+from ldp_budget_service import request_limits
+from ldp_budget_service.request_limits import Rate, address
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, MECHANISM, Caller
 from service_threads import Served
@@ -288,7 +287,7 @@ def test_an_answer_that_takes_too_long_says_that_nobody_knows(served: Served) ->
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(request_limits, "HEAD_SECONDS", 0.2)
     assert problem(served.send(b"GET /livez HTTP/1.1\r\nX-Slow: "))[:2] == (408, "slow-request")
     assert problem(served.send(b"GET ", *[b"x"] * 10, pause=0.05))[:2] == (408, "slow-request")
     assert served.send() == b""  # nor is the first byte
@@ -297,14 +296,14 @@ def test_a_head_that_does_not_come_is_not_waited_for(served: Served, monkeypatch
 def test_a_second_head_on_a_connection_is_not_waited_for_either(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(request_limits, "HEAD_SECONDS", 0.2)
     first, second = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez HTT"
     _, _, rest = served.send(first, second, pause=0.05, all_of_it=True).partition(b'{"status":"alive"}')
     assert problem(rest)[:2] == (408, "slow-request")
 
 
 def test_a_reader_who_does_not_read_is_left(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(request_limits, "READ_SECONDS", 0.2)
     ended = threading.Event()
 
     @served.app.get("/endless")
@@ -358,7 +357,7 @@ def test_a_rate_of_zero_is_none() -> None:
 
 
 def test_a_rate_knows_no_more_callers_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MOST_KNOWN", 100)
+    monkeypatch.setattr(request_limits, "MOST_KNOWN", 100)
     clock = Seconds()
     rate = Rate(1, 2, clock)
     for _ in range(3):
@@ -491,7 +490,7 @@ def flood(served: Served, begun: bytes, part: bytes) -> int:
 
 def test_idle_connections_keep_nobody_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """4,000 connections without a request on them kept everybody out: each further one was closed at once."""
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(request_limits, "MOST_CONNECTIONS", 8)
     idle = [socket.create_connection((HOST, served.port), timeout=10) for _ in range(12)]
     try:
         assert [served.ask("GET", "/livez").status for _ in range(5)] == [200] * 5

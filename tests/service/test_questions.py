@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_cli.app import cli
-from ldp_budget_service import Settings, create_app, workers
-from ldp_budget_service.kinds import ServiceError, Told
-from ldp_budget_service.workers import Workers
+from ldp_budget_service import Settings, compute_pool, create_app
+from ldp_budget_service.compute_pool import Workers
+from ldp_budget_service.error_codes import ServiceError, Told
 
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 7}
 
@@ -131,7 +131,7 @@ def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Workers]:
     """Workers whose process sleeps and dies as it is told."""
     (tmp_path / "sleeps.py").write_text(SLEEPS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(workers, "_MODULE", "sleeps")
+    monkeypatch.setattr(compute_pool, "_MODULE", "sleeps")
     made = Workers(1, 1.0)
     yield made
     made.close()
@@ -175,7 +175,7 @@ def test_of_too_many_questions_the_last_are_turned_away(stub: Workers) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert told.count("overloaded") == 12 - 1 - workers._MOST_WAITING
+    assert told.count("overloaded") == 12 - 1 - compute_pool._MOST_WAITING
 
 
 def test_simulation_is_worked_out_beside_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

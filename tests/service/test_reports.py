@@ -14,8 +14,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.collecting.estimating import estimate_files, estimate_row
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.reports.estimation import estimate_files, estimate_row
 from ldp_budget_service import Settings, create_app
 
 PARTY = Collection("a party/1", mechanism("oue")(epsilon="1", domain_size=3), ("a", "b", "c"))

@@ -16,13 +16,13 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget.accounting.access.keys import ApiKeys
+from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_cli import serve as command_serve
-from ldp_budget_service import running
-from ldp_budget_service.current import Told
-from ldp_budget_service.guarding.door import Load
+from ldp_budget_service import server as running
+from ldp_budget_service.observability.metrics import Metrics
+from ldp_budget_service.request_context import Told
+from ldp_budget_service.request_limits import Load
 from ldp_budget_service.settings import Settings
-from ldp_budget_service.watching.metrics import Metrics
 from service_farm import HOST, Caller, Farm, new_ledger
 
 

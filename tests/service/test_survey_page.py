@@ -18,8 +18,8 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import mechanism
-from ldp_budget.accounting.access.invitations import Invitations
-from ldp_budget.catalogue.definitions import digest_of
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.registry.public_definition import digest_of
 from survey_site import CHROMIUM, WAYS, Site, chromium, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")

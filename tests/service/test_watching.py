@@ -25,9 +25,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from ldp_budget import Accountant
 from ldp_budget.accounting.ledger_operations import LedgerOperations
+from ldp_budget_service.observability import health, logs
+from ldp_budget_service.observability.logs import Traced
 from ldp_budget_service.settings import Settings
-from ldp_budget_service.watching import health, logs
-from ldp_budget_service.watching.tracing import Traced
 from service_farm import HOST, MECHANISM, PATIENCE, Caller, new_ledger
 from service_threads import Served
 

@@ -15,14 +15,14 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from .._checks import check_instance, check_path, shown
+from .._validation import check_instance, check_path, shown
 from ..errors import InvalidParameter
-from ..ledger import Ledger, listing
-from ..ledger.checkpoints import head_of, take
-from ..ledger.clock import BOUND_SECONDS, check_bound
-from ..ledger.keeper import Keeper
-from . import agreed, ending, keeping, lines, looking, many, places, records, setting, spending
-from .callers import LOCAL, Caller
+from ..ledger import Ledger, export
+from ..ledger.calendar import BOUND_SECONDS, check_bound
+from ..ledger.checkpoints import Keeper, head_of, take
+from . import admin_log, batch_charging, batch_run, charging, connect, ledger_operations, policy_versions, queries
+from . import collections as ledger_collections
+from .charge_request import LOCAL, Caller
 from .ledger_operations import LedgerOperations
 from .policies import DEFAULT
 from .reservations import reservation_row
@@ -31,20 +31,18 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..authoring.base import Mechanism
-    from ..catalogue.collections import Collection
     from ..errors import LdpBudgetError
-    from ..ledger.integrity import Integrity
     from ..ledger.store import Store
-    from .bulk import BulkResult
+    from ..ledger.verification import Integrity
+    from ..registry.collections import Collection
+    from ..sdk.mechanism import Mechanism
+    from .admin_log import Record
+    from .batch_charging import BulkResult
+    from .batch_run import Run, Spend
+    from .budget_projection import Binding, Remaining
     from .limits import Limit
-    from .lines import Run, Spend
-    from .plans import Plan
-    from .policies import Policy
+    from .policies import Plan, Policy
     from .receipts import Balance, Receipt
-    from .records import Record
-    from .remaining import Remaining
-    from .simulating import Binding
 
 
 class Accountant:
@@ -88,7 +86,7 @@ class Accountant:
             raise InvalidParameter("clock", "a function that says what time it is", shown(clock))
         check_bound(clock_bound)
         self._read_clock = clock
-        self._ledger = Ledger(places.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
+        self._ledger = Ledger(connect.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
         self._keeper = Keeper(self._ledger)
         if len(self._ledger.partitions) > 1:
             self._ledger.after_commit = self._keeper.wake
@@ -195,7 +193,7 @@ class Accountant:
             NotSupported: `override` is given through an API key.
             ClockError: the clock cannot be believed.
         """
-        return setting.set_policy(
+        return policy_versions.set_policy(
             self._ledger,
             self._caller,
             name,
@@ -218,7 +216,7 @@ class Accountant:
             UnknownName: there is none of that name.
             InvalidParameter: the name is no text.
         """
-        return setting.policy(self._ledger, name)
+        return policy_versions.policy(self._ledger, name)
 
     def policies(self) -> list[Policy]:
         """The newest version of every policy.
@@ -226,7 +224,7 @@ class Accountant:
         Raises:
             Nothing but `LedgerError`.
         """
-        return setting.policies(self._ledger)
+        return policy_versions.policies(self._ledger)
 
     def simulate(
         self,
@@ -257,7 +255,9 @@ class Accountant:
             UnknownName: there is no such policy.
             NotSupported: the policy admits no such report whatever it costs.
         """
-        return setting.simulate(self._ledger, mechanism, every=every, reports=reports, start=start, policy=policy)
+        return policy_versions.simulate(
+            self._ledger, mechanism, every=every, reports=reports, start=start, policy=policy
+        )
 
     # -- charging -----------------------------------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class Accountant:
             UnknownName: there is no such policy.
             ClockError: the clock cannot be believed.
         """
-        return spending.quote(
+        return charging.quote(
             self._ledger, self._caller, user, mechanism, reports=reports, label=label, policy=policy
         )
 
@@ -334,7 +334,7 @@ class Accountant:
             BudgetExceeded: it was refused, and `strict`.
             ClockError: the clock cannot be believed.
         """
-        return spending.spend(
+        return charging.spend(
             self._ledger,
             self._caller,
             user,
@@ -390,7 +390,7 @@ class Accountant:
             KeyConflict: the key was used for a run of other users, or of something else.
             ClockError: the clock cannot be believed.
         """
-        return many.spend_many(
+        return batch_charging.spend_many(
             self._ledger,
             self._caller,
             users,
@@ -416,7 +416,7 @@ class Accountant:
         Raises:
             InvalidParameter: one of them is no `Spend`. Nobody was charged.
         """
-        return lines.spend_each(self._ledger, self._caller, spends)
+        return batch_run.spend_each(self._ledger, self._caller, spends)
 
     def run(self, key: str) -> Run:
         """Charge many users each for something of their own, line by line; see `Run`.
@@ -430,7 +430,7 @@ class Accountant:
         Raises:
             InvalidParameter: the key is no text.
         """
-        return lines.Run(self._ledger, self._caller, key)
+        return batch_run.Run(self._ledger, self._caller, key)
 
     def reserve(
         self,
@@ -475,7 +475,7 @@ class Accountant:
             BudgetExceeded: it was refused, and `strict`.
             ClockError: the clock cannot be believed.
         """
-        return spending.reserve(
+        return charging.reserve(
             self._ledger,
             self._caller,
             user,
@@ -505,7 +505,7 @@ class Accountant:
             InvalidParameter: the receipt is no text.
             ClockError: the clock cannot be believed.
         """
-        return ending.commit(self._ledger, receipt)
+        return charging.commit(self._ledger, receipt)
 
     def void(self, receipt: str) -> Receipt:
         """Give back what a reservation charged, while that is possible.
@@ -522,7 +522,7 @@ class Accountant:
             InvalidParameter: the receipt is no text.
             ClockError: the clock cannot be believed.
         """
-        return ending.void(self._ledger, receipt)
+        return charging.void(self._ledger, receipt)
 
     # -- looking at users ---------------------------------------------------------------------------------------
 
@@ -540,7 +540,7 @@ class Accountant:
             InvalidParameter: one of them is no text.
             UnknownName: there is no such policy.
         """
-        return looking.balance(self._ledger, user, policy, share=self._caller.share)
+        return queries.balance(self._ledger, user, policy, share=self._caller.share)
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         """The balance of each of many users, in their order, or with None of every account, by its number.
@@ -556,7 +556,7 @@ class Accountant:
             InvalidParameter: the policy or one of the users is no text.
             UnknownName: there is no such policy.
         """
-        return looking.balances(self._ledger, users, policy, share=self._caller.share)
+        return queries.balances(self._ledger, users, policy, share=self._caller.share)
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
         """What was left of each limit of a policy, as it is now, from the user's first charge until now.
@@ -571,7 +571,7 @@ class Accountant:
             InvalidParameter: one of them is no text.
             UnknownName: there is no such policy.
         """
-        return looking.remaining_over_time(self._ledger, user, policy, share=self._caller.share)
+        return queries.remaining_over_time(self._ledger, user, policy, share=self._caller.share)
 
     def history(self, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
         """The journal entries of a user, oldest first; a reservation's `state` says what has become of it.
@@ -587,7 +587,7 @@ class Accountant:
             InvalidParameter: one of them is of another kind or out of range.
             UserErased: the user was erased, so the ledger no longer knows which entries were theirs.
         """
-        return looking.history(self._ledger, user, first=first, most=most)
+        return queries.history(self._ledger, user, first=first, most=most)
 
     def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
         """The reservations that can still be committed or voided, newest first, each with its `receipt`.
@@ -599,7 +599,7 @@ class Accountant:
         Raises:
             InvalidParameter: one of them is of another kind.
         """
-        return looking.open_reservations(self._ledger, most, user=user)
+        return queries.open_reservations(self._ledger, most, user=user)
 
     def reservation(self, receipt: str) -> dict[str, Any]:
         """The journal entry of a reservation, with the `state` it is in.
@@ -622,7 +622,7 @@ class Accountant:
         Raises:
             InvalidParameter: it is no text.
         """
-        return looking.is_erased(self._ledger, user)
+        return queries.is_erased(self._ledger, user)
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
         """Forget who an account belongs to: keys, labels and notes go, its sum stays, and there is no fresh budget.
@@ -639,7 +639,7 @@ class Accountant:
             InvalidParameter: one of them is of another kind.
             LedgerError: the user is erased, but somebody was reading what was overwritten.
         """
-        return keeping.erase(self._ledger, user, unknown=unknown)
+        return ledger_operations.erase(self._ledger, user, unknown=unknown)
 
     # -- looking at the ledger ----------------------------------------------------------------------------------
 
@@ -654,7 +654,7 @@ class Accountant:
         Raises:
             InvalidParameter: one of the users is no text.
         """
-        return looking.journal(self._ledger, users)
+        return queries.journal(self._ledger, users)
 
     def position(self, user: str | None = None) -> str:
         """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between.
@@ -671,7 +671,7 @@ class Accountant:
         Raises:
             InvalidParameter: the user is no text.
         """
-        return looking.position(self._ledger, user)
+        return queries.position(self._ledger, user)
 
     def positions(self, users: Sequence[str]) -> list[str]:
         """Where the journal ends for each of some users, by one look at it.
@@ -685,7 +685,7 @@ class Accountant:
         Raises:
             InvalidParameter: one of them is no text.
         """
-        return looking.positions(self._ledger, users)
+        return queries.positions(self._ledger, users)
 
     def stats(self) -> dict[str, Any]:
         """The counts of what the ledger holds, and its newest link (`head`).
@@ -693,7 +693,7 @@ class Accountant:
         Raises:
             Nothing but `LedgerError`.
         """
-        return listing.stats(self._ledger)
+        return export.stats(self._ledger)
 
     def now(self) -> datetime:
         """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
@@ -740,7 +740,7 @@ class Accountant:
         Raises:
             InvalidParameter: one of them is of another kind.
         """
-        return keeping.verify(self._ledger, expect, on_progress=on_progress)
+        return ledger_operations.verify(self._ledger, expect, on_progress=on_progress)
 
     def repair_clock(self) -> bool:
         """Go on from the clock as it is now, where the newest entries are dated later; says whether they were.
@@ -755,7 +755,7 @@ class Accountant:
         Raises:
             ClockError: the clock has run away within this process.
         """
-        return keeping.repair_clock(self._ledger)
+        return ledger_operations.repair_clock(self._ledger)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger, as it is at one moment, and its key; others may write meanwhile.
@@ -779,7 +779,7 @@ class Accountant:
         Raises:
             InvalidParameter: they are none.
         """
-        return keeping.keyed_digest(self._ledger, data)
+        return ledger_operations.keyed_digest(self._ledger, data)
 
     # -- collections --------------------------------------------------------------------------------------------
 
@@ -795,7 +795,7 @@ class Accountant:
             NameTaken: another one has that name.
             InvalidParameter: it is no collection.
         """
-        agreed.add_collection(self._ledger, collection)
+        ledger_collections.add_collection(self._ledger, collection)
 
     def collection(self, name: str) -> Collection:
         """The collection of that name.
@@ -808,7 +808,7 @@ class Accountant:
             NotSupported: its mechanism is missing here.
             InvalidParameter: the name is no text.
         """
-        return agreed.collection(self._ledger, name)
+        return ledger_collections.collection(self._ledger, name)
 
     def collections(self) -> list[dict[str, Any]]:
         """The definitions of all collections, readable even where a mechanism's plugin is missing.
@@ -816,7 +816,7 @@ class Accountant:
         Raises:
             Nothing but `LedgerError`.
         """
-        return agreed.collections(self._ledger)
+        return ledger_collections.collections(self._ledger)
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -839,7 +839,7 @@ class Accountant:
             RecordConflict: there is a newer one. Nothing was changed.
             InvalidParameter: one of them is of another kind or out of range, or `kind` is one of the library's own.
         """
-        return records.record(self._ledger, self._caller, kind, name, body, expected=expected)
+        return admin_log.record(self._ledger, self._caller, kind, name, body, expected=expected)
 
     def _record_own(
         self, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
@@ -851,7 +851,7 @@ class Accountant:
             ApprovalConflict: the holder of a key makes a key where approvals are demanded.
             InvalidParameter: the kind is not one of the library's own, or the body has not the shape of the kind.
         """
-        return records.record_own(self._ledger, self._caller, kind, name, body, expected=expected, remote=remote)
+        return admin_log.record_own(self._ledger, self._caller, kind, name, body, expected=expected, remote=remote)
 
     def records(self, first: int = 1) -> list[Record]:
         """The administrative records of the ledger, such as which keys were made, in order.
@@ -862,7 +862,7 @@ class Accountant:
         Raises:
             InvalidParameter: `first` is no whole number from 1.
         """
-        return records.records(self._ledger, first)
+        return admin_log.records(self._ledger, first)
 
     @property
     def newest_record(self) -> int:
@@ -872,4 +872,4 @@ class Accountant:
 
 def spend_together(asked: Sequence[tuple[Accountant, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
     """`spend_each` for several callers of one ledger: each spend with the accountant that acts for its caller."""
-    return lines.spend_together([(accountant._ledger, accountant._caller, spend) for accountant, spend in asked])
+    return batch_run.spend_together([(accountant._ledger, accountant._caller, spend) for accountant, spend in asked])

@@ -10,19 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from ..authoring.base import Mechanism
-    from ..catalogue.collections import Collection
     from ..errors import LdpBudgetError
-    from ..ledger.integrity import Integrity
-    from .bulk import BulkResult
+    from ..ledger.verification import Integrity
+    from ..registry.collections import Collection
+    from ..sdk.mechanism import Mechanism
+    from .admin_log import Record
+    from .batch_charging import BulkResult
+    from .batch_run import Spend
+    from .budget_projection import Binding, Remaining
     from .limits import Limit
-    from .lines import Spend
-    from .plans import Plan
-    from .policies import Policy
+    from .policies import Plan, Policy
     from .receipts import Balance, Receipt
-    from .records import Record
-    from .remaining import Remaining
-    from .simulating import Binding
 
 
 @runtime_checkable

@@ -1,19 +1,39 @@
-"""Between the decision and the ledger: what a decision needs is read here, and what it grants is written here."""
+"""Between the decision and the ledger: what a decision needs is read here, and what it grants is written here.
+
+Charging one user, for good or until it is decided; and what that would cost.
+
+Ending a reservation: to keep what it charged, or to give that back.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..ledger.entries import Entry
-from ..ledger.windows import LIFETIME
-from .books import policy_in
-from .succession import prices
-from .terms import Terms
+from .._validation import check_switch, check_text, shown
+from ..errors import InvalidParameter, UnknownName
+from ..ledger.calendar import LIFETIME, holds
+from ..ledger.hash_chain import Name, find, place_of
+from ..ledger.models import RESERVED, Entry
+from . import reservations
+from .admission import Decision, Terms, decide
+from .charge_request import Request, StoredResponse, run_idempotent
+from .policy_versions import policy_in, policy_version, prices
+from .queries import limit_states
+from .receipts import QUOTED, REFUSED, BudgetExceeded, Receipt, answer_again, is_receipt, name_in, receipt_for
+from .reservations import MOST_SECONDS
 
 if TYPE_CHECKING:
-    from ..ledger import Account, Reading, Transaction
-    from .decision import Decision
-    from .request import Charge, Request
+    from collections.abc import Callable
+
+    from ..ledger import Account, Ledger, Reading, Transaction
+    from ..ledger.group_commit import Piece
+    from ..ledger.models import IdempotencyRecord
+    from ..registry.collections import Collection
+    from ..sdk.mechanism import Mechanism
+    from .admission import Decision
+    from .charge_request import Caller, Charge, Request
+    from .reservations import Resolved
 
 
 def standing(reading: Reading, request: Request) -> tuple[Account, Terms]:
@@ -71,3 +91,191 @@ def apply(transaction: Transaction, decision: Decision) -> int:
     common = (number, charge, terms.number, request.reports, costs)
     entry = Entry(0, at, request.kind, *common, None, expires, None, keyed, noted, sub_limit=terms.share)
     return transaction.append(entry, label, request.note)
+
+
+def quote(
+    ledger: Ledger,
+    caller: Caller,
+    user: str,
+    mechanism: Mechanism | Collection | object,
+    *,
+    reports: int,
+    label: str | None,
+    policy: str,
+) -> Receipt:
+    """What a spend would cost and whether it would fit; changes nothing."""
+    key = ledger.key
+    request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, caller=caller)
+    with ledger.reading(ledger.partition_of(request.user_hash)) as reading:
+        reading.go_by_the_clock()
+        return _decide(reading, request).receipt(QUOTED)
+
+
+def spend(
+    ledger: Ledger,
+    caller: Caller,
+    user: str,
+    mechanism: Mechanism | Collection | object,
+    *,
+    reports: int,
+    key: str | None,
+    label: str | None,
+    digest: str | None,
+    note: str | None,
+    policy: str,
+    strict: bool,
+) -> Receipt:
+    """Charge reports of a mechanism to a user, or refuse."""
+    request = Request(
+        ledger.key,
+        user,
+        mechanism,
+        reports=reports,
+        policy=policy,
+        label=label,
+        digest=digest,
+        key=key,
+        caller=caller,
+        note=note,
+    )
+    return _charge(ledger, request, strict)
+
+
+def reserve(
+    ledger: Ledger,
+    caller: Caller,
+    user: str,
+    mechanism: Mechanism | Collection | object,
+    *,
+    reports: int,
+    expires: float,
+    key: str | None,
+    label: str | None,
+    digest: str | None,
+    note: str | None,
+    policy: str,
+    strict: bool,
+) -> Receipt:
+    """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` takes it back."""
+    if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
+        raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
+    request = Request(
+        ledger.key,
+        user,
+        mechanism,
+        reports=reports,
+        policy=policy,
+        label=label,
+        digest=digest,
+        key=key,
+        caller=caller,
+        note=note,
+        kind=RESERVED,
+        lasts=int(expires * 1_000_000),
+    )
+    return _charge(ledger, request, strict)
+
+
+def _charge(ledger: Ledger, request: Request, strict: bool) -> Receipt:
+    check_switch("strict", strict)
+    receipt = ledger.run(*piece_of(ledger, request))
+    if strict and receipt.status == REFUSED:
+        raise BudgetExceeded(receipt)
+    return receipt
+
+
+def piece_of(ledger: Ledger, request: Request) -> Piece[Receipt]:
+    """The work of charging a request, the partition in which it is done, and what it will look up there."""
+    needs = request.user_hash, None if request.key is None else request.key.key_hash
+    return lambda transaction: charge_in(transaction, request), ledger.partition_of(request.user_hash), needs
+
+
+def charge_in(transaction: Transaction, request: Request) -> Receipt:
+    """Decide, then write; or answer again what was answered under the same key."""
+    entry, decision = None, None
+
+    def act() -> Receipt:
+        nonlocal entry, decision
+        decision = _decide(transaction, request)
+        if not decision.fits:
+            return decision.receipt(REFUSED)
+        entry = apply(transaction, decision)
+        return decision.receipt(request.kind, receipt_for(transaction, entry))
+
+    def write(receipt: Receipt) -> StoredResponse | None:
+        assert decision is not None
+        if not decision.fits and decision.account.erased:
+            return None  # nothing that leads to an erased user is kept again
+        return StoredResponse(receipt.store(decision.terms.number, transaction.moment.micros), entry)
+
+    def read(stored: IdempotencyRecord) -> Receipt:
+        return answer_again(transaction, request, stored, partial(policy_version, transaction))
+
+    return run_idempotent(transaction, request.key, act, write=write, read=read)
+
+
+def _decide(reading: Reading, request: Request) -> Decision:
+    account, terms = standing(reading, request)
+    return decide(account, request, terms, reading.windows)
+
+
+def commit(ledger: Ledger, receipt: str) -> Receipt:
+    """Keep what a reservation charged."""
+    return _end(ledger, receipt, reservations.commit)
+
+
+def void(ledger: Ledger, receipt: str) -> Receipt:
+    """Give back what a reservation charged, while that is possible."""
+    return _end(ledger, receipt, reservations.void)
+
+
+def _end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], Resolved]) -> Receipt:
+    name = name_in(check_text("receipt", receipt))
+    ended = None if name is None else _end_named(ledger, name, receipt, how)
+    if ended is None:
+        raise UnknownName("reservation", receipt, [])
+    return ended
+
+
+def _end_named(
+    ledger: Ledger, name: Name, receipt: str, how: Callable[[Transaction, str, int], Resolved]
+) -> Receipt | None:
+    def end(number: int) -> Callable[[Transaction], Receipt | None]:
+        return lambda transaction: _resolve(transaction, name, receipt, how, number)
+
+    def end_here(transaction: Transaction) -> Receipt | None:
+        # One that was made before the ledger was copied has another place by now.
+        return end(name.entry)(transaction) if name.generation == transaction.generation else None
+
+    ended = ledger.run(end_here, name.partition) if name.partition in ledger.partitions else None
+    if ended is not None:
+        return ended
+    with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
+        found = find(reading, name)
+    return None if found is None else ledger.run(end(found[1]), found[0])
+
+
+def _resolve(
+    transaction: Transaction,
+    name: Name,
+    receipt: str,
+    how: Callable[[Transaction, str, int], Resolved],
+    number: int,
+) -> Receipt:
+    if not is_receipt(transaction, name, receipt):
+        raise UnknownName("reservation", receipt, [])
+    entry, state, repeated = how(transaction, receipt, number)
+    _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
+    windows = transaction.windows_to_read() if repeated else transaction.windows
+    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
+    spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
+    return Receipt(
+        status=state,
+        user=None,
+        policy=policy.name,
+        cost_units=entry.costs,
+        reports=entry.reports,
+        limits=limit_states(windows, limits, spent),
+        receipt=receipt,
+        repeated=repeated,
+    )

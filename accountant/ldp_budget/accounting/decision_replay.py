@@ -18,18 +18,18 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees import Guarantee, Memoised, from_json
-from ..guarantees.amounts import ZERO, Costs, add_amounts
-from ..ledger.entries import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry, Repair
-from ..ledger.replay import Replay
-from ..ledger.windows import DAY_MICROS, LIFETIME, code_at, measure_in, share_in
+from ..guarantees.fixed_point import ZERO, Costs, add_amounts
+from ..ledger.calendar import DAY_MICROS, LIFETIME, code_at, measure_in, share_in
+from ..ledger.models import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry, Repair
+from ..ledger.snapshot import Replay
+from .admission import Terms, inadmissible, lacks_label
 from .policies import Policy
-from .terms import Terms, inadmissible, lacks_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..ledger.reading import Price
-    from ..ledger.tallying import Past
+    from ..ledger.account_sums import Past
+    from ..ledger.snapshot import Price
     from .limits import Limit
 
     Row = tuple[Any, ...]

@@ -1,24 +1,101 @@
-"""Operations for the operator of a ledger, on its own machine: check it, move it, exchange its key."""
+"""Keeping a ledger in order: erasing users, checkpoints and verification, a repaired clock, digests by its key.
+
+Operations for the operator of a ledger, on its own machine: check it, move it, exchange its key.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._checks import check_call
-from ..ledger import exchanging
-from ..ledger.checkup import check_up
-from . import places
+from .._validation import check_call, check_switch, check_text, shown
+from ..errors import InvalidParameter, UnknownName
+from ..ledger import key_rotation
+from ..ledger.ledger import check_up
+from ..ledger.snapshot import secret_of
+from ..ledger.verification import Integrity, check_integrity
+from ..ledger.window_backfill import count_at_repair
+from . import connect
+from .admin_log import record_faults, records
+from .decision_replay import DecisionReplay
+from .policy_versions import user_hash
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from ..ledger import Ledger
-    from ..ledger.clock import Read
-    from ..ledger.exchanging import KeyState
+    from ..ledger import Ledger, Transaction
+    from ..ledger.calendar import Read
+    from ..ledger.key_rotation import KeyState
     from ..ledger.store import Store
-    from .copying import Copied
-    from .overview import Overview
+    from .connect import Copied
+    from .usage_stats import Overview
+
+
+def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
+    """Forget who an account belongs to: keys, labels and notes go, its sum stays, and there is no fresh budget."""
+    hashed = user_hash(ledger, user)
+    check_switch("unknown", unknown)
+
+    def cut_off(transaction: Transaction) -> bool:
+        if transaction.is_erased(hashed):
+            return False
+        account = transaction.number_of(hashed)
+        seen = account is not None or transaction.has_idempotency_records(hashed)
+        if not seen and not unknown:
+            raise UnknownName("user", user, None, "Nothing was erased")
+        transaction.erase(hashed, account)
+        return seen
+
+    erased = ledger.run(cut_off, ledger.partition_of(hashed))
+    ledger.clear_log()
+    return erased
+
+
+def repair_clock(ledger: Ledger) -> bool:
+    """Go on from the clock as it is now, where the newest entries are dated later; says whether they were."""
+
+    def repair(transaction: Transaction) -> bool:
+        moment = transaction.repair_clock()
+        if moment is not None:
+            count_at_repair(transaction, moment)
+        return moment is not None
+
+    repaired = [ledger.run(repair, partition) for partition in ledger.partitions]
+    return any(repaired)
+
+
+def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, int], None] | None) -> Integrity:
+    """Verify the ledger: hash chain, row MACs, sums and costs; decide every charge again; read every record."""
+    if expect is not None:
+        check_text("expect", expect)
+    check_call("on_progress", on_progress)
+    found = check_integrity(ledger, expect, on_progress or (lambda done, total: None), DecisionReplay)
+    faults = record_faults(records(ledger, 1))
+    return replace(found, ok=False, problems=(*found.problems, *faults)) if faults else found
+
+
+def keyed_digest(ledger: Ledger, data: bytes) -> str:
+    """A digest of data, in hex, by which nobody without the ledger's key can guess it."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidParameter("data", "bytes", shown(data))
+    return ledger.key.hash_outside(b"data", data.hex()).hex()
+
+
+def digest_under(ledger: Ledger, secret: int, data: bytes) -> str:
+    """`keyed_digest` by a secret of the ledger's key, given its number; that by the first one is `keyed_digest`."""
+    return secret_of(ledger.key, secret).hash_outside(b"data", data.hex()).hex()
+
+
+def secret_in_force(ledger: Ledger) -> int:
+    """The number of the secret of the ledger's key by which something that is made now is to be signed."""
+    with ledger.reading() as reading:
+        return reading.secret.number
+
+
+def newest_secret(ledger: Ledger) -> int:
+    """The number of the newest secret that is known to be in force; no look at the ledger."""
+    return ledger.key.used
 
 
 class LedgerOperations:
@@ -54,7 +131,7 @@ class LedgerOperations:
         Raises:
             Nothing.
         """
-        from .overview import Overview
+        from .usage_stats import Overview
 
         return Overview(self._ledger)
 
@@ -83,7 +160,7 @@ class LedgerOperations:
             ClockError: the clock cannot be believed.
             NotSupported: it lies in a database, and what speaks to that is not installed.
         """
-        return places.copy_to(self._ledger, self._clock, ledger, on_progress=on_progress)
+        return connect.copy_to(self._ledger, self._clock, ledger, on_progress=on_progress)
 
     def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
         """Open this ledger again, of which a copy was begun by `copy_to` and is not complete.
@@ -98,7 +175,7 @@ class LedgerOperations:
             LedgerError: the copy is complete, or is not there: nobody could tell then that nobody is charged there.
             NotSupported: it lies in a database, and what speaks to that is not installed.
         """
-        places.give_up_copy(self._ledger, self._clock, ledger)
+        connect.give_up_copy(self._ledger, self._clock, ledger)
 
     def key_states(self) -> list[KeyState]:
         """The secrets of the ledger's key, the oldest first: pending, activating, active or expired.
@@ -109,7 +186,7 @@ class LedgerOperations:
         Raises:
             Nothing but `LedgerError`.
         """
-        return exchanging.states(self._ledger)
+        return key_rotation.states(self._ledger)
 
     def prepare_key(self) -> int:
         """Put a new secret into the key's file, which is not used yet; one that is not active yet stays.
@@ -122,7 +199,7 @@ class LedgerOperations:
         Raises:
             LedgerError: the ledger is shut, or the file cannot be written.
         """
-        return exchanging.prepare(self._ledger)
+        return key_rotation.prepare(self._ledger)
 
     def discard_key(self) -> bool:
         """Take a secret that is pending out of the key's file.
@@ -133,7 +210,7 @@ class LedgerOperations:
         Raises:
             LedgerError: the file cannot be written.
         """
-        return exchanging.discard(self._ledger)
+        return key_rotation.discard(self._ledger)
 
     def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Have the pending secret in force, and the one before it no more.
@@ -154,4 +231,4 @@ class LedgerOperations:
             LedgerError: the ledger was changed by somebody, or is shut; partitions that have the secret keep it.
         """
         check_call("on_progress", on_progress)
-        return exchanging.activate(self._ledger, on_progress or (lambda done, total: None))
+        return key_rotation.activate(self._ledger, on_progress or (lambda done, total: None))

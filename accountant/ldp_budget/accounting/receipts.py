@@ -11,9 +11,9 @@ from functools import cached_property
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._json import canonical_json
+from .._files import canonical_json
 from ..errors import LdpBudgetError, NotSupported
-from ..guarantees.amounts import (
+from ..guarantees.fixed_point import (
     DELTA_DIGITS,
     EPSILON_DIGITS,
     LARGEST,
@@ -24,23 +24,22 @@ from ..guarantees.amounts import (
     float_up,
     from_units,
 )
-from ..guarantees.evidence import LEVELS
-from ..ledger.entries import RESERVED, VOIDED
-from ..ledger.exchanging import secret_for
-from ..ledger.names import Name, parse
-from ..ledger.windows import from_micros, window_at
-from .limits import Limit
+from ..guarantees.guarantees import LEVELS
+from ..ledger.calendar import from_micros, window_at
+from ..ledger.hash_chain import Name, parse
+from ..ledger.key_rotation import secret_for
+from ..ledger.models import RESERVED, VOIDED
+from .limits import Limit, ShareLimit
 from .policies import Policy
-from .shares import ShareLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
-    from ..ledger.entries import IdempotencyRecord
-    from ..ledger.keys import Secret
-    from .request import Request
+    from ..ledger.keyfile import Secret
+    from ..ledger.models import IdempotencyRecord
+    from .charge_request import Request
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
 
@@ -453,7 +452,7 @@ class Balance:
         Raises:
             InvalidParameter: it is no whole number from 1 to 10^12.
         """
-        from ..composition.shuffle import is_memoised, shuffled, whole_users
+        from ..composition.shuffle_amplification import is_memoised, shuffled, whole_users
 
         whole_users(users)
         # All reports of a label are one charge here, and a receiver knows what the other users repeat.
@@ -503,7 +502,7 @@ class Balance:
 
 def _limit_table(caption: str, limits: Sequence[LimitState]) -> str:
     """What is spent and left of each amount of some limits, for notebooks."""
-    from .._html import html_table
+    from .._dataframes import html_table
 
     rows = [
         (

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import check_text
+from .._validation import check_text
 from ..errors import ReservationConflict, UnknownName
-from ..guarantees.amounts import ZERO, Costs
-from ..guarantees.memoised import refund_in_window
-from ..ledger.entries import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
-from ..ledger.listing import entry_row, name_callers
-from ..ledger.names import find, place_of
-from ..ledger.replay import Replay, cost_under, curve_of, promise, promises
-from ..ledger.windows import LIFETIME, code_at, holds, is_lifetime, measure_in, share_in
+from ..guarantees.costs import refund_in_window
+from ..guarantees.fixed_point import ZERO, Costs
+from ..ledger.calendar import LIFETIME, code_at, holds, is_lifetime, measure_in, share_in
+from ..ledger.export import entry_row, name_callers
+from ..ledger.hash_chain import find, place_of
+from ..ledger.models import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
+from ..ledger.snapshot import Replay, cost_under, curve_of, promise, promises
 from .policies import Policy
 from .receipts import is_receipt, name_in
 
 if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
-    from ..ledger.names import Name
+    from ..ledger.hash_chain import Name
 
 MOST_SECONDS = 366 * 86_400
 

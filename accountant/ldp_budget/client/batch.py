@@ -12,17 +12,17 @@ from hashlib import sha256
 from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .._checks import check_user
-from .._columns import check_texts
-from ..accounting.bulk import BulkResult, in_shard
-from ..accounting.lines import FAILED
+from .._dataframes import check_texts
+from .._validation import check_user
+from ..accounting.batch_charging import BulkResult, in_shard
+from ..accounting.batch_run import FAILED
 from ..api.problem_details import error_of
-from ..api.requests import charge_body, header_of, sendable
-from ..ledger.entries import SPENT
+from ..api.schemas import charge_body, header_of, sendable
+from ..ledger.models import SPENT
 
 if TYPE_CHECKING:
-    from ..accounting.bulk import Shard
-    from ..accounting.lines import Spend
+    from ..accounting.batch_charging import Shard
+    from ..accounting.batch_run import Spend
     from .transport import Service
 
 T = TypeVar("T")

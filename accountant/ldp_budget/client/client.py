@@ -10,7 +10,8 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .._checks import (
+from .._dataframes import check_texts
+from .._validation import (
     check_call,
     check_instance,
     check_name,
@@ -20,25 +21,23 @@ from .._checks import (
     check_whole,
     shown,
 )
-from .._columns import check_texts
+from ..accounting.admin_log import Record, check_own_record, check_record
+from ..accounting.admin_records import KEY, KEY_REVOKED
+from ..accounting.batch_charging import BulkResult, check_shard
+from ..accounting.batch_run import FAILED
 from ..accounting.budget_client import BudgetClient
-from ..accounting.bulk import BulkResult, check_shard
-from ..accounting.callers import Caller
-from ..accounting.limits import as_limits
-from ..accounting.lines import FAILED
-from ..accounting.plans import Plan
-from ..accounting.policies import DEFAULT
+from ..accounting.budget_projection import check_series
+from ..accounting.charge_request import MOST_REPORTS, Caller, check_digest, check_note, mechanism_of
+from ..accounting.limits import as_limits, as_shares
+from ..accounting.policies import DEFAULT, Plan
+from ..accounting.policy_versions import check_override
 from ..accounting.receipts import BudgetExceeded
-from ..accounting.record_kinds import KEY, KEY_REVOKED
-from ..accounting.records import Record, check_own_record, check_record
-from ..accounting.request import MOST_REPORTS, check_digest, check_note, mechanism_of
 from ..accounting.reservations import MOST_SECONDS
-from ..accounting.setting import check_override
-from ..accounting.shares import as_shares
-from ..accounting.simulating import check_series
 from ..api import schemas
 from ..api.problem_details import BUDGET_EXCEEDED, error_of
-from ..api.requests import (
+from ..api.schemas import (
+    MOST_ENTRIES,
+    NEXT_ENTRY,
     asked_for,
     charge_body,
     charged,
@@ -53,8 +52,6 @@ from ..api.requests import (
     shares_form,
     user_body,
 )
-from ..api.schemas import MOST_ENTRIES, NEXT_ENTRY
-from ..catalogue.collections import Collection
 from ..errors import (
     InvalidParameter,
     KeyConflict,
@@ -64,7 +61,8 @@ from ..errors import (
     RecordConflict,
     UnknownName,
 )
-from ..guarantees.amounts import LARGEST
+from ..guarantees.fixed_point import LARGEST
+from ..registry.collections import Collection
 from .batch import PATH, charge_all, chunks_of, count, line_of
 from .transport import Service
 
@@ -72,14 +70,13 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..accounting.batch_run import Spend
+    from ..accounting.budget_projection import Binding, Remaining
     from ..accounting.limits import Limit
-    from ..accounting.lines import Spend
     from ..accounting.policies import Policy
     from ..accounting.receipts import Balance, Receipt
-    from ..accounting.remaining import Remaining
-    from ..accounting.simulating import Binding
-    from ..authoring.base import Mechanism
-    from ..ledger.integrity import Integrity
+    from ..ledger.verification import Integrity
+    from ..sdk.mechanism import Mechanism
     from .transport import Answer
 
 T = TypeVar("T")

@@ -10,17 +10,13 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from .._checks import check_name, shown
+from .._validation import check_name, shown
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Guarantee, Unbounded
-from ..guarantees.amounts import Costs, decimal, float_above, float_up
-from ..guarantees.orders import RENYI, order_of
-from .basic import Basic
-from .charges import canonical_charges, weakest_relation
-from .gdp import GaussianDP
-from .renyi import Renyi
-from .rules import Bound, Filter, Rule
-from .zcdp import ZCDP
+from ..guarantees.costs import RENYI, order_of
+from ..guarantees.fixed_point import Costs, decimal, float_above, float_up
+from .filters import ZCDP, GaussianDP, Renyi
+from .rules import Basic, Bound, Filter, Rule, canonical_charges, weakest_relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +81,7 @@ def compose_delta(
     charges: Iterable[tuple[Guarantee, int]], epsilon: float, *, rule: str = "exact"
 ) -> tuple[float, float]:
     """The best δ of `charges` at `epsilon` >= 0, as a certified (lower, upper). Only for rule "exact"."""
-    from .exact import exact_delta
+    from .pld import exact_delta
 
     if rule_named(rule).is_filter:
         raise NotSupported(f"rule {rule}: the delta of a limit is chosen, not computed; use exact")
@@ -101,7 +97,7 @@ def rule_named(name: str) -> Rule:
     """The rule of that name. Raises `UnknownName`, and `InvalidParameter` for an order that is not on the grid."""
     check_name("rule", name)
     if name == "exact":
-        from .exact import Exact
+        from .pld import Exact
 
         return Exact()
     if name.startswith(f"{RENYI}:"):

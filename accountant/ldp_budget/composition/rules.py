@@ -1,21 +1,103 @@
-"""What a rule of composition is, and which of them may be a limit's."""
+"""Lists of charges in one canonical form, so that every regrouping of a list gives the same total.
+
+What a rule of composition is, and which of them may be a limit's.
+
+Rule `basic`: the ε add up and the δ add up (Dwork, McSherry, Nissim, Smith 2006; Rogers et al. 2016, filters).
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import operator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ..errors import NotSupported
-from ..guarantees import ANY_INPUTS
-from ..guarantees.amounts import LARGEST, UP
+from .._files import canonical_json
+from .._validation import check_many, shown
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees import ANY_INPUTS, Copies, Guarantee, Memoised
+from ..guarantees.fixed_point import (
+    DELTA_DIGITS,
+    EPSILON_DIGITS,
+    LARGEST,
+    UP,
+    Costs,
+    float_down,
+    float_up,
+    to_capacity,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..guarantees import Guarantee
-    from ..guarantees.amounts import Costs
-    from .charges import Charges
+    from ..guarantees.fixed_point import Costs
+
+    Charges = tuple[tuple[Guarantee, int], ...]
+
+
+def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
+    """Each guarantee once with all its reports, copies resolved, ordered by canonical JSON."""
+    counts: dict[Guarantee, int] = {}
+    for guarantee, count in in_pairs(charges):
+        reports = whole(count)
+        while isinstance(guarantee, Copies):
+            reports *= guarantee.count
+            guarantee = guarantee.of
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidParameter("charges", _PAIRS, shown(guarantee))
+        counts[guarantee] = counts.get(guarantee, 0) + reports
+    return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
+
+
+def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guarantee, int]:
+    """What to compose for `reports` reports of one question, by one secret: no more than all of them can ever lose.
+
+    Reports of a memoised value are drawn from what was drawn for that value once, and need nothing of the input but
+    that. Of `values` such draws each is `cap`-DP, given all that was seen before it, whichever value comes next and
+    whoever chose it after which report: so the reports of any number are a post-processing of `values` adaptive steps
+    at most, which compose as independent ones at the cap do. Under `basic` that is charged where it is less than
+    each report as the first of another value.
+
+    It holds for neighbours of the guarantee's `relation`, and never for the reports of two questions, or of two
+    secrets, together: what is drawn for those has nothing in common, though their guarantees are equal.
+    """
+    if not isinstance(guarantee, Memoised) or guarantee.values is None or reports <= guarantee.values:
+        return guarantee, reports
+    most = UP.multiply(guarantee.cap, guarantee.values)
+    if rule == "basic" and UP.multiply(guarantee.loss()[0], reports) <= most:
+        return guarantee, reports
+    return dataclasses.replace(guarantee, curve=(guarantee.cap,)), guarantee.values
+
+
+_PAIRS = "pairs of a guarantee and a count"
+
+
+def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """The charges one by one. Raises `InvalidParameter` for what is no list of pairs."""
+    for charge in check_many("charges", charges, _PAIRS):
+        if not isinstance(charge, tuple | list) or len(charge) != 2:
+            raise InvalidParameter("charges", _PAIRS, shown(charge))
+        first, second = charge
+        yield first, second
+
+
+def whole(count: Any) -> int:
+    """A number of reports. Raises `InvalidParameter` unless it is a whole number >= 1."""
+    try:
+        reports = operator.index(count)
+    except TypeError:
+        raise InvalidParameter("count", "a whole number >= 1", shown(count)) from None
+    if reports < 1 or isinstance(count, bool):
+        raise InvalidParameter("count", "a whole number >= 1", shown(count))
+    return reports
+
+
+def weakest_relation(charges: Charges) -> str:
+    """The neighbours for which the whole list is promised: those of its narrowest guarantee."""
+    return next((guarantee.relation for guarantee, _ in charges if guarantee.relation != ANY_INPUTS), ANY_INPUTS)
 
 
 @dataclass(frozen=True)
@@ -108,3 +190,23 @@ def largest_units(holds: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+_REFUSAL = "rule basic cannot add a guarantee of kind {} that has no (epsilon, delta) of its own"
+
+
+class Basic(Filter):
+    """Σε and Σδ. The δ of the total is the sum; where that is more than the δ asked for, ε is infinite."""
+
+    name = "basic"
+
+    def total(self, charges: Charges, delta: Decimal) -> Total:
+        epsilon = added(charges, lambda guarantee: guarantee.amounts().epsilon, _REFUSAL)
+        spent = added(charges, lambda guarantee: guarantee.amounts().delta, _REFUSAL)
+        if spent > delta:
+            return Total(math.inf, math.inf, spent)
+        return Total(max(0.0, float_down(epsilon)), float_up(epsilon), spent)
+
+    def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
+        nothing_aside(self.name, aside)
+        return Costs(to_capacity(epsilon, EPSILON_DIGITS), to_capacity(delta, DELTA_DIGITS), None, None)

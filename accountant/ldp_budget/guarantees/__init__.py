@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from .relations import (
-    ANY_INPUTS,
-    EQUAL_IN_SAME_PLACES,
-    RELATIONS,
-    SAME_CHANGE_PATTERN,
-    are_equal_in_same_places,
-)
-from .vocabulary import (
+from ._base import ANY_INPUTS, EQUAL_IN_SAME_PLACES, RELATIONS, SAME_CHANGE_PATTERN, are_equal_in_same_places
+from .guarantees import (
     Approximate,
     Copies,
     FinitePair,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .entries import Entry
 from .ledger import Ledger
-from .reading import Account, Reading
+from .models import Entry
+from .snapshot import Account, Reading
 from .transaction import Transaction
 
 __all__ = ["Account", "Entry", "Ledger", "Reading", "Transaction"]

@@ -4,27 +4,36 @@ The ends of the partitions are the leaves of a Merkle tree as in RFC 9162, secti
 the checkpoint before. A partition that was put back whole, with everything that belongs to it, is found by the newest
 checkpoint, and no other one is taken then. They stand in the first partition, and each time another partition remembers how
 many there are, by which the first is found. A whole ledger that was put back is found by one that somebody has noted.
+
+Takes checkpoints of a ledger of several partitions, while somebody writes to it here.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import queue
+import threading
+import time
+import weakref
 from collections import deque
+from contextlib import suppress
 from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import LedgerError
-from .entries import EMPTY_CHAIN, Checkpoint, PartitionHead
-from .exchanging import stretches
+from ..errors import LdpBudgetError, LedgerError
+from .key_rotation import stretches
+from .models import EMPTY_CHAIN, Checkpoint, PartitionHead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .keys import Secret
+    from .keyfile import Secret
     from .ledger import Ledger
-    from .reading import Reading
+    from .snapshot import Reading
     from .transaction import Transaction
+
 
 LEAF_BYTES = 60
 
@@ -182,3 +191,41 @@ def check(reading: Reading, checkpoints: Iterator[Checkpoint]) -> Iterator[str]:
 
 def _leaves(heads: bytes) -> list[bytes]:
     return [heads[start : start + LEAF_BYTES] for start in range(0, len(heads), LEAF_BYTES)]
+
+
+SECONDS = 60.0
+NAME = "ldp-budget checkpoints"
+
+
+class Keeper:
+    """A thread that takes a checkpoint when the newest one of anybody is `seconds` old and something was written."""
+
+    def __init__(self, ledger: Ledger, seconds: float = SECONDS) -> None:
+        self._ledger = weakref.ref(ledger)
+        self._seconds = seconds
+        # Not an event, which is Python's own code: an interrupt (Ctrl-C) within could leave it locked for ever.
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._pid = 0
+
+    def wake(self) -> None:
+        """Say that something was written; the thread is begun with the first time, and anew after a fork."""
+        if self._pid != os.getpid():
+            self._pid, self._ended = os.getpid(), queue.SimpleQueue()
+            threading.Thread(target=self._keep, args=(self._ended,), name=NAME, daemon=True).start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.put(None)
+
+    def _keep(self, ended: queue.SimpleQueue[None]) -> None:
+        while True:
+            with suppress(queue.Empty):
+                ended.get(timeout=self._seconds)
+                return
+            ledger = self._ledger()
+            if ledger is None:
+                return
+            with suppress(LdpBudgetError):  # it is taken the next time, or by the next who asks
+                if age(ledger, time.time()) >= self._seconds:
+                    take(ledger)
+            del ledger

@@ -1,4 +1,9 @@
-"""A ledger: a store, its clock, and the one way to read and to write it."""
+"""A ledger: a store, its clock, and the one way to read and to write it.
+
+Which partition of a ledger is a user's.
+
+A check-up: could a ledger be written to just now? Looked at without writing.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +11,29 @@ import copy
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import LedgerError, LedgerKeyMissing
-from . import gate
-from .cache import Cache
-from .clock import BOUND_SECONDS, Clock
-from .groups import GroupCommit, hint
-from .journal import counters_mac
-from .lanes import partition_of
-from .reading import Reading
-from .transaction import Transaction
+from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
+from . import lifecycle
+from .calendar import BOUND_SECONDS, Clock
+from .group_commit import GroupCommit, hint
+from .hash_chain import counters_mac
+from .snapshot import Reading
+from .transaction import Cache, Transaction
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .clock import Read
-    from .entries import PartitionHead
-    from .groups import Needs, Piece, _Work
-    from .keys import Key, Secret
+    from .calendar import Moment, Read
+    from .group_commit import Needs, Piece, _Work
+    from .keyfile import Key, Secret
+    from .models import PartitionHead
     from .store import Hint, Partitions, Snapshot, Store
-    from .windows import Moment
+
+
+def partition_of(user: bytes, partitions: int) -> int:
+    """The partition of a user, known by a keyed hash, out of so many."""
+    return int.from_bytes(user[:4]) % partitions
+
 
 T = TypeVar("T")
 
@@ -181,8 +189,8 @@ class Ledger:
                 of_partition, self.key, self._clock, cache, partition, len(self.partitions)
             )
             self._check_told(transaction, self._told[partition], "; nothing was charged")
-            if not allow_closed and transaction.end.state != gate.OPEN:
-                raise LedgerError(self.name, gate.why_shut(transaction))
+            if not allow_closed and transaction.end.state != lifecycle.OPEN:
+                raise LedgerError(self.name, lifecycle.why_shut(transaction))
         work(transactions)
         for transaction in transactions.values():
             transaction.finish()
@@ -226,8 +234,8 @@ class Ledger:
         self._secrets[partition] = secret
 
     def _check_whole(self, reading: Reading) -> None:
-        if not self._half and reading.end.state >= gate.IMPORTING:
-            raise LedgerError(self.name, gate.why_half(reading))
+        if not self._half and reading.end.state >= lifecycle.IMPORTING:
+            raise LedgerError(self.name, lifecycle.why_half(reading))
 
     def _check_told(self, reading: Reading, told: PartitionHead | None, then: str = "") -> None:
         """Refuse a ledger without what this process was told: an older copy, or one that has lost its log."""
@@ -309,3 +317,30 @@ def _goes_on(reading: Reading, told: PartitionHead) -> bool:
         return False
     links = [chain_hash for _, chain_hash in reading.rows.entries(told.entries, told.entries)]
     return links == [told.chain_hash] or not told.entries
+
+
+def check_up(ledger: Ledger) -> dict[str, str | None]:
+    """What is wrong with its tables, its key and its clock: None where nothing is."""
+    found: dict[str, str | None] = {"schema": None, "key": None}
+    try:
+        ledger.check_key()
+    except LdpBudgetError as error:
+        found["key"] = str(error)
+    try:
+        ledger.entries()  # which a store answers soon, or says that its engine does not answer
+        with ledger.reading() as reading:
+            reading.newest_policies()
+            if reading.end.state != lifecycle.OPEN:
+                raise LedgerError(ledger.name, lifecycle.why_shut(reading))
+            if found["key"] is None:  # which is what writers lock
+                ledger.check_writable()
+            found["clock"] = None
+            try:
+                reading.go_by_the_clock()
+            except LdpBudgetError as error:
+                found["clock"] = str(error)
+    except LedgerKeyMissing as error:
+        found["key"] = str(error)
+    except LdpBudgetError as error:
+        found["schema"] = str(error)
+    return found

@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..errors import LedgerError
-from ..guarantees.amounts import Costs
-from .entries import (
+from ..guarantees.fixed_point import Costs
+from .keyfile import Key
+from .models import (
     AccountMac,
     AdminLogEntry,
     Checkpoint,
@@ -33,7 +34,6 @@ from .entries import (
     User,
     WindowSum,
 )
-from .keys import Key
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Numbered)

@@ -1,4 +1,7 @@
-"""A writing transaction of a ledger: it numbers what it appends, keeps writes back, and links them when it ends."""
+"""A writing transaction of a ledger: it numbers what it appends, keeps writes back, and links them when it ends.
+
+What a ledger's writing transactions have read, kept for the next one for as long as nobody else writes.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClockError, InvalidParameter, LedgerError
-from ..guarantees.amounts import Costs
-from .account_seals import AccountMacs
-from .cache import Cache
-from .entries import (
+from ..guarantees.fixed_point import Costs
+from .calendar import number_of, since_when
+from .hash_chain import Appended, counters_mac
+from .keyfile import HASH_BYTES
+from .models import (
     CLOCK,
     COLLECTION,
     ERASED,
@@ -38,19 +42,40 @@ from .entries import (
     Tombstone,
     User,
 )
-from .journal import Appended, counters_mac
-from .keys import HASH_BYTES
-from .reading import Account, Reading, covered
-from .windows import number_of, since_when
+from .row_macs import AccountMacs
+from .snapshot import Account, Reading, covered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .account_seals import Sums
-    from .clock import Clock
-    from .keys import Key
+    from .calendar import Clock, Moment, Window
+    from .keyfile import Key
+    from .row_macs import Sums
     from .store import Batch, Renew, Rows
-    from .windows import Moment, Window
+
+
+class Cache:
+    """Rows that need not be read again, for they change with charges, policies and periods, which the partition counts.
+
+    A transaction brings what it writes up to date here; the cache of one that was rolled back is dropped.
+    """
+
+    def __init__(self, end: PartitionHead | None = None) -> None:
+        self.end = end
+        # The periods for which windows are kept, and since when; and the windows of a day, with that day.
+        self.periods: dict[str, int] | None = None
+        self.windows: dict[str, Window] = {}
+        self.day: int | None = None
+        # The newest version of each policy.
+        self.policies: dict[str, StoredPolicy] = {}
+        # The numbers of charges, by fingerprint, guarantee and collection.
+        self.charges: dict[tuple[str, str, str], int] = {}
+
+    def holds(self, end: PartitionHead) -> bool:
+        """Whether it holds of a partition that ends here."""
+        mine = self.end
+        return mine is not None and mine.known == end.known
+
 
 _NOTHING = Costs(0, 0, 0, 0)
 

@@ -12,7 +12,7 @@ MISSING: dict[str, str] = {}
 
 
 def calibrate() -> dict[str, Any]:
-    from ldp_budget.guarantees.gaussian import gaussian_sigma
+    from ldp_budget.guarantees.gaussian_calibration import gaussian_sigma
 
     return {"": lambda epsilon, delta: gaussian_sigma(epsilon, delta, method="exact")}
 

@@ -1,4 +1,9 @@
-"""What `calibrate --plot` draws: the error against ε, and of a numeric mechanism the densities of its reports."""
+"""Bars that lie, each with its label at its left and its figure at its right, so that long labels read well.
+
+What `compare --plot` draws: a bar for each mechanism, best first.
+
+What `calibrate --plot` draws: the error against ε, and of a numeric mechanism the densities of its reports.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,135 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..output import counted
-from .canvas import BLUE, GREY, INK, ORANGE, heading, logarithmic, picture
-from .phrases import mechanism_in_short
+from .figure import BLUE, GREY, INK, ORANGE, PALE, heading, labels, logarithmic, mechanism_in_short, picture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ldp_budget.authoring.base import Mechanism
-    from ldp_budget.authoring.numeric import NumericMechanism
+    from ldp_budget.sdk.mechanism import Mechanism
+    from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
+    Rows = Sequence[Mapping[str, Any]]
     Curve = list[tuple[float, float]]
+
+MOST = 30
+"""So many bars can be read."""
+
+# What stands beside a bar: each has a shape of its own.
+_MARKS = ({"marker": "D", "color": ORANGE}, {"marker": "s", "color": INK, "markerfacecolor": "none"})
+
+
+def height_for(names: Sequence[str], heading: float = 1.5) -> float:
+    """How high a picture of bars is, in inches."""
+    lines = max(name.count("\n") + 1 for name in labels(names))
+    return heading + len(names) * (0.16 + 0.16 * lines)
+
+
+def draw_bars(
+    axes: Any,
+    names: Sequence[str],
+    values: Sequence[float],
+    figures: Sequence[str],
+    *,
+    what: str = "",
+    ends: Sequence[tuple[float, float]] = (),
+    interval: str = "",
+    marks: Sequence[tuple[str, Sequence[float]]] = (),
+) -> None:
+    """A bar for each name, the first one on top, with an interval where `ends` are given.
+
+    `marks` are further values at each bar, by what they are called. A legend says which is which where there are any.
+    """
+    places = range(len(names))
+    handles = [axes.barh(places, values, height=0.62, color=PALE, edgecolor=BLUE, linewidth=0.8, label=what)]
+    if ends:
+        # An interval may end at its estimate, where that is below 0.
+        below = [max(0.0, value - low) for value, (low, _) in zip(values, ends, strict=True)]
+        above = [max(0.0, high - value) for value, (_, high) in zip(values, ends, strict=True)]
+        lines = {"ecolor": INK, "elinewidth": 1.3, "capsize": 3.5}
+        handles.append(axes.errorbar(values, places, xerr=[below, above], fmt="none", label=interval, **lines))
+    for (called, each), style in zip(marks, _MARKS, strict=False):
+        handles += axes.plot(each, places, linestyle="none", markersize=5.5, label=called, **style)
+    axes.set_yticks(places, labels(names))
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    _set_width(axes, [*values, *(end for pair in ends for end in pair), *(each for _, row in marks for each in row)])
+    axes.axvline(0, color=INK, linewidth=0.9)
+    axes.grid(axis="x")
+    for place, text in enumerate(figures):
+        axes.annotate(
+            text,
+            (1, place),
+            (54, 0),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            ha="right",
+            va="center_baseline",
+            fontsize=9.5,
+            annotation_clip=False,
+        )
+    if marks:  # above the bars, and never over one
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(handles), borderaxespad=0)
+
+
+def _set_width(axes: Any, values: Sequence[float]) -> None:
+    """From 0, or further left where something is, to the largest; with room for the caps of intervals."""
+    low, high = min(0.0, *values), max(0.0, *values)
+    room = 0.02 * (high - low) or 1.0
+    axes.set_xlim(low - room, high + room)
+
+
+def plot_comparison(
+    rows: Rows,
+    path: str,
+    *,
+    epsilon: str,
+    domain_size: int | None,
+    users: int | None,
+    interval: tuple[str, str] | None,
+) -> None:
+    """Draw what `compare --json` prints: standard errors of a share, or the errors of a mean or of a report."""
+    shares = [row for row in rows if row["kind"] == "frequency"]
+    numbers = [row for row in rows if row["kind"] == "numeric"]
+    kinds = [kind for kind in (shares, numbers) if kind]
+    heights = [height_for(_names(kind), 0.85) for kind in kinds]
+    asked = [f"ε = {epsilon}"]
+    asked += [] if domain_size is None else [counted(domain_size, "answer")]
+    asked += [] if interval is None else [f"values from {interval[0]} to {interval[1]}"]
+    asked += [] if users is None else [counted(users, "user")]
+    with picture(path, 0.7 + sum(heights)) as figure:
+        panels = figure.subplots(len(kinds), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, kind in zip(panels, kinds, strict=True):
+            (_draw_shares if kind is shares else _draw_numbers)(axes, kind)
+        heading(figure, f"Predicted errors: {', '.join(asked)}", "the smaller the better")
+
+
+def _names(rows: Rows) -> list[str]:
+    """The mechanisms, each with what was chosen for it."""
+    return [f"{row['mechanism']} ({row['setting']})" if row["setting"] else row["mechanism"] for row in rows]
+
+
+def _draw_shares(axes: Any, rows: Rows) -> None:
+    mean = [100 * row["mean_std_error"] for row in rows]
+    draw_bars(
+        axes,
+        _names(rows),
+        mean,
+        [f"{each:.2f} %" for each in mean],
+        what="mean over the answers",
+        marks=[("of the answer where it is worst", [100 * row["worst_std_error"] for row in rows])],
+    )
+    axes.set_xlabel("standard error of a share, %")
+
+
+def _draw_numbers(axes: Any, rows: Rows) -> None:
+    name, what = ("mse_uniform_prior", "mean squared error of one report, values spread evenly")
+    if "mean_error" in rows[0]:
+        name, what = ("mean_error", "error of the estimated mean, at worst, in the unit of the values")
+    errors = [row[name] for row in rows]
+    draw_bars(axes, _names(rows), errors, [f"{each:.4g}" for each in errors])
+    axes.set_xlabel(what)
+
 
 _LEAST, _MOST, _STEPS = 0.2, 10.0, 34
 """The ε that are looked at, unless the mechanism's own is further out."""
@@ -148,8 +272,8 @@ _LINES = (("lower end", 0.0, BLUE, "-"), ("centre", 0.5, INK, "--"), ("four fift
 
 def _densities(mechanism: Mechanism) -> list[tuple[str, str, str, list[tuple[float, float]]]]:
     """Of users at three places of the range: what to call them, colour and line, and (report, density) each."""
-    from ldp_budget.authoring.numeric import NumericMechanism
     from ldp_budget.errors import NotSupported
+    from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
     if not isinstance(mechanism, NumericMechanism) or mechanism.domain is None:
         return []

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ldp_budget
-from ldp_budget.authoring.estimates import CountAggregate
-from ldp_budget.authoring.frequency import FrequencyMechanism
-from ldp_budget_mechanisms._hashing import HashFamily
+from ldp_budget.sdk.estimates import CountAggregate
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget_mechanisms._sketch_reports import HashFamily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

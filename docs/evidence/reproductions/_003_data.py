@@ -15,7 +15,7 @@ import ldp_budget
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import CountAggregate
+    from ldp_budget.sdk.estimates import CountAggregate
 
     Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from report import Row
 
 import ldp_budget
-from ldp_budget.guarantees.pairs import dominating_pair
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

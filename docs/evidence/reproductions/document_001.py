@@ -13,7 +13,7 @@ from _001_heights import experiment, figure_2, heights
 from report import Row
 
 import ldp_budget
-from ldp_budget_mechanisms.bounded_staircase import epsilon_hat, printed_epsilon_hat
+from ldp_budget_mechanisms.bounded_noise import epsilon_hat, printed_epsilon_hat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

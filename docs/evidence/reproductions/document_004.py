@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from report import Row
 
 import ldp_budget
-from ldp_budget.guarantees.gaussian import gaussian_delta, gaussian_sigma
+from ldp_budget.guarantees.gaussian_calibration import gaussian_delta, gaussian_sigma
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

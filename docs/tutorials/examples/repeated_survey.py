@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ldp_budget import Accountant, Mechanism, mechanism
-from ldp_budget.authoring.estimates import CountEstimate
+from ldp_budget.sdk.estimates import CountEstimate
 from ldp_budget_cli.output import print_table
 
 DATA = Path(__file__).parent / "data" / "randhie.csv"

@@ -14,7 +14,7 @@ from typing import Any
 from repeated_survey import HEALTH, QUESTIONS, error_of_one_report, people, values
 
 from ldp_budget import Accountant, Mechanism, mechanism
-from ldp_budget.catalogue.ranking import rank_frequency
+from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget_cli.output import print_table
 
 

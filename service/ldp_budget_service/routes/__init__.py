@@ -1,46 +1,26 @@
 """The routes, one file for each subject."""
 
-from .. import paths  # noqa: F401  # what `:name` in a route means
-from . import (
-    alerts,
-    balances,
-    batch,
-    collections,
-    housekeeping,
-    kinds,
-    ledger,
-    lookups,
-    me,
-    mechanisms,
-    officer,
-    overview,
-    policies,
-    proposals,
-    questions,
-    reports,
-    reservations,
-    spends,
-    users,
-)
+from .. import http_middleware  # noqa: F401  # what `:name` in a route means
+from . import calculations, collections, ledger, policies, spends, users
 
 ROUTERS = (
-    spends.router,  # first, as they are looked through in this order for each request
-    alerts.router,
-    balances.router,
-    batch.router,
+    spends.router,  # first: the routers are searched in this order for each request
+    ledger.alerts_router,
+    users.balances_router,
+    spends.batch_router,
     collections.router,
-    housekeeping.router,
-    kinds.router,
+    ledger.housekeeping_router,
+    calculations.kinds_router,
     ledger.router,
-    lookups.router,
-    me.router,
-    mechanisms.router,
-    officer.router,
-    overview.router,
+    users.lookups_router,
+    collections.me_router,
+    calculations.mechanisms_router,
+    policies.officer_router,
+    ledger.overview_router,
     policies.router,
-    proposals.router,
-    questions.router,
-    reports.router,
-    reservations.router,
+    policies.proposals_router,
+    calculations.router,
+    collections.reports_router,
+    spends.reservations_router,
     users.router,
 )

@@ -1,21 +1,104 @@
-"""`/v1/collections`: the set-ups that clients and server agreed on."""
+"""Who sends a report: an application with its API key, for any user; or a respondent with an invitation.
+
+`/v1/collections`: the set-ups that clients and server agreed on.
+
+`GET /v1/me`: what a respondent may know of what they were charged.
+
+`POST /v1/collections/{name}/reports`: a report as a device has drawn it; and what the reports say together.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import unquote_to_bytes
 
-from fastapi import Header, Query, Request
+from fastapi import Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldp_budget import UnknownName
-from ldp_budget.catalogue.about import About
-from ldp_budget.catalogue.collections import collection_of
+from ldp_budget import Collection, UnknownName
+from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.api.schemas import MOST_ENTRIES
+from ldp_budget.registry.collections import collection_of
+from ldp_budget.registry.public_definition import About
 
-from ..answers import told
-from ..asked import Asked, MechanismAsked
-from ..callers import Caller, Reader, router_of
+from ..auth import CALLER, Caller, Desk, Invited, Reader, Respondent, Sending, router_of
+from ..error_codes import ServiceError
 from ..problems import documented, json_answer
+from ..report_store import Inboxes
+from ..responses import ReceiptAnswer, Row, answered, told
+from ..schemas import Asked, KeyHeader, MechanismAsked, required
+
+if TYPE_CHECKING:
+    from ldp_budget import Accountant
+
+    from ..report_store import Held
+
+
+UserHeader = Annotated[
+    str | None,
+    Header(
+        alias="X-User",
+        description="Who has sent it, percent-encoded UTF-8, as headers hold few characters. An invitation says it.",
+        examples=["alice"],
+    ),
+]
+PolicyQuery = Annotated[str, Query(description="The policy to hold it against; with an invitation, the default one.")]
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Whose report it is, under which key, and by whom it was sent."""
+
+    accountant: Accountant
+    held: Held
+    caller: str
+    user: str
+    key: str
+    policy: str
+
+
+def sender(
+    name: str,
+    caller: Sending,
+    user: UserHeader = None,
+    policy: PolicyQuery = DEFAULT,
+    key: KeyHeader = None,
+) -> Sender:
+    """A dependency: who sends a report of the collection that the path names."""
+    if isinstance(caller, Desk):
+        return _application(caller, name, user, policy, key)
+    return _respondent(caller, name, user, policy, key)
+
+
+def _application(desk: Desk, name: str, user: str | None, policy: str, key: str | None) -> Sender:
+    desk.check_collection(name)
+    desk.check_policy(policy)
+    return Sender(desk.accountant, desk.held.get(name), desk.key.name, _named(user), required(key), policy)
+
+
+def _respondent(respondent: Respondent, name: str, user: str | None, policy: str, key: str | None) -> Sender:
+    respondent.check_collection(name)
+    if user is not None or policy != DEFAULT:
+        raise ServiceError("forbidden", "an invitation says for whom and under which policy it is")
+    key = required(key)
+    respondent.check_key(key)
+    return Sender(respondent.accountant, respondent.invited_to, CALLER, respondent.user, key, policy)
+
+
+def _named(user: str | None) -> str:
+    try:
+        named = unquote_to_bytes(user or "").decode()
+    except UnicodeDecodeError:
+        named = ""
+    if not named:
+        raise ServiceError("malformed", "X-User: expected who has sent it, in UTF-8, percent-encoded")
+    return named
+
+
+From = Annotated[Sender, Depends(sender)]
+
 
 router = router_of(tags=["collections"])
 
@@ -101,3 +184,244 @@ def collection(
     if if_none_match is not None and tag in (each.strip().removeprefix("W/") for each in if_none_match.split(",")):
         return Response(None, 304, headers)
     return json_answer(held.collection.to_json() if plain else held.public, headers=headers)
+
+
+me_router = router_of(tags=["respondents"])
+
+_SHOWN = ("at", "kind", "state", "collection", "mechanism", "reports", "epsilon", "delta")
+_CHARGES = {"spent", "reserved", "committed", "voided", "expired"}
+
+
+class MeAnswer(BaseModel):
+    """Whoever has the invitation: what it is for, and their budget."""
+
+    model_config = ConfigDict(extra="allow")
+
+    collection: str
+    digest: str
+    key: str
+    expires: str
+    policy: str
+    limits: list[Row]
+    quote: Row
+    charges: list[Row]
+
+
+@me_router.get("/v1/me", response_model=MeAnswer, responses=documented("unknown-name"))
+def me(invited: Invited) -> Response:
+    """What an invitation is for, the respondent's balance, what a report costs now, and the collection's charges.
+
+    The report that is sent under it has the idempotency key `key` and is of the definition `digest`.
+    """
+    accountant, user, collection = invited.accountant, invited.user, invited.collection
+    position = accountant.position(user)
+    balance = accountant.balance(user, DEFAULT)
+    shown: dict[str, Any] = {
+        "collection": collection.name,
+        "digest": invited.invited_to.digest,
+        "key": invited.invitation.key,
+        "round": invited.invitation.round,
+        "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),
+        **{name: value for name, value in balance.to_row().items() if name != "user"},
+        "quote": _quote(invited),
+        "charges": [
+            {name: row[name] for name in _SHOWN}
+            for row in ([] if balance.erased else accountant.history(user, most=MOST_ENTRIES))
+            if row["kind"] in _CHARGES and row["collection"] == collection.name
+        ],
+    }
+    return told(position, shown, {"Cache-Control": "no-store"})
+
+
+def _quote(invited: Invited) -> Row:
+    """What a report would cost that repeats none, and what stands in its way."""
+    quoted = invited.accountant.quote(invited.user, invited.collection.mechanism, policy=DEFAULT).to_json()
+    return {name: quoted[name] for name in ("cost", "binding", "affordable_reports")}
+
+
+reports_router = router_of(tags=["reports"])
+
+RAW = "application/octet-stream"
+MOST_CANDIDATES = 10_000
+
+
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+Report = Annotated[bytes, Depends(_body)]
+_RAW_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "The bytes that the client drew, as its program lays them out.",
+        "content": {RAW: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@reports_router.post(
+    "/v1/collections/{name:name}/reports",
+    response_model=ReceiptAnswer,
+    responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict", "wrong-collection"),
+    openapi_extra=_RAW_BODY,
+)
+def take(
+    request: Request,
+    sender: From,
+    report: Report,
+    digest: Annotated[
+        str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
+    ] = None,
+    label: Annotated[
+        str | None, Header(alias="X-Label", description="Of a memoised report: which draw it repeats.")
+    ] = None,
+) -> Response:
+    """Check a report, charge its user, and keep it; or refuse with 409 and every limit that failed.
+
+    The first report under a key is charged and kept once, however often it is sent. Another report under that key
+    gets the same answer, and is neither charged nor kept: no answer says which report was the first. An application
+    sends it under an API key, for the user that `X-User` names; a respondent under an invitation, once for each
+    round and under the key that `GET /v1/me` says.
+    """
+    if not report:
+        raise ServiceError("malformed", "body: expected the bytes of a report; found none")
+    check_digest(digest, sender.held.digest)
+    inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
+    with request.app.state.in_flight.only(sender.caller, sender.user, sender.key):
+        receipt = inbox.take(sender.user, sender.key, report, label=label)
+    return answered(sender.accountant, receipt, sender.user)
+
+
+def check_digest(found: str | None, expected: str) -> None:
+    """Refuse a report that was drawn from another definition, or does not say from which."""
+    if not found:
+        raise ServiceError("malformed", "X-Collection: expected the digest of the definition it was drawn from")
+    if found != expected:
+        why = f"this is a report of the definition {found[:64]}; that of the collection is {expected}"
+        raise ServiceError("wrong-collection", why)
+
+
+# -- what they say together -----------------------------------------------------------------------------
+
+
+class EstimateAnswer(BaseModel):
+    """Counts and shares with their standard errors and intervals, or a mean; of `rounds`, one for each."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class RoundAsked(BaseModel):
+    """What a round is to be called."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    round: str = Field(min_length=1, max_length=100, examples=["2026-W47"])
+
+
+class RoundAnswer(BaseModel):
+    """A round, and how many reports it has."""
+
+    round: str
+    reports: int
+
+
+@reports_router.post(
+    "/v1/collections/{name:name}/rounds",
+    response_model=RoundAnswer,
+    responses=documented("unknown-name", "name-taken", "in-flight", "too-few-reports"),
+)
+def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Response:
+    """Close a round: seal what was taken since the last one, in random order and without any user's name.
+
+    The reports are sealed in whole groups of the smallest number that is ever estimated; the rest waits for the next
+    round. So no reader isolates a report by asking before and after. Fewer reports than a group are not sealed (409).
+    """
+    desk.check_collection(name)
+    collection, inboxes = desk.collection(name), request.app.state.inboxes
+    with request.app.state.in_flight.only("seal", name):
+        count = inboxes.seal(collection, asked.round, request.app.state.settings.least_reports)
+    return told(desk.accountant.position(), {"round": asked.round, "reports": count})
+
+
+@reports_router.get(
+    "/v1/collections/{name:name}/estimate",
+    response_model=EstimateAnswer,
+    responses=documented("unknown-name", "too-few-reports"),
+)
+def estimate(
+    name: str,
+    request: Request,
+    desk: Reader,
+    confidence: Annotated[float, Query(gt=0, lt=1, description="Of the intervals.")] = 0.95,
+    candidates: Annotated[
+        list[str] | None, Query(max_length=MOST_CANDIDATES, description="The answers to count; needed for sketches.")
+    ] = None,
+    top: Annotated[int | None, Query(ge=1, description="Only the answers with the largest counts.")] = None,
+    adjust: Annotated[
+        Literal["nonnegative", "simplex"] | None, Query(description="Beside the unbiased counts, adjusted ones.")
+    ] = None,
+    round: Annotated[str | None, Query(description="Of that round alone.")] = None,
+    by_round: Annotated[bool, Query(description="Of each round that was sealed, by itself.")] = False,
+) -> Response:
+    """What the reports of a collection say together: those that were sealed, and those that wait to be.
+
+    Those that wait count in whole groups, and fewer reports than that are estimated at all: nobody who asks again
+    and again sees what one of them says.
+    """
+    desk.check_collection(name)
+    held, position = desk.held.get(name), desk.accountant.position()
+    ask = _Question(held.collection, request.app.state.inboxes, request.app.state.settings.least_reports)
+    said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust}
+    if by_round:
+        return told(position, {"rounds": ask.by_round(**said)})
+    return told(position, ask.answer(round, **said))
+
+
+class _Question:
+    """What is to be estimated, from no fewer than so many reports."""
+
+    def __init__(self, collection: Collection, inboxes: Inboxes, least: int) -> None:
+        self._collection = collection
+        self._inboxes = inboxes
+        self._least = least
+
+    def answer(self, round: str | None, **said: Any) -> dict[str, Any]:
+        """The estimate of a round, or of everything. Raises `ServiceError` where there are too few reports."""
+        if round is not None:
+            totals = [self._inboxes.total(self._collection, round)]
+        else:
+            rounds = self._inboxes.rounds(self._collection)
+            totals = [self._inboxes.total(self._collection, each) for each in rounds]
+            totals.append(self._inboxes.waiting(self._collection, self._least))
+        return self._row(totals, **said)
+
+    def by_round(self, **said: Any) -> list[dict[str, Any]]:
+        """That of each round which has enough reports."""
+        rows = []
+        for each in self._inboxes.rounds(self._collection):
+            total = self._inboxes.total(self._collection, each)
+            if total is not None and total.reports >= self._least:
+                rows.append({"round": each, **self._row([total], **said)})
+        return rows
+
+    def _row(
+        self, totals: list[Any], *, level: float, names: list[str] | None, most: int | None, adjust: str | None
+    ) -> dict[str, Any]:
+        from ldp_budget.reports import estimation
+
+        collection = self._collection
+        if names is not None:
+            estimation.check_candidates(collection, names)
+        estimation.check_countable(collection, names, most)
+        reports = sum(total.reports for total in totals if total is not None)
+        if reports < self._least:
+            why = f"expected at least {self._least} reports in whole groups of so many; found {reports}"
+            raise ServiceError("too-few-reports", why)
+        result = estimation.estimate_totals(collection, totals, names)
+        assert result is not None
+        row = estimation.estimate_row(collection, result, level=level, names=names)
+        if adjust is not None:
+            estimation.add_adjusted(result, row, adjust)
+        if "answers" in row:
+            row["answers"] = estimation.chosen_rows(row["answers"], names, most)
+        return row

@@ -21,19 +21,16 @@ from ldp_budget import (
     NotSupported,
     UnknownName,
 )
-from ldp_budget.accounting.access.approvals import Approvals
-from ldp_budget.accounting.callers import Caller
-from ldp_budget.accounting.decision import decide
-from ldp_budget.accounting.plans import Plan
-from ldp_budget.accounting.policies import Policy
-from ldp_budget.accounting.raising import raising
-from ldp_budget.accounting.request import Request
-from ldp_budget.accounting.succession import propose, with_shares
-from ldp_budget.accounting.terms import Terms
+from ldp_budget.accounting.admission import Terms, decide
+from ldp_budget.accounting.approvals import Approvals
+from ldp_budget.accounting.charge_request import Caller, Request
+from ldp_budget.accounting.policies import Plan, Policy
+from ldp_budget.accounting.policy_approval import raising
+from ldp_budget.accounting.policy_versions import propose, with_shares
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
-from ldp_budget.ledger.keys import Key
-from ldp_budget.ledger.windows import Moment
+from ldp_budget.ledger.calendar import Moment
+from ldp_budget.ledger.keyfile import Key
 from ledger_contract import check, coin, made, promising, write_record
 
 

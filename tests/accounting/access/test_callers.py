@@ -8,8 +8,8 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget.accounting.access.keys import ApiKeys
-from ldp_budget.accounting.callers import Caller
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.charge_request import Caller
 from ledger_contract import check, coin
 from toy_store import ToyStore
 

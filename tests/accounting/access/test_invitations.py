@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
-from ldp_budget.accounting.access.invitations import Invitation, Invitations, invite, read
+from ldp_budget.accounting.invitations import Invitation, Invitations, invite, read
 from ledger_contract import coin as coin_of
 from toy_store import ToyStore
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, NameTaken, UnknownName
-from ldp_budget.accounting.access.keys import ADMIN, SCOPES, ApiKeys
+from ldp_budget.accounting.api_keys import ADMIN, SCOPES, ApiKeys
 from ledger_contract import check, write_record
 
 
@@ -148,7 +148,7 @@ def test_what_makes_no_key_is_refused(
 
 def test_what_another_process_does_is_known_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = 100.0
-    monkeypatch.setattr("ldp_budget.accounting.access.following.time.monotonic", lambda: passed)
+    monkeypatch.setattr("ldp_budget.accounting.projection.time.monotonic", lambda: passed)
     with Accountant(tmp_path / "budget.db") as mine, Accountant(tmp_path / "budget.db") as others:
         keys, theirs = ApiKeys(mine), ApiKeys(others)
         _, secret = theirs.create("team-a", ["spend"])

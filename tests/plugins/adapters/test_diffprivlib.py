@@ -19,8 +19,8 @@ import pytest
 
 from foreign_libraries import diffprivlib
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, guarantee_of
-from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, Unbounded
+from ldp_budget.registry.third_party import charged_for
 
 dpl = diffprivlib()
 

@@ -16,7 +16,6 @@ import pytest
 
 from foreign_libraries import events, library
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, compose, guarantee_of
-from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.guarantees import (
     Approximate,
     Copies,
@@ -27,6 +26,7 @@ from ldp_budget.guarantees import (
     Unbounded,
     ZeroConcentrated,
 )
+from ldp_budget.registry.third_party import charged_for
 
 ev = events()
 ORDERS = [2, 5, 16, 64]

@@ -20,8 +20,8 @@ import mpmath
 import pytest
 
 from ldp_budget import InvalidParameter, NotSupported, guarantee_of
-from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.guarantees import Gaussian, Guarantee, Unbounded, from_json
+from ldp_budget.registry.third_party import charged_for
 
 ROOT = Path(__file__).resolve().parents[3]
 HOME = "flwr.clientapp.mod.localdp_mod"

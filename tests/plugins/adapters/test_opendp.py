@@ -12,8 +12,8 @@ import pytest
 import ldp_budget
 from foreign_libraries import library, opendp
 from ldp_budget import NotSupported, guarantee_of
-from ldp_budget.catalogue.foreign import charged_for
 from ldp_budget.guarantees import Approximate, Guarantee, Pure, Unbounded, ZeroConcentrated
+from ldp_budget.registry.third_party import charged_for
 
 dp = opendp()
 

@@ -14,10 +14,10 @@ from ldp_budget_olh import OptimalLocalHashing, hashing
 
 import ldp_budget
 from ldp_budget.guarantees import SymmetricPair
-from ldp_budget.randomness import Stream, open_stream
+from ldp_budget.sampling import Stream, open_stream
 from ldp_budget.testing import MechanismContract
-from ldp_budget.trust.verification import verify
-from ldp_budget.trust.verification.dominance import check
+from ldp_budget.verification.exact import verify
+from ldp_budget.verification.exact.dominance import check
 
 STANDARD_ERRORS = 4.5
 

@@ -14,10 +14,10 @@ from ldp_budget_piecewise import Piecewise, piecewise
 
 import ldp_budget
 from ldp_budget.guarantees import SymmetricPair
-from ldp_budget.randomness import ONE
+from ldp_budget.sampling import ONE
 from ldp_budget.testing import MechanismContract
-from ldp_budget.trust.verification import verify
-from ldp_budget.trust.verification.dominance import check
+from ldp_budget.verification.exact import verify
+from ldp_budget.verification.exact.dominance import check
 
 STANDARD_ERRORS = 4.5
 

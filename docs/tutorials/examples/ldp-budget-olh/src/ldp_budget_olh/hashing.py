@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.randomness import Stream
+    from ldp_budget.sampling import Stream
 
 PRIME = 2**31 - 1
 
@@ -47,7 +47,7 @@ def draw_functions(stream: Stream, count: int) -> NDArray[np.int64]:
     """`count` independent functions, each uniform over the family: rows (a, b), shape (count, 2)."""
     import numpy as np
 
-    from ldp_budget.randomness import integers
+    from ldp_budget.sampling import integers
 
     return np.stack([integers(stream, PRIME - 1, count) + 1, integers(stream, PRIME, count)], axis=1)
 

@@ -30,12 +30,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget import FrequencyMechanism
-from ldp_budget.authoring.channels import Case, Comparison, Factor
-from ldp_budget.authoring.fields import integer, optional_integer, real
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_above, float_below
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below
+from ldp_budget.sampling import ONE, threshold
+from ldp_budget.sdk.channels import Case, Comparison, Factor
+from ldp_budget.sdk.parameters import integer, optional_integer, real
 
 from .hashing import PRIME, collision_probability, count_hits, draw_functions, hashed
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
 
 MOST_HASHES = 2**20
 
@@ -143,7 +143,7 @@ class OptimalLocalHashing(FrequencyMechanism):
         """Reports are uint32 (n, 3): a and b of the hash function, and the randomized hash of the answer."""
         import numpy as np
 
-        from ldp_budget.randomness import bernoulli, integers, open_stream
+        from ldp_budget.sampling import bernoulli, integers, open_stream
 
         answers = self.domain.check(values)
         stream, n = open_stream(rng), len(answers)
@@ -183,7 +183,7 @@ class OptimalLocalHashing(FrequencyMechanism):
     # -- what can be checked ------------------------------------------------------------------------------
 
     def client_program(self) -> Program:
-        from ldp_budget.authoring.programs import Program, answers, record, whole
+        from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         steps: tuple[tuple[str, Any], ...] = (
             ("a0", ["below", PRIME - 1]),

@@ -41,20 +41,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget import NumericMechanism
-from ldp_budget.authoring.channels import Comparison, Factor
-from ldp_budget.authoring.fields import real
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.amounts import DOWN, UP, exp_down, exp_up, float_below
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
+from ldp_budget.sampling import ONE, threshold
+from ldp_budget.sdk.channels import Comparison, Factor
+from ldp_budget.sdk.parameters import real
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.authoring.estimates import SumAggregate
-    from ldp_budget.authoring.programs import Program
-    from ldp_budget.randomness import RandomSource
+    from ldp_budget.sampling import RandomSource
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.estimates import SumAggregate
 
 POINTS = 2**20
 """M: the steps from `lower` to `upper`, and the cells outside a window."""
@@ -205,7 +205,7 @@ class Piecewise(NumericMechanism):
         """Reports are numbers (n,) on the public grid, beyond lower and upper as well."""
         import numpy as np
 
-        from ldp_budget.randomness import bernoulli, integers, open_stream
+        from ldp_budget.sampling import bernoulli, integers, open_stream
 
         first, stream = self.points(values), open_stream(rng)
         kept = bernoulli(stream, self._keep, len(first))
@@ -218,7 +218,7 @@ class Piecewise(NumericMechanism):
         return reports
 
     def client_program(self) -> Program:
-        from ldp_budget.authoring.programs import Program, float64, nearest, whole
+        from ldp_budget.sdk.client_program import Program, float64, nearest, whole
 
         steps: tuple[tuple[str, Any], ...] = (
             ("kept", ["bit", whole(self._keep)]),

@@ -1,0 +1,195 @@
+"""Records: administrative facts beside the charges, such as that a key was made or a change of a policy proposed.
+
+They form one list that only grows. What is so now is worked out from all of them, so that nothing is ever changed in
+place, and whoever adds one says which was the newest that they know: nobody decides by what is no longer so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from .._files import canonical_json
+from .._validation import check_instance, check_text, check_whole, shown
+from ..errors import InvalidParameter, RecordConflict
+from ..guarantees.fixed_point import LARGEST
+from ..ledger.calendar import from_micros
+from .admin_records import KEY, body_of, fault_of, is_own, name_of_key
+from .policy_approval import check_key_maker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..ledger import Ledger, Reading, Transaction
+    from ..ledger.models import AdminLogEntry
+    from ..ledger.store import Snapshot
+    from .charge_request import Caller
+
+MOST_NAME = 200
+"""How many characters the name of a record may have."""
+MOST_BODY = 100_000
+"""How many bytes its body may have, as canonical JSON."""
+
+_KIND = re.compile(r"[a-z][a-z-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One administrative fact.
+
+    Its `number` counts from 1; `at` is when it was added, in UTC; `kind` and `name` say what it is about, and `body`
+    is a JSON object of the rest. `by` is the name of the key by which it was added, None where that was done without
+    one, on the machine of the ledger.
+    """
+
+    number: int
+    at: datetime
+    kind: str
+    name: str
+    body: Mapping[str, Any]
+    by: str | None = None
+    fault: str | None = None
+    """Why it cannot be used as what its kind says; None where it can."""
+
+    def __repr__(self) -> str:
+        by = "" if self.by is None else f" by {self.by}"
+        return f"<Record {self.number}: {self.kind} {self.name}, {self.at.isoformat()}{by}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of everything.
+
+        Raises:
+            Nothing.
+        """
+        return {
+            "number": self.number,
+            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "kind": self.kind,
+            "name": self.name,
+            "body": dict(self.body),
+            "by": self.by,
+            **({} if self.fault is None else {"fault": self.fault}),
+        }
+
+
+def records(ledger: Ledger, first: int) -> list[Record]:
+    """The administrative records of the ledger, such as which keys were made, in order."""
+    check_whole("first", first, 1, LARGEST)
+    with ledger.reading() as reading:
+        found = list(reading.rows.admin_log(first))
+        names = _names(reading.rows, found)
+    if found:
+        ledger.see_record(found[-1].number)
+    return [_shown(stored, names) for stored in found]
+
+
+def record(ledger: Ledger, caller: Caller, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
+    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good."""
+    check_record(kind, name, body, expected)
+    return _add(ledger, caller, kind, name, body, expected)
+
+
+def record_own(
+    ledger: Ledger, caller: Caller, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool
+) -> Record:
+    """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine."""
+    check_own_record(kind, name, body, expected)
+    # Who makes a key holds two, and would approve with the second what they propose with the first.
+    check = check_key_maker if kind == KEY and (remote or caller.number) else None
+    return _add(ledger, caller, kind, name, body, expected, check)
+
+
+def record_faults(found: Iterable[Record]) -> tuple[str, ...]:
+    """Which records cannot be used as what their kind says, and why; those are skipped."""
+    return tuple(
+        f"record {each.number} ({each.kind} {each.name!r}) is skipped: {each.fault}"
+        for each in found
+        if each.fault is not None
+    )
+
+
+def _add(
+    ledger: Ledger,
+    caller: Caller,
+    kind: str,
+    name: str,
+    body: Mapping[str, Any],
+    expected: int,
+    check: Callable[[Reading], None] | None = None,
+) -> Record:
+    """Add a record of any kind behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
+    text = _check(kind, name, body, expected)
+
+    def work(transaction: Transaction) -> AdminLogEntry:
+        newest = max((each.number for each in transaction.rows.admin_log(expected or 1)), default=0)
+        if newest != expected:
+            raise RecordConflict(expected, newest or newest_number(transaction))
+        if check is not None:
+            check(transaction)
+        return transaction.add_record(expected + 1, kind, name, text)
+
+    stored = ledger.run(work)
+    ledger.see_record(stored.number)
+    return _shown(stored, {caller.number: caller.name} if caller.number else {})
+
+
+def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
+    """Check that these make a record of a kind that is not the library's own. Raises `InvalidParameter`."""
+    _check(kind, name, body, expected)
+    if is_own(kind):
+        raise InvalidParameter("kind", "a kind of your own, as the library writes this one itself", shown(kind))
+
+
+def check_own_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
+    """Check that these make a record of one of the library's own kinds. Raises `InvalidParameter`."""
+    _check(kind, name, body, expected)
+    fault = fault_of(kind, name, body) if is_own(kind) else "the library writes no such kind"
+    if fault is not None:
+        raise InvalidParameter("body", f"the body of a record of the kind {kind}: {fault}", shown(body))
+
+
+def _check(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
+    """The body as it is stored, if these make a record. Raises `InvalidParameter`."""
+    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
+        raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
+    if len(check_text("name", name)) > MOST_NAME:
+        raise InvalidParameter("name", f"at most {MOST_NAME} characters", f"{len(name)}")
+    text = _text(body)
+    check_whole("expected", expected, 0, LARGEST)
+    return text
+
+
+def newest_number(reading: Reading) -> int:
+    """The number of the newest record; 0 where there is none."""
+    return max((each.number for each in reading.rows.admin_log()), default=0)
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    """A body as it is stored."""
+    try:
+        text = canonical_json(check_instance("body", body, dict, "an object that JSON can hold"))
+        text.encode("ascii")
+        if json.loads(text) == body and len(text) <= MOST_BODY:
+            return text
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, InvalidParameter):
+            raise
+        raise InvalidParameter("body", "an object that JSON can hold", shown(body)) from None
+    expected = f"an object that JSON gives back as it is, of at most {MOST_BODY} bytes"
+    raise InvalidParameter("body", expected, f"{len(text)} bytes: {shown(body)}")
+
+
+def _names(rows: Snapshot, found: Iterable[AdminLogEntry]) -> dict[int, str]:
+    """The names of the keys by which records were added, by their numbers; 0 is the machine of the ledger."""
+    made = {number: next(rows.admin_log(number), None) for number in {each.api_key for each in found} - {0}}
+    return {number: name_of_key(number, key) for number, key in made.items()}
+
+
+def _shown(stored: AdminLogEntry, names: Mapping[int, str]) -> Record:
+    body = body_of(stored.body)
+    fault = "its body is not an object of JSON" if body is None else fault_of(stored.kind, stored.name, body)
+    at, by = from_micros(stored.at), names.get(stored.api_key)
+    return Record(stored.number, at, stored.kind, stored.name, {} if body is None else body, by, fault)

@@ -1,0 +1,256 @@
+"""The kinds of record that the library and its service write themselves, and the shape of each.
+
+`Accountant.record` refuses these kinds. A record of such a kind that is read from the ledger and has another shape is
+skipped: it grants nothing, and ends nothing that was revoked or demanded. `verify` reports it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from .limits import Limit
+from .policies import ANY_RELATION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..ledger.models import AdminLogEntry
+
+KEY, KEY_REVOKED = "key", "key-revoked"
+"""The records that API keys are made of."""
+INVITATIONS_REVOKED = "invitations-revoked"
+"""The record that ends invitations."""
+DEMANDED, PROPOSED, APPROVED, WITHDRAWN = "approvals-demanded", "proposed", "approved", "withdrawn"
+"""The records of approvals: that they are demanded, and the steps of a proposal."""
+OVERRIDDEN = "approval-overridden"
+"""The record of a policy that was set without the approval that the ledger demands, with the reason."""
+ALERT, ALERT_TRIED, ALERT_SENT, ALERT_GIVEN_UP = "alert", "alert-tried", "alert-sent", "alert-given-up"
+"""The records of the service's alerts."""
+VERIFIED = "verified"
+"""The record of a verification."""
+INBOX = "inbox"
+"""The record by which a collection gets its inbox; its name is the fingerprint of the collection."""
+
+SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN = "spend", "collect", "read", "policy", "erase", "audit", "admin"
+SCOPES = (SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN)
+"""What an API key may be good for; `admin` is all of them."""
+
+KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+"""The names of API keys."""
+MOST_REASON = 500
+"""How many characters the reason of an override may have."""
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"[0-9a-f]{1,128}")
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
+_LARGEST = 2**62
+
+
+def is_own(kind: str) -> bool:
+    """Whether the library or its service writes records of a kind itself."""
+    return kind in _SHAPES
+
+
+def fault_of(kind: str, name: str, body: object) -> str | None:
+    """Why a record cannot be used as what its kind says; None where it can, and of any other kind.
+
+    Parameters:
+        kind: of the record.
+        name: of the record.
+        body: of the record, as it was read.
+
+    Raises:
+        Nothing.
+    """
+    shape = _SHAPES.get(kind)
+    if shape is None:
+        return None
+    if not isinstance(body, dict):
+        return "its body is not an object"
+    if kind in (KEY, KEY_REVOKED) and not KEY_NAME.fullmatch(name):
+        return "its name is no name of an API key"
+    if kind == INBOX and not _HASH.fullmatch(name):
+        return "its name is not the fingerprint of a collection"
+    needed, optional = shape
+    for member in needed.keys() - body.keys():
+        return f"its body lacks {member!r}"
+    for member in body.keys() - needed.keys() - optional.keys():
+        return f"its body has the unknown member {member[:40]!r}"
+    tests = {**needed, **optional}
+    wrong = [member for member, value in body.items() if not tests[member](value)]
+    if wrong:
+        return f"its {wrong[0]!r} cannot be read"
+    if kind == KEY and body["share"] is not None and sets_limits(body["scopes"]):
+        return "a key of a share may not set the limits of shares"
+    if kind == PROPOSED and body["terms"]["name"] != name:
+        return "its terms are of another policy"
+    return None
+
+
+def body_of(text: str) -> dict[str, Any] | None:
+    """The body of a stored record; None where it is not an object of JSON."""
+    try:
+        body = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def name_of_key(number: int, made: AdminLogEntry | None) -> str:
+    """The name of the API key that a record made; never None, which is the machine of the ledger."""
+    return f"key {number}" if made is None or made.number != number else made.name
+
+
+def sets_limits(scopes: Iterable[str]) -> bool:
+    """Whether a key with these scopes could raise the limits of its own share, or make a key without one."""
+    return POLICY in scopes or ADMIN in scopes
+
+
+# -- the shapes ----------------------------------------------------------------------------------------------
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value of JSON is a whole number that can count something."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
+
+
+def moment_of(text: Any) -> datetime | None:
+    """The moment of a text in UTC, None for None. Raises `ValueError` where it is not aware, and of anything else."""
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise ValueError("not a moment")
+    moment = datetime.fromisoformat(text)
+    if moment.utcoffset() is None:
+        raise ValueError("not an aware moment")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("not a moment of the years 1 to 9999 in UTC") from None
+
+
+def _is_moment(value: Any) -> bool:
+    try:
+        moment_of(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_names(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and bool(value) and all(map(_is_name, value)))
+
+
+def _is_scopes(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(_is_text(scope) and scope in SCOPES for scope in value)
+
+
+def _is_share(value: Any) -> bool:
+    return value is None or _is_name(value)
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+def _is_identity(value: Any) -> bool:
+    return isinstance(value, str) and _IDENTITY.fullmatch(value) is not None
+
+
+def _is_whom(value: Any) -> bool:
+    return isinstance(value, str) and (value == "" or _DIGEST.fullmatch(value) is not None)
+
+
+def _is_secret(value: Any) -> bool:
+    return is_whole(value) and value >= 1
+
+
+def _is_reason(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= MOST_REASON
+
+
+def _is_terms(value: Any) -> bool:
+    """Whether a value is what `raising.terms_of` makes of a policy."""
+    try:
+        return _check_terms(value)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
+
+
+def _check_terms(terms: Any) -> bool:
+    if set(terms) != {"name", "limits", "relation", "unbounded", "checked", "plan", "shares"}:
+        return False
+    shares = [text.partition(":")[2] for texts in terms["shares"].values() for text in _texts(texts)]
+    for text in (*_texts(terms["limits"]), *shares):
+        Limit.parse(text)
+    plan = terms["plan"]
+    return (
+        _is_name(terms["name"])
+        and terms["relation"] in (None, ANY_RELATION)
+        and _is_flag(terms["unbounded"])
+        and _is_flag(terms["checked"])
+        and (plan is None or (set(plan) == {"identity", "quotas"} and isinstance(plan["quotas"], list)))
+    )
+
+
+def _texts(value: Any) -> list[str]:
+    if not _is_texts(value):
+        raise ValueError("not a list of texts")
+    found: list[str] = value
+    return found
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_Tests = dict[str, "Callable[[Any], bool]"]
+
+_SHAPES: Mapping[str, tuple[_Tests, _Tests]] = {
+    KEY: (
+        {
+            "scopes": _is_scopes,
+            "policies": _is_names,
+            "collections": _is_names,
+            "share": _is_share,
+            "starts": _is_moment,
+            "expires": _is_moment,
+            "until": _is_moment,
+            "hash": _is_hash,
+        },
+        {},
+    ),
+    KEY_REVOKED: ({}, {}),
+    INVITATIONS_REVOKED: ({"user": _is_whom}, {"secret": _is_secret}),
+    DEMANDED: ({"demanded": _is_flag}, {}),
+    PROPOSED: ({"against": is_whole, "terms": _is_terms}, {}),
+    APPROVED: ({"proposal": is_whole}, {}),
+    WITHDRAWN: ({"proposal": is_whole}, {}),
+    OVERRIDDEN: ({"version": is_whole, "reason": _is_reason, "reasons": _is_texts}, {}),
+    ALERT: ({"type": _is_text, "data": _is_object}, {}),
+    ALERT_TRIED: ({"alert": is_whole, "try": is_whole}, {}),
+    ALERT_SENT: ({"alert": is_whole, "try": is_whole}, {}),
+    ALERT_GIVEN_UP: ({"alert": is_whole, "why": _is_text}, {}),
+    VERIFIED: ({"ok": _is_flag, "entries": is_whole, "head": _is_text, "problems": is_whole}, {}),
+    INBOX: ({"id": _is_identity, "folder": _is_name}, {}),
+}
+"""Of each kind the members that its body has, and those that it may have, each with the test of its value."""

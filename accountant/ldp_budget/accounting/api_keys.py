@@ -1,0 +1,429 @@
+"""Who may do what: API keys, the links of respondents, and what needs the consent of two. All of it is records.
+
+API keys: who may use a ledger from elsewhere, for what, and until when.
+
+A key is a name with one secret or, while it is being exchanged, two. The ledger keeps the SHA-256 of a secret. That
+is enough, as a secret is 32 random bytes: nobody finds it by trying, however fast the hash is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._validation import check_many, check_text, shown
+from ..errors import InvalidParameter, NameTaken, UnknownName
+from .admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
+from .charge_request import Caller
+from .projection import FRESH_SECONDS, Following, RecordLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .admin_log import Record
+
+
+PENDING, ACTIVE, EXPIRED, REVOKED = "pending", "active", "expired", "revoked"
+
+PREFIX = "ldpb_"
+"""How every secret begins, so that it is found where it does not belong."""
+OVERLAP = timedelta(days=7)
+"""For how long the old secret goes on beside its successor, unless something else is said."""
+
+_SECRET_BYTES = 32
+_NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a digit first"
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """What one secret is good for.
+
+    `number` is that of the record that made it, and `name` what its holder is called, before and after an exchange.
+    With `policies` or `collections` it may use only those. What is charged by it must fit the `share` too, if it has
+    one. It is good from `starts` on, None for at once, and before `expires`, None for ever; `made` is when it was
+    made and `by` with which key, None for none.
+    """
+
+    number: int
+    name: str
+    scopes: tuple[str, ...]
+    policies: tuple[str, ...] | None
+    collections: tuple[str, ...] | None
+    share: str | None
+    starts: datetime | None
+    expires: datetime | None
+    made: datetime
+    by: str | None
+    revoked: datetime | None = None
+
+    def __repr__(self) -> str:
+        return f"<ApiKey {self.name}, number {self.number}: {', '.join(self.scopes)}>"
+
+    @property
+    def caller(self) -> Caller:
+        """Its holder, for `Accountant.acting_for`."""
+        return Caller(self.number, self.name, self.share)
+
+    def state(self, now: datetime) -> str:
+        """`pending`, `active`, `expired` or `revoked`.
+
+        Parameters:
+            now: an aware datetime.
+
+        Raises:
+            Nothing.
+        """
+        if self.revoked is not None:
+            return REVOKED
+        if self.expires is not None and now >= self.expires:
+            return EXPIRED
+        return PENDING if self.starts is not None and now < self.starts else ACTIVE
+
+    def allows(self, scope: str, *, policy: str | None = None, collection: str | None = None) -> bool:
+        """Whether it is good for this.
+
+        Parameters:
+            scope: one of `SCOPES`.
+            policy: the policy that it would be used with; None where it is about none.
+            collection: the collection, likewise.
+
+        Raises:
+            InvalidParameter: there is no such scope.
+        """
+        if scope not in SCOPES:
+            raise InvalidParameter("scope", f"one of {', '.join(SCOPES)}", shown(scope))
+        if scope not in self.scopes and ADMIN not in self.scopes:
+            return False
+        if policy is not None and self.policies is not None and policy not in self.policies:
+            return False
+        return collection is None or self.collections is None or collection in self.collections
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """A JSON object of everything but the secret, which nobody knows any more.
+
+        Parameters:
+            now: the moment of its `state`.
+
+        Raises:
+            Nothing.
+        """
+        return {
+            "name": self.name,
+            "number": self.number,
+            "state": self.state(now),
+            "scopes": list(self.scopes),
+            "policies": None if self.policies is None else list(self.policies),
+            "collections": None if self.collections is None else list(self.collections),
+            "share": self.share,
+            "starts": _iso(self.starts),
+            "expires": _iso(self.expires),
+            "made": _iso(self.made),
+            "by": self.by,
+            "revoked": _iso(self.revoked),
+        }
+
+
+class _Keys(NamedTuple):
+    """The keys by name, those of one name as they were made; and by the hashes of their secrets."""
+
+    by_name: Mapping[str, tuple[ApiKey, ...]]
+    hashes: Mapping[int, bytes]
+    """By the number of the key."""
+    found_by: Mapping[bytes, tuple[bytes, ApiKey]]
+    """By the first bytes of the hash, with the whole of it."""
+
+
+_NONE = _Keys({}, {}, {})
+_FIRST_BYTES = 8
+
+
+def _follow(keys: _Keys, record: Record) -> _Keys:
+    """The keys after one more record."""
+    if record.kind not in (KEY, KEY_REVOKED):
+        return keys
+    mine = keys.by_name.get(record.name, ())
+    hashes = dict(keys.hashes)
+    if record.kind == KEY_REVOKED:  # with any body
+        mine = tuple(replace(key, revoked=key.revoked or record.at) for key in mine)
+    else:
+        if record.fault is not None or any(key.revoked is not None for key in mine):
+            return keys  # it makes no key, and a name that was revoked stays so
+        made, hashed, until = _made(record), bytes.fromhex(record.body["hash"]), moment_of(record.body["until"])
+        if until is not None:
+            mine = tuple(
+                replace(key, expires=until if key.expires is None else min(key.expires, until)) for key in mine
+            )
+        mine, hashes[made.number] = (*mine, made), hashed
+    by_name = {**keys.by_name, record.name: mine}
+    changed = {hashes[key.number][:_FIRST_BYTES]: (hashes[key.number], key) for key in mine}
+    return _Keys(by_name, hashes, {**keys.found_by, **changed})
+
+
+def _made(record: Record) -> ApiKey:
+    body = record.body
+    return ApiKey(
+        number=record.number,
+        name=record.name,
+        scopes=tuple(body["scopes"]),
+        policies=None if body["policies"] is None else tuple(body["policies"]),
+        collections=None if body["collections"] is None else tuple(body["collections"]),
+        share=body["share"],
+        starts=moment_of(body["starts"]),
+        expires=moment_of(body["expires"]),
+        made=record.at,
+        by=record.by,
+    )
+
+
+class ApiKeys:
+    """The API keys of a ledger.
+
+    What another process changes is known here `fresh` seconds later at the latest, and what is changed through the
+    same accountant at once, see `Following`.
+
+    Parameters:
+        accountant: of the ledger. With `acting_for`, its caller stands in the records.
+        fresh: in seconds; 0 asks the ledger each time.
+    """
+
+    def __init__(self, accountant: RecordLog, *, fresh: float = FRESH_SECONDS) -> None:
+        self._accountant = accountant
+        self._keys = Following(accountant, _NONE, _follow, fresh=fresh)
+
+    def __repr__(self) -> str:
+        return f"<ApiKeys of {self._accountant.name}>"
+
+    def create(
+        self,
+        name: str,
+        scopes: Iterable[str],
+        *,
+        policies: Iterable[str] | None = None,
+        collections: Iterable[str] | None = None,
+        share: str | None = None,
+        starts: datetime | None = None,
+        expires: datetime | None = None,
+    ) -> tuple[ApiKey, str]:
+        """Make a key.
+
+        Parameters:
+            name: what its holder is called from now on; no other key has it or ever had it.
+            scopes: what it is good for, some of `SCOPES`.
+            policies: the policies that it may use; None for all.
+            collections: the collections that it may use; None for all.
+            share: the share of the limits that its charges must fit as well. Not with the scopes `policy` and
+                `admin`, which could raise the share.
+            starts: from when on it is good, an aware datetime; None for at once.
+            expires: until when, exclusive; None for ever.
+
+        Returns:
+            The key, and its secret, which is kept nowhere.
+
+        Raises:
+            NameTaken: there is or was a key of that name.
+            InvalidParameter: one of them is of another kind, or it would have expired already.
+        """
+        if not isinstance(name, str) or not KEY_NAME.fullmatch(name):
+            raise InvalidParameter("name", _NAME_EXPECTED, shown(name))
+        granted = _scopes(scopes)
+        if share is not None and sets_limits(granted):
+            raise InvalidParameter("share", "none with the scope policy or admin, which set limits", shown(share))
+        body = {
+            "scopes": granted,
+            "policies": _some("policies", policies),
+            "collections": _some("collections", collections),
+            "share": None if share is None else check_text("share", share),
+            "until": None,
+        }
+
+        def decide(keys: _Keys) -> None:
+            if name in keys.by_name:
+                raise NameTaken("key", name, "there is one of that name already, or was")
+
+        return self._make(name, decide, lambda keys: body, starts, expires)
+
+    def rotate(
+        self,
+        name: str,
+        *,
+        overlap: timedelta = OVERLAP,
+        starts: datetime | None = None,
+        expires: datetime | None = None,
+    ) -> tuple[ApiKey, str]:
+        """Give a key a second secret, with the same name and for the same; the first ends after the overlap.
+
+        Parameters:
+            name: of the key.
+            overlap: for how long, from `starts` on or else from now, the earlier secrets go on at most.
+            starts: from when on the new secret is good; None for at once.
+            expires: until when, exclusive; None for ever.
+
+        Returns:
+            The key with the new secret, and that secret.
+
+        Raises:
+            UnknownName: there is none of that name, or it was revoked.
+            InvalidParameter: one of them is of another kind.
+        """
+        if not isinstance(overlap, timedelta) or not timedelta(0) <= overlap <= timedelta(days=3660):
+            raise InvalidParameter("overlap", "a timedelta from 0 to 3660 days", shown(overlap))
+
+        def check(keys: _Keys) -> None:
+            self._of(keys, name)
+
+        def body(keys: _Keys) -> dict[str, Any]:
+            newest = self._of(keys, name)[-1]
+            return {
+                "scopes": list(newest.scopes),
+                "policies": newest.policies and list(newest.policies),
+                "collections": newest.collections and list(newest.collections),
+                "share": newest.share,
+                "until": _iso((starts or self._accountant.now()) + overlap),
+            }
+
+        return self._make(name, check, body, starts, expires)
+
+    def record(self, name: str, body: dict[str, Any] | None, *, expected: int) -> Record:
+        """Add the record that makes a key, or that ends one, as a client on another machine made it.
+
+        Parameters:
+            name: of the key.
+            body: what the record says of a key that is made, with the hash of its secret; None to revoke it.
+            expected: the number of the newest record that the client knows.
+
+        Returns:
+            The record.
+
+        Raises:
+            RecordConflict: there is a newer one. Nothing was changed.
+            NameTaken: the name is that of a key that was revoked.
+            UnknownName: the key is to be revoked, and there is none, or it was revoked before.
+            ApprovalConflict: the holder of a key makes a key where approvals are demanded.
+            InvalidParameter: one of them is of another kind, or the body is not that of a key.
+        """
+        keys, _ = self._keys.now()
+        if body is None:
+            self._of(keys, name)
+        elif any(key.revoked is not None for key in keys.by_name.get(name, ())):
+            raise NameTaken("key", name, "the key of that name was revoked")
+        kind = KEY_REVOKED if body is None else KEY
+        return self._accountant._record_own(kind, name, body or {}, expected=expected, remote=True)
+
+    def _make(
+        self, name: str, check: Any, body: Any, starts: datetime | None, expires: datetime | None
+    ) -> tuple[ApiKey, str]:
+        starts, expires = _aware("starts", starts), _aware("expires", expires)
+        if expires is not None and expires <= (starts or self._accountant.now()):
+            raise InvalidParameter("expires", "a moment after the key starts", expires.isoformat())
+        secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+        times = {"starts": _iso(starts), "expires": _iso(expires)}
+
+        def decide(keys: _Keys) -> tuple[str, str, dict[str, Any]]:
+            check(keys)
+            return KEY, name, {**body(keys), **times, "hash": sha256(secret.encode()).hexdigest()}
+
+        return _made(self._keys.append(decide)), secret
+
+    def all(self) -> list[ApiKey]:
+        """Every key there ever was, in the order in which they were made.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        keys, _ = self._keys.now()
+        return sorted((key for mine in keys.by_name.values() for key in mine), key=lambda key: key.number)
+
+    def revoke(self, name: str) -> None:
+        """End a key, with all of its secrets, for good. What was done by it stays as it is.
+
+        Parameters:
+            name: of the key.
+
+        Raises:
+            UnknownName: there is none of that name, or it was revoked before.
+        """
+
+        def decide(keys: _Keys) -> tuple[str, str, dict[str, Any]]:
+            self._of(keys, name)
+            return KEY_REVOKED, name, {}
+
+        self._keys.append(decide)
+
+    def find(self, secret: str) -> ApiKey | None:
+        """The active key of a secret; None of anything else.
+
+        It is looked for by the first bytes of the hash of the secret, which tell nobody who asks anything about any
+        other secret, and the whole hash is compared in constant time.
+
+        Parameters:
+            secret: what somebody says is one.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        if not isinstance(secret, str) or not secret.startswith(PREFIX) or len(secret) > 100:
+            return None
+        hashed = sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        expected, key = self._keys.known().found_by.get(hashed[:_FIRST_BYTES], (b"", None))
+        if key is None or not compare_digest(hashed, expected):
+            return None
+        return key if key.state(self._accountant.now()) == ACTIVE else None
+
+    def at_hand(self) -> bool:
+        """Whether `find`, called at once, answers without a look at the ledger, and so without waiting for it.
+
+        Raises:
+            Nothing.
+        """
+        return self._keys.at_hand()
+
+    def look_ahead(self) -> None:
+        """Look at the ledger if the next `find` would have to: for a thread that has the time for it.
+
+        Raises:
+            Nothing but `LedgerError`.
+        """
+        self._keys.look_ahead()
+
+    def _of(self, keys: _Keys, name: str) -> tuple[ApiKey, ...]:
+        """The secrets of a key that was not revoked. Raises `UnknownName`."""
+        mine = keys.by_name.get(check_text("name", name), ())
+        if not mine or mine[-1].revoked is not None:
+            there = [other for other, them in keys.by_name.items() if them[-1].revoked is None]
+            raise UnknownName("key", name, there)
+        return mine
+
+
+def _scopes(scopes: Iterable[str]) -> list[str]:
+    expected = f"some of {', '.join(SCOPES)}"
+    given = list(check_many("scopes", scopes, expected))
+    if not given or any(scope not in SCOPES for scope in given):
+        raise InvalidParameter("scopes", expected, shown(given))
+    return [scope for scope in SCOPES if scope in given]
+
+
+def _some(option: str, names: Iterable[str] | None) -> list[str] | None:
+    """Names in order, at least one, or None."""
+    if names is None:
+        return None
+    expected = "names, at least one, or None for all"
+    given = sorted({check_text(option, name) for name in check_many(option, names, expected)})
+    if not given:
+        raise InvalidParameter(option, expected, "none")
+    return given
+
+
+def _aware(option: str, moment: datetime | None) -> datetime | None:
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime) or moment.utcoffset() is None:
+        raise InvalidParameter(option, "an aware datetime, or None", shown(moment))
+    return moment.astimezone(UTC)
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,329 @@
+"""What was left of a user's limits from the first charge until now, worked out again from the journal.
+
+When will each limit of a policy bind? A series of equal reports, held against it by the decisions of a spend.
+
+What is decided is decided by `decision`, as in a ledger, on an account that is kept here: sums of a window begin anew
+where the calendar begins a new one. So what this says is what a ledger will do, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._validation import shown
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees import Memoised
+from ..guarantees.fixed_point import ZERO, Costs, float_up
+from ..ledger.calendar import LIFETIME, PERIODS, Moment, from_micros, is_lifetime, to_micros
+from ..ledger.keyfile import Key, new_key
+from ..ledger.models import CHARGES
+from ..ledger.snapshot import Account, Replay, promises
+from .admission import Terms, decide
+from .charge_request import Request
+from .limits import Limit
+from .receipts import PLAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from decimal import Decimal
+
+    from ..guarantees.fixed_point import Costs
+    from ..ledger import Reading
+    from ..ledger.calendar import Window
+    from ..sdk.mechanism import Mechanism
+    from .admission import Decision
+    from .limits import Limit
+    from .policies import Policy
+
+
+class Left(NamedTuple):
+    """What was left of a limit from a moment on: after a charge or a void, or where it `refilled`.
+
+    In the ledger's whole units, see `LimitState`.
+    """
+
+    at: datetime
+    spent_units: Costs
+    remaining_units: Costs
+    refilled: bool = False
+
+
+class Remaining(NamedTuple):
+    """A limit, and what was left of it, oldest first; the last one holds until `until`.
+
+    A limit that was set later than the first charge is told from the start of the first window it was filled for.
+    """
+
+    limit: Limit
+    course: tuple[Left, ...]
+    until: datetime
+
+    def __repr__(self) -> str:
+        last = "; ".join(f"{name} = {left}" for name, left in self.to_json()["course"][-1]["remaining"].items())
+        steps = f"{len(self.course)} steps until {self.until.isoformat()}"
+        return f"<Remaining {self.limit.label} ({self.limit.rule}): {steps}, {last} left>"
+
+    def to_json(self) -> dict[str, Any]:
+        """The amounts as numbers, as in a balance.
+
+        Raises:
+            Nothing.
+        """
+        limit = self.limit
+        return {
+            "period": limit.label,
+            "rule": limit.rule,
+            "capacity": limit.amounts(limit.capacity),
+            "course": [
+                {
+                    "at": left.at.isoformat().replace("+00:00", "Z"),
+                    "remaining": limit.amounts(left.remaining_units),
+                    "refilled": left.refilled,
+                }
+                for left in self.course
+            ],
+            "until": self.until.isoformat().replace("+00:00", "Z"),
+        }
+
+
+def remaining_of(reading: Reading, limits: Sequence[Limit], account: int | None) -> tuple[Remaining, ...]:
+    """What was left of each of some limits as they are now; full throughout where there is no account."""
+    now = reading.moment.micros
+    charged = [] if account is None else list(_charged(reading, account))
+    since = reading.periods()
+    replay = Replay(since, promises(reading), reading.repairs())
+    gauges = dict.fromkeys(limit.gauge for limit in limits)
+    courses = {gauge: _Course(gauge, since[gauge], charged[0][0] if charged else now) for gauge in gauges}
+    for at, entry, label in charged:
+        replay.add(entry, label)
+        for course in courses.values():
+            course.go_on(replay, at)
+    for course in courses.values():
+        course.end(now)
+    until = from_micros(max([now, *(at for at, _, _ in charged)]))
+    return tuple(Remaining(limit, tuple(_left(limit, courses[limit.gauge])), until) for limit in limits)
+
+
+def _charged(reading: Reading, account: int) -> Iterator[tuple[int, Any, bytes | None]]:
+    """The entries that charge or give back, with their labels, and when that was.
+
+    What a clock that was ahead dated later than its repair was before that.
+    """
+    repairs = reading.repairs()
+    for entry, label in reading.history(account):
+        if entry.kind in CHARGES:
+            yield min([entry.at, *(repair.at for repair in repairs if repair.entry > entry.number)]), entry, label
+
+
+class _Course:
+    """The sums in the windows of one gauge, one after the other."""
+
+    def __init__(self, gauge: str, since: int, first: int) -> None:
+        self.gauge = gauge
+        self._since = since
+        start = first if is_lifetime(gauge) else max(first, since)
+        self._window = Moment(from_micros(start)).window(gauge)
+        self.sums: list[tuple[datetime, Costs, bool]] = [(from_micros(start), ZERO, False)]
+
+    def go_on(self, replay: Replay, at: int) -> None:
+        """Take down what is spent in the window of a moment, after an entry."""
+        if at < self._since:
+            return
+        self._refill(at)
+        spent = replay.spent_in(self._window.code)
+        if spent != self.sums[-1][1]:
+            self.sums.append((from_micros(at), spent, False))
+
+    def end(self, now: int) -> None:
+        """Nothing more is charged."""
+        self._refill(now)
+
+    def _refill(self, at: int) -> None:
+        """Go to the window of a moment. Where something was spent in the one before, its end made the limit full."""
+        ends = self._window.ends
+        if ends is None or at < to_micros(ends):
+            return
+        if self.sums[-1][1] != ZERO:
+            self.sums.append((ends, ZERO, True))
+        self._window = Moment(from_micros(at)).window(self.gauge)
+
+
+def _left(limit: Limit, course: _Course) -> Iterator[Left]:
+    sums: Sequence[tuple[datetime, Costs, bool]] = course.sums
+    return (Left(at, spent, limit.remaining(spent), refilled) for at, spent, refilled in sums)
+
+
+YEARS = 100
+"""How far a series is followed: what binds no one within a lifetime binds never."""
+EVERY = PERIODS[1:]
+"""How often the reports of a series may be asked."""
+_BEGIN, _END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """When a limit of a policy, or its plan, refuses a report of the series for the first time.
+
+    `at` is the moment and `report` the number of the report, counted from 1 over all that were asked, and the first
+    of those that were asked together; both are None where it never does, and `never` says until when or why.
+    `charged`: how many reports had been charged by then.
+    """
+
+    period: str
+    rule: str
+    epsilon: Decimal
+    delta: Decimal
+    at: datetime | None = None
+    report: int | None = None
+    charged: int = 0
+    never: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A row of what `policy simulate --json` prints."""
+        return {
+            "period": self.period,
+            "rule": self.rule,
+            "epsilon": float_up(self.epsilon),
+            "delta": float_up(self.delta),
+            "binds_at": None if self.at is None else self.at.isoformat().replace("+00:00", "Z"),
+            "report": self.report,
+            "charged": self.charged,
+            "never": self.never,
+        }
+
+
+def simulate(
+    policy: Policy, mechanism: Mechanism, *, every: str, start: datetime, reports: int = 1
+) -> tuple[Binding, ...]:
+    """When each limit of `policy` binds first for somebody who is asked `reports` reports `every` day, week or month.
+
+    It begins at `start`, with nothing charged before, and goes on, whatever is refused, for 100 years or until
+    nothing can be charged any more. Every month is the same day of the month, or its last one. Reports of a mechanism
+    that memoises repeat one value, and go along its curve. The plan, if there is one, comes last. Raises
+    `InvalidParameter`, and `NotSupported` where the policy admits no such report whatever it costs.
+    """
+    check_series(every, start)
+    memoised = isinstance(mechanism.guarantee, Memoised)
+    label = "the value" if memoised else None
+    request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
+    terms = Terms.of(policy, request.charge, labelled=memoised)
+    if terms.why:
+        raise NotSupported(terms.why)
+    return _Series(terms, request).play(moments(start.astimezone(UTC), every))
+
+
+def check_series(every: str, start: datetime | None) -> None:
+    """Raise `InvalidParameter` unless a series may be asked so, beginning now if no start is given."""
+    if not isinstance(every, str) or every not in EVERY:
+        found = every if isinstance(every, str) else shown(every)
+        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
+    if start is None:
+        return
+    if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
+        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
+
+
+def moments(start: datetime, every: str) -> Iterator[datetime]:
+    """The moments of a series, from `start` on, for 100 years."""
+    end = _END if start.year + YEARS >= _END.year else _in_months(start, 12 * YEARS)
+    for number in count():
+        moment = (
+            _in_months(start, number)
+            if every == "month"
+            else start + timedelta(days=number * (7 if every == "week" else 1))
+        )
+        if moment >= end:
+            return
+        yield moment
+
+
+def _in_months(start: datetime, months: int) -> datetime:
+    """So many months later: the same day of the month, or its last one."""
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    first = start.replace(year=year, month=month + 1, day=1)
+    last = ((first + timedelta(days=31)).replace(day=1) - timedelta(days=1)).day
+    return first.replace(day=min(start.day, last))
+
+
+class _Series:
+    """One request, asked again and again of an account that nobody else charges."""
+
+    def __init__(self, terms: Terms, request: Request) -> None:
+        self._terms = terms
+        self._policy = policy = terms.policy
+        self._request = request
+        self._gauges = tuple(dict.fromkeys((LIFETIME, *policy.gauges)))
+        self._windows: dict[str, Window] = {}
+        self._account = Account(None, {}, reported={})
+        self._asked = self._charged = 0
+        # Of each limit, and None of the plan, when it refused first.
+        self._found: dict[Limit | None, Binding] = {}
+
+    def play(self, moments: Iterator[datetime]) -> tuple[Binding, ...]:
+        """Ask at each moment, until nothing can be charged any more or every limit has refused."""
+        ends = ""
+        for moment in moments:
+            decision = self._ask(moment)
+            self._note(decision, moment)
+            ends = self._end(decision, moment)
+            if ends or len(self._found) == len(self._all()):
+                break
+        never = ends or f"within {YEARS} years"
+        return tuple([self._found.get(each) or self._binding(each, never=never) for each in self._all()])
+
+    def _ask(self, moment: datetime) -> Decision:
+        """Decide at a moment, and charge if it fits."""
+        now = Moment(moment)
+        windows = {gauge: now.window(gauge) for gauge in self._gauges}
+        new = [gauge for gauge in self._gauges if self._windows.get(gauge) != windows[gauge]]
+        self._windows = windows
+        if new:
+            self._begin(new)
+        decision = decide(self._account, self._request, self._terms, windows)
+        if decision.fits:
+            self._account = decision.after
+            self._charged += self._request.reports
+        self._asked += self._request.reports
+        return decision
+
+    def _begin(self, gauges: list[str]) -> None:
+        """Begin new windows, in which nothing was charged yet."""
+        spent: dict[str, Costs] = {**self._account.spent, **dict.fromkeys(gauges, ZERO)}
+        reported = {**self._account.reported, **dict.fromkeys(gauges, 0)} if self._request.label else {}
+        self._account = self._account._replace(spent=spent, reported=reported)
+
+    def _note(self, decision: Decision, moment: datetime) -> None:
+        refusing: list[Limit | None] = [*decision.exceeded, *([None] if PLAN in decision.binding else [])]
+        for each in refusing:
+            if each not in self._found:
+                first = self._asked - self._request.reports + 1
+                self._found[each] = self._binding(each, at=moment, report=first)
+
+    def _end(self, decision: Decision, moment: datetime) -> str:
+        """Why nothing can be charged from now on; empty if something can."""
+        if decision.fits:
+            return ""
+        for limit in decision.exceeded:
+            if limit.period == LIFETIME:
+                return f"as the {LIFETIME} limit ({limit.rule}) ends it on {moment.date()}"
+        if PLAN in decision.binding:
+            return f"as the plan is used up on {moment.date()}"
+        if not self._charged:  # every window was new, and none will ever hold less
+            (limit, *_), asked = decision.exceeded, self._request.reports
+            return f"as the {limit.period} limit ({limit.rule}) refuses {asked} at a time from the first on"
+        return ""
+
+    def _all(self) -> list[Limit | None]:
+        """The limits, and None for the plan if there is one."""
+        return [*self._policy.limits, *([] if self._policy.plan is None else [None])]
+
+    def _binding(self, limit: Limit | None, **found: Any) -> Binding:
+        if limit is not None:
+            terms = limit.period, limit.rule, limit.epsilon, limit.delta
+        else:
+            assert self._policy.plan is not None
+            terms = PLAN, "exact", *self._policy.plan.price
+        return Binding(*terms, charged=self._charged, **found)

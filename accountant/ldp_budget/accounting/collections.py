@@ -1,0 +1,46 @@
+"""The collections of a ledger."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .._files import canonical_json
+from .._validation import check_instance, check_name
+from ..errors import NameTaken, UnknownName
+from ..registry.collections import Collection
+
+if TYPE_CHECKING:
+    from ..ledger import Ledger, Transaction
+
+
+def add_collection(ledger: Ledger, collection: Collection) -> None:
+    """Store a collection, with the digest of its public definition where it has a client for any device."""
+    check_instance("collection", collection, Collection, "a collection")
+    definition = canonical_json(collection.agreed().to_json())
+
+    def store(transaction: Transaction) -> None:
+        stored = transaction.collection(collection.name)
+        if stored is None:
+            transaction.add_collection(collection.name, collection.fingerprint, definition)
+        elif Collection.from_json(json.loads(stored.definition)) != collection:
+            raise NameTaken("collection", collection.name, "it exists already, with another definition")
+
+    ledger.run(store)
+
+
+def collection(ledger: Ledger, name: str) -> Collection:
+    """The collection of that name."""
+    check_name("name", name)
+    with ledger.reading() as reading:
+        stored = reading.collection(name)
+        if stored is None:
+            raise UnknownName("collection", name, [other.name for other in reading.collections()])
+    return replace(Collection.from_json(json.loads(stored.definition)), sandbox=ledger.key.sandbox)
+
+
+def collections(ledger: Ledger) -> list[dict[str, Any]]:
+    """The definitions of all collections, readable even where a mechanism's plugin is missing."""
+    with ledger.reading() as reading:
+        return [json.loads(stored.definition) for stored in reading.collections()]

@@ -1,0 +1,364 @@
+"""What a ledger has stored of a policy, and the hash by which it knows a user.
+
+Which policy may follow which: a new version beside those that were charged, its plan at its first price.
+
+The versions of policies as people read them: who set each, when, and what it is to the one before.
+
+Setting policies, looking at them, and playing through when their limits bind.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from .._files import canonical_json
+from .._validation import check_instance, check_name, check_text, check_user, shown
+from ..composition import compose
+from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
+from ..guarantees import from_json
+from ..ledger.calendar import LIFETIME, from_micros
+from ..ledger.window_backfill import fill_ahead, keep
+from .admin_log import newest_number
+from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
+from .charge_request import mechanism_of
+from .limits import Limit, as_limits, as_shares, numbered
+from .policies import PlanTerms, Policy
+from .policy_approval import raising, unapproved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from datetime import datetime
+
+    from ..ledger import Ledger, Reading, Transaction
+    from ..ledger.snapshot import Price
+    from ..registry.collections import Collection
+    from ..sdk.mechanism import Mechanism
+    from .budget_projection import Binding
+    from .charge_request import Caller
+    from .limits import Limit
+    from .policies import Plan
+
+
+def user_hash(ledger: Ledger, user: str) -> bytes:
+    """The hash of a user by the ledger's key. Raises `InvalidParameter`."""
+    return ledger.key.hash(b"user", check_user(user))
+
+
+def policy_in(reading: Reading, name: str) -> tuple[int, Policy]:
+    """The number of the newest version of a policy, and that version. Raises `UnknownName`."""
+    # Never by its number: a transaction that is taken back gives that back as well, and then to another policy.
+    stored = reading.policy(name)
+    return stored.number, Policy.read(stored.definition)
+
+
+def policy_version(reading: Reading, number: int) -> Policy:
+    """A version of a policy by its number."""
+    return Policy.read(reading.policy_version(number).definition)
+
+
+def propose(
+    name: str,
+    limits: Sequence[Limit | str],
+    *,
+    relation: str | None,
+    unbounded: bool,
+    checked: bool,
+    plan: Plan | None,
+    shares: Mapping[str, Sequence[Limit | str]] | None = None,
+) -> Policy:
+    """A policy from what the caller gave, checked on its own. Raises `InvalidParameter`."""
+    if plan is not None:
+        from .policies import Plan
+
+        check_instance("plan", plan, Plan, "a `Plan`, or None")
+    terms = None if plan is None else PlanTerms.of(plan)
+    given = as_limits(limits)
+    parts = () if shares is None else as_shares(shares, given)
+    return Policy(name, given, relation=relation, unbounded=unbounded, checked=checked, plan=terms, shares=parts)
+
+
+def known_shares(reading: Reading) -> dict[str, int]:
+    """The numbers by which a ledger knows the names of shares."""
+    policies = (Policy.read(stored.definition) for stored in reading.rows.policies())
+    return {share.name: share.number for policy in policies for share in policy.shares}
+
+
+def with_shares(known: Mapping[str, int], proposed: Policy, previous: Policy | None, keep: bool) -> Policy:
+    """The policy with its shares numbered as they are known, or with those of the version before, if these are kept.
+
+    Raises `InvalidParameter` where those exceed what is proposed.
+    """
+    if keep:
+        return replace(proposed, shares=() if previous is None else previous.shares)
+    return replace(proposed, shares=numbered(proposed.shares, known))
+
+
+def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
+    """`proposed` as the version after `previous`, or `previous` itself where that holds the same plan and limits.
+
+    Raises `InvalidParameter` where it may not follow it.
+    """
+    proposed = policy = _at_first_price(transaction, proposed)
+    if previous is not None:
+        # Not the newest version alone: a limit that was dropped does not come back with another rule.
+        charged = [Policy.read(version.definition) for version in transaction.charged_versions(proposed.name)]
+        for earlier in charged:
+            _check_limits(earlier, proposed)
+        policy = replace(proposed, version=previous.version, earlier=_earlier_plans(charged, proposed))
+        if policy == previous and policy.plan is not None:
+            return previous
+        policy = replace(policy, version=previous.version + 1)
+    _check_price(policy)
+    return policy
+
+
+def _at_first_price(reading: Reading, policy: Policy) -> Policy:
+    """The policy with the plan as it came into the ledger: set again, under whatever name, it costs what it did."""
+    if policy.plan is None:
+        return policy
+    known = _stored_plans(reading, {policy.plan.identity}).get(policy.plan.identity)
+    if known is None or (known.epsilon < policy.plan.epsilon and known.epsilon < _least_price(known)):
+        return policy
+    return replace(policy, plan=known)
+
+
+def _least_price(plan: PlanTerms) -> Decimal:
+    """What the reports of a plan cost at least: a price below it was never certified."""
+    charges = [(from_json(json.loads(promise)), count) for promise, count in plan.quotas]
+    return Decimal(compose(charges, delta=plan.delta, rule="exact").lower)
+
+
+def prices(reading: Reading, identities: Iterable[str]) -> tuple[Price, ...]:
+    """(ε, δ) of plans, whatever policies they were set with; one that nothing is known of has no finite price."""
+    wanted = set(identities)
+    if not wanted:
+        return ()
+    known = _stored_plans(reading, wanted)
+    return tuple([known[each].price if each in known else _UNKNOWN for each in sorted(wanted)])
+
+
+_UNKNOWN = Decimal("Infinity"), Decimal(1)
+
+
+def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms]:
+    """Plans by identity, as the first policy holds them, or one that found that price impossible and raised it."""
+    found: dict[str, PlanTerms] = {}
+    for stored in reading.rows.policies():
+        plan = Policy.read(stored.definition).plan
+        if plan is not None and plan.identity in identities:
+            known = found.get(plan.identity, plan)
+            found[plan.identity] = max(known, plan, key=lambda terms: terms.epsilon)
+    return found
+
+
+def keep_periods(transactions: Sequence[Transaction], policy: Policy, filled: AbstractSet[str]) -> list[str]:
+    """Keep windows for every gauge the policy limits; returns new ones that have to be filled from the journal.
+
+    Those are not `filled` by now, and until they are the policy may not be stored.
+    """
+    stored_policies = transactions[0].rows.policies()
+    limited = {LIFETIME}.union(*(Policy.read(stored.definition).gauges for stored in stored_policies))
+    return keep(transactions, [each for each in policy.gauges if each not in limited and each not in filled])
+
+
+def _check_limits(previous: Policy, policy: Policy) -> None:
+    """The rule and δ of a limit never change once charged: the sums of one rule mean nothing to another."""
+    rules = {(limit.label, limit.rule, limit.delta_text) for limit in policy.all_limits}
+    for limit in previous.all_limits:
+        others = [other for other in rules if other[0] == limit.label]
+        if others and (limit.label, limit.rule, limit.delta_text) not in rules:
+            raise InvalidParameter(
+                "limit",
+                f"rule {limit.rule} and delta {limit.delta_text} for {limit.label}, which was charged already",
+                ", ".join(f"rule {rule} and delta {delta}" for _, rule, delta in others),
+            )
+
+
+def _earlier_plans(charged: list[Policy], proposed: Policy) -> tuple[PlanTerms, ...]:
+    """The plans that were charged and count in full beside the proposed one."""
+    plans = {policy.plan.identity: policy.plan for policy in charged if policy.plan is not None}
+    if proposed.plan is not None:
+        plans.pop(proposed.plan.identity, None)
+    return tuple(plans.values())
+
+
+def _check_price(policy: Policy) -> None:
+    """All plans together must fit the lifetime limit, whatever of them was used; more than one needs such a limit."""
+    if policy.plan is None:
+        return
+    if policy.earlier and not policy.lifetimes:
+        raise InvalidParameter(
+            "limit", "a lifetime limit, as this plan succeeds another; their full prices are added", "none"
+        )
+    epsilon, delta = policy.planned()
+    limit = policy.overdrawn_by((epsilon, delta))
+    if limit is not None:
+        raise InvalidParameter(
+            "plan",
+            f"plans that cost together at most the lifetime limit of ({limit.epsilon}, {limit.delta})",
+            f"({epsilon}, {delta})",
+        )
+
+
+FIRST, RAISED, LOWERED, CHANGED = "first", "raised", "lowered", "changed"
+"""What a version is to the one before: `raised` admits more somewhere, `lowered` less somewhere and more nowhere."""
+
+
+def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, Any]]:
+    """Every version of every policy, newest first; `set_by` says by which key a version was set, by its number."""
+    names: dict[int, str | None] = {0: None}
+    rows: list[dict[str, Any]] = []
+    newest: dict[str, Policy] = {}
+    reasons = overrides(reading)
+    for stored in reading.rows.policies():
+        policy = Policy.read(stored.definition)
+        key = set_by.get(stored.number, 0)
+        if key not in names:
+            names[key] = next((record.name for record in reading.rows.admin_log(key)), None)
+        rows.append(
+            {
+                "policy": policy.name,
+                "version": policy.version,
+                "at": from_micros(stored.created_at).isoformat().replace("+00:00", "Z"),
+                "by": names[key],
+                "by_known": stored.number in set_by,
+                "change": change(newest.get(policy.name), policy),
+                "override": reasons.get((policy.name, policy.version)),
+                **_terms(policy),
+            }
+        )
+        newest[policy.name] = policy
+    return rows[::-1]
+
+
+def overrides(reading: Reading) -> dict[tuple[str, int], str]:
+    """The reasons of the versions of policies that were set without the approval that the ledger demanded."""
+    found: dict[tuple[str, int], str] = {}
+    for record in reading.rows.admin_log():
+        body = body_of(record.body) if record.kind == OVERRIDDEN else None
+        if body is not None and fault_of(record.kind, record.name, body) is None:
+            found[record.name, body["version"]] = body["reason"]
+    return found
+
+
+def _terms(policy: Policy) -> dict[str, Any]:
+    return {
+        "limits": [str(limit) for limit in policy.limits],
+        "relation": policy.relation,
+        "unbounded": policy.unbounded,
+        "checked": policy.checked,
+        "plan": policy.plan is not None,
+    }
+
+
+def change(before: Policy | None, after: Policy) -> str:
+    """What a version is to the one before: `first`, `raised`, `lowered`, or `changed` in other ways alone."""
+    if before is None:
+        return FIRST
+    if admits_more(before, after):
+        return RAISED
+    return LOWERED if admits_more(after, before) else CHANGED
+
+
+def admits_more(before: Policy, after: Policy) -> bool:
+    """Whether anybody might be charged under `after` who would be refused under `before`, see `raising`."""
+    return bool(raising(before, after))
+
+
+def set_policy(
+    ledger: Ledger,
+    caller: Caller,
+    name: str,
+    limits: Sequence[Limit | str],
+    *,
+    relation: str | None,
+    unbounded: bool,
+    checked: bool,
+    plan: Plan | None,
+    shares: dict[str, Sequence[Limit | str]] | None,
+    override: str | None,
+) -> Policy:
+    """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
+    proposed = propose(
+        name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
+    )
+
+    check_override(override, by_key=bool(caller.number))
+    filled: set[str] = set()
+    recorded: list[int] = []
+
+    def store(transactions: Sequence[Transaction]) -> tuple[Policy, list[str]]:
+        # Every partition has a copy of each policy, and the same version of it.
+        stored = transactions[0].find_policy(name)
+        previous = None if stored is None else Policy.read(stored.definition)
+        wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
+        # Each of them may have charged what the new version may not change.
+        policy, *_ = [follow(transaction, wanted, previous) for transaction in transactions]
+        # Records stand in the first partition.
+        reasons = () if policy is previous else unapproved(transactions[0], previous, policy)
+        if reasons and override is None:
+            raise ApprovalNeeded(policy.name, reasons)
+        new = [] if policy is previous else keep_periods(transactions, policy, filled)
+        if policy is not previous and not new:
+            for transaction in transactions:
+                transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
+            if reasons:
+                body = {"version": policy.version, "reason": override, "reasons": list(reasons)}
+                record = newest_number(transactions[0]) + 1
+                recorded.append(transactions[0].add_record(record, OVERRIDDEN, name, canonical_json(body)).number)
+        return policy, new
+
+    policy, new = ledger.run_together(store, ledger.partitions)
+    while new:
+        fill_ahead(ledger, new)
+        filled.update(new)
+        policy, new = ledger.run_together(store, ledger.partitions)
+    for number in recorded[-1:]:
+        ledger.see_record(number)
+    return policy
+
+
+def check_override(reason: str | None, *, by_key: bool) -> None:
+    """Check the reason of an override. Raises `InvalidParameter`, and `NotSupported` through an API key."""
+    if reason is None:
+        return
+    if not check_text("override", reason).strip() or len(reason) > MOST_REASON:
+        raise InvalidParameter("override", f"a reason of 1 to {MOST_REASON} characters", shown(reason))
+    if by_key:
+        raise NotSupported("override is for the machine of the ledger; with an API key, propose the change")
+
+
+def policy(ledger: Ledger, name: str) -> Policy:
+    """The newest version of a policy."""
+    check_name("name", name)
+    with ledger.reading() as reading:
+        return policy_in(reading, name)[1]
+
+
+def policies(ledger: Ledger) -> list[Policy]:
+    """The newest version of every policy."""
+    with ledger.reading() as reading:
+        return [Policy.read(stored.definition) for stored in reading.newest_policies()]
+
+
+def simulate(
+    ledger: Ledger,
+    mechanism: Mechanism | Collection | object,
+    *,
+    every: str,
+    reports: int,
+    start: datetime | None,
+    policy: str,
+) -> tuple[Binding, ...]:
+    """When each limit of a policy binds first for somebody who is asked again and again."""
+    from .budget_projection import simulate
+
+    check_name("policy", policy)
+    with ledger.reading() as reading:
+        found = policy_in(reading, policy)[1]
+        begun = reading.moment.at if start is None else start
+    return simulate(found, mechanism_of(mechanism), every=every, start=begun, reports=reports)

@@ -1,0 +1,233 @@
+"""What users have spent and have left, and what stands in the journal; nothing is written.
+
+What users have spent, and have left: of one, of a list, of everybody; many are read by the hundred.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from .._dataframes import check_texts
+from .._validation import check_name, check_user, check_whole
+from ..errors import UserErased
+from ..guarantees.fixed_point import LARGEST
+from ..ledger import export
+from ..ledger.snapshot import parts
+from .budget_projection import Remaining, remaining_of
+from .policies import Policy
+from .policy_versions import policy_in, user_hash
+from .receipts import Balance, LimitState, receipt_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..guarantees.fixed_point import Costs
+    from ..ledger import Account, Ledger, Reading
+    from ..ledger.calendar import Window
+    from .limits import Limit
+
+
+_TOGETHER = 5_000
+
+
+def balances_of(ledger: Ledger, users: Iterable[str], policy: str, share: str | None) -> Iterator[Balance]:
+    """The balance of each of `users`, in their order, without the odometer.
+
+    A stream of any length; of 5,000 users at a time those of one partition are read in one moment.
+    """
+    for batch, hashes in _batches(ledger, users):
+        found: dict[bytes, Balance] = {}
+        for partition, of_partition in _by_partition(ledger, hashes).items():
+            with ledger.reading(partition) as reading:
+                found.update(_read(reading, of_partition, policy, share))
+        for user, hashed in zip(batch, hashes, strict=True):
+            yield replace(found[hashed], user=user)
+
+
+def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Balance]:
+    """The balance of every account, by partition and number, without the odometer; names are nowhere in a ledger."""
+    for partition in ledger.partitions:
+        with ledger.reading(partition) as reading:
+            last = reading.end.accounts
+        for first, until in parts(last, _TOGETHER):
+            with ledger.reading(partition) as reading:
+                users = list(reading.rows.users(first, until))
+                found = _read(
+                    reading, [user.user_hash for user in users if user.user_hash is not None], policy, share
+                )
+                gone = Balance(None, _policy(reading, policy), (), erased=True)
+            place = {"partition": partition} if len(ledger.partitions) > 1 else {}
+            for user in users:
+                balance = gone if user.user_hash is None else found[user.user_hash]
+                yield replace(balance, place={**place, "account": user.account})
+
+
+def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int], str]:
+    """Which of `users` an account is of, by its partition and its number."""
+    names: dict[tuple[int, int], str] = {}
+    for batch, hashes in _batches(ledger, users):
+        named = dict(zip(hashes, batch, strict=True))
+        for partition, of_partition in _by_partition(ledger, hashes).items():
+            with ledger.reading(partition) as reading:
+                for hashed, account in reading.accounts(of_partition).items():
+                    if account.number is not None:
+                        names[partition, account.number] = named[hashed]
+    return names
+
+
+def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], list[bytes]]]:
+    """The users in batches, in order, each with their hashes."""
+    iterator = iter(check_texts("users", users, "many users; a single text would be read letter by letter"))
+    while batch := [check_user(user) for user in islice(iterator, _TOGETHER)]:
+        yield batch, ledger.key.hashes(b"user", batch)
+
+
+def _by_partition(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]:
+    """The users of each partition."""
+    by_partition: dict[int, list[bytes]] = {}
+    for hashed in hashes:
+        by_partition.setdefault(ledger.partition_of(hashed), []).append(hashed)
+    return by_partition
+
+
+def _read(reading: Reading, users: list[bytes], name: str, share: str | None) -> dict[bytes, Balance]:
+    """What a partition says of some of its users."""
+    policy, accounts = _policy(reading, name), reading.accounts(users)
+    used = _used(reading, policy, [account.number for account in accounts.values() if account.number is not None])
+    return {user: _balance(reading, policy, account, used, share) for user, account in accounts.items()}
+
+
+def _balance(
+    reading: Reading, policy: Policy, account: Account, used: Mapping[tuple[int, str], int], share: str | None
+) -> Balance:
+    if account.erased:
+        return Balance(None, policy, (), erased=True)
+    counts = {promise: used.get((account.number or 0, promise), 0) for promise, _ in _quotas(policy)}
+    states = limit_states(reading.windows, policy.limits_shown_to(share), account.spent)
+    return Balance(None, policy, states, quota_states(policy, counts))
+
+
+def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[int, str], int]:
+    """How much of each quota of the policy's plan some accounts have used."""
+    if policy.plan is None or not accounts:
+        return {}
+    first, last = min(accounts), max(accounts)
+    # Neighbours are read together, as long as there are not too many strangers among them.
+    ranges = [(first, last)] if last - first <= 10 * len(accounts) else [(each, each) for each in accounts]
+    rows = (row for each in ranges for row in reading.rows.quotas(*each) if row.plan == policy.plan.identity)
+    return {(row.account, row.guarantee): row.used for row in rows}
+
+
+def _policy(reading: Reading, name: str) -> Policy:
+    return Policy.read(reading.policy(name).definition)
+
+
+def limit_states(
+    windows: Mapping[str, Window], limits: Sequence[Limit], spent: Mapping[str, Costs]
+) -> tuple[LimitState, ...]:
+    """What was spent under each of some limits, in these windows."""
+    return tuple([LimitState(limit, spent[limit.gauge], windows[limit.gauge].ends) for limit in limits])
+
+
+def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
+    """How much of each quota of the policy's plan is used."""
+    return tuple(
+        {"guarantee": json.loads(promise), "quota": count, "used": used[promise], "left": count - used[promise]}
+        for promise, count in _quotas(policy)
+    )
+
+
+def _quotas(policy: Policy) -> tuple[tuple[str, int], ...]:
+    return () if policy.plan is None else policy.plan.quotas
+
+
+def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Balance:
+    """What a user has spent under each limit of a policy, in the windows that are open now."""
+    hashed = user_hash(ledger, user)
+    check_name("policy", policy)
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
+        _, found = policy_in(reading, policy)
+        if reading.is_erased(hashed):
+            return Balance(user, found, (), erased=True)
+        account = reading.account(hashed)
+        charges = () if account.number is None else export.charges_of(reading, account.number)
+        plan = found.plan
+        used = (
+            {}
+            if plan is None
+            else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
+        )
+        states = limit_states(reading.windows, found.limits_shown_to(share), account.spent)
+        return Balance(user, found, states, quota_states(found, used), charges)
+
+
+def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share: str | None) -> Iterator[Balance]:
+    """The balance of each of many users, in their order, or with None of every account, by its number."""
+    check_name("policy", policy)
+    with ledger.reading() as reading:
+        policy_in(reading, policy)  # one that there is not is told, even where nobody asks for a balance
+    return all_balances(ledger, policy, share) if users is None else balances_of(ledger, users, policy, share)
+
+
+def remaining_over_time(ledger: Ledger, user: str, policy: str, *, share: str | None) -> tuple[Remaining, ...]:
+    """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
+    hashed = user_hash(ledger, user)
+    check_name("policy", policy)
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
+        _, found = policy_in(reading, policy)
+        if reading.is_erased(hashed):
+            return ()
+        return remaining_of(reading, found.limits_shown_to(share), reading.number_of(hashed))
+
+
+def is_erased(ledger: Ledger, user: str) -> bool:
+    """Whether a user was erased, and gets no budget."""
+    hashed = user_hash(ledger, user)
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
+        return reading.is_erased(hashed)
+
+
+def history(ledger: Ledger, user: str, *, first: int, most: int | None) -> list[dict[str, Any]]:
+    """The journal entries of a user, oldest first; a reservation's `state` says what has become of it."""
+    hashed = user_hash(ledger, user)
+    check_whole("first", first, 1, LARGEST)
+    if most is not None:
+        check_whole("most", most, 1, LARGEST)
+    with ledger.reading(ledger.partition_of(hashed)) as reading:
+        account = reading.number_of(hashed)
+        if account is None and reading.is_erased(hashed):
+            raise UserErased(user)
+        rows = [] if account is None else export.history_rows(reading, account, first, most)
+    return export.name_callers(ledger, rows)
+
+
+def open_reservations(ledger: Ledger, most: int | None, *, user: str | None) -> list[dict[str, Any]]:
+    """The reservations that can still be committed or voided, newest first, each with its `receipt`."""
+    if most is not None:
+        check_whole("most", most)
+    rows = export.open_reservations(ledger, None if user is None else user_hash(ledger, user), most)
+    return [{"receipt": receipt_of(row.pop("secret"), row.pop("name")), **row} for row in rows]
+
+
+def journal(ledger: Ledger, users: Iterable[str] | None) -> Iterator[dict[str, Any]]:
+    """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""
+    return export.journal_rows(ledger, None if users is None else account_names(ledger, users))
+
+
+def position(ledger: Ledger, user: str | None) -> str:
+    """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between."""
+    if user is None:
+        return ",".join(f"{partition}:{entries}" for partition, entries in enumerate(ledger.entries()))
+    partition = ledger.partition_of(user_hash(ledger, user))
+    with ledger.reading(partition) as reading:
+        return f"{partition}:{reading.end.entries}"
+
+
+def positions(ledger: Ledger, users: Sequence[str]) -> list[str]:
+    """Where the journal ends for each of some users, by one look at it."""
+    partitions = [ledger.partition_of(user_hash(ledger, user)) for user in check_texts("users", users, "texts")]
+    entries = ledger.entries()
+    return [f"{partition}:{entries[partition]}" for partition in partitions]

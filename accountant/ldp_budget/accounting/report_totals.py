@@ -1,0 +1,132 @@
+"""What many reports of one mechanism cost together, and what each may cost, under every rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..composition import RULES, compose, rule_named
+from ..composition.rules import of_one_question
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees import Memoised
+from ..sdk.domain import Categories
+from .policies import largest_epsilon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..guarantees import Guarantee
+    from ..sdk.mechanism import Mechanism
+
+Rules: TypeAlias = "dict[str, dict[str, Any] | None]"
+
+
+def by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[Rules, dict[str, str]]:
+    """What `find` answers under each rule, None where the rule does not apply, and why it does not."""
+    rules: Rules = {}
+    reasons: dict[str, str] = {}
+    for rule in RULES:
+        try:
+            rules[rule] = find(rule)
+        except NotSupported as error:
+            rules[rule], reasons[rule] = None, str(error)
+    return rules, reasons
+
+
+def totals(mechanism: Mechanism, reports: int, delta: Decimal) -> tuple[Rules, dict[str, str]]:
+    """The total of so many reports of one question under each rule, and why some do not apply."""
+    guarantee = promise_of(mechanism)
+    return by_rule(lambda rule: total(of_one_question(guarantee, reports, rule), delta, rule))
+
+
+def promise_of(mechanism: Mechanism) -> Guarantee:
+    """The guarantee, with what is known of how many caps bound all reports of a question."""
+    return with_values(mechanism.guarantee, _caps(mechanism))
+
+
+def with_values(guarantee: Guarantee, values: int | None) -> Guarantee:
+    """A memoised guarantee with what is known of the number of its values."""
+    return replace(guarantee, values=values) if isinstance(guarantee, Memoised) else guarantee
+
+
+def _caps(mechanism: Mechanism) -> int | None:
+    """How many caps bound all reports of a question: as the guarantee says, or one for each kept draw."""
+    stated = mechanism.guarantee.values if isinstance(mechanism.guarantee, Memoised) else None
+    return min((each for each in (stated, mechanism.memoised_values) if each is not None), default=None)
+
+
+def total(charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> dict[str, Any]:
+    """What `--json` prints of the total under one rule. Raises `NotSupported` where it does not apply."""
+    own = own_delta(*charge)
+    bound = compose([charge], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
+    if rule_named(rule).is_filter:
+        order = {} if bound.order is None else {"order": float(bound.order)}
+        return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True, **order}
+    return {"epsilon": bound.epsilon, "lower": bound.lower, "delta": bound.delta, "filter": False}
+
+
+def own_delta(guarantee: Guarantee, reports: int) -> Decimal:
+    """The sum of the reports' own δ's, which is below one or not promised at all."""
+    loss = guarantee.loss()
+    own = Decimal(0) if loss is None else loss[1] * reports
+    return own if own < 1 else Decimal(0)
+
+
+def check_delta(delta: Decimal) -> Decimal:
+    """The δ of a total, if it is one. Raises `InvalidParameter`."""
+    if not 0 <= delta < 1:
+        raise InvalidParameter("total_delta", "a number >= 0 and < 1", str(delta))
+    return delta
+
+
+def central_of(
+    mechanism: Mechanism, reports: int, delta: Decimal, users: int
+) -> tuple[dict[str, Any] | None, str | None]:
+    """What shuffling makes of the loss, or why that is not known."""
+    from ..composition.shuffle_amplification import shuffled
+
+    inputs = mechanism.domain.size if isinstance(mechanism.domain, Categories) else None
+    try:
+        return shuffled([(mechanism.guarantee, reports)], users, delta, inputs=inputs).to_json(), None
+    except NotSupported as error:
+        return None, str(error)
+
+
+def planned(
+    make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal, rule: str
+) -> dict[str, Any]:
+    """What `plan --json` prints under one rule: the largest ε of a report for which so many fit.
+
+    Raises `NotSupported`.
+    """
+
+    def labelled(each: Decimal) -> Guarantee:
+        # A ledger charges each kept draw by its label, also where all of them lose less together.
+        mechanism = make(each)
+        return with_values(mechanism.guarantee, mechanism.memoised_values)
+
+    found = largest_epsilon(labelled, reports, epsilon, delta, rule)
+    if found is None:
+        raise NotSupported(f"rule {rule}: no ε of a billionth or more fits")
+    mechanism, is_filter = make(found), rule_named(rule).is_filter
+    charge = labelled(found), reports
+    priced = total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
+    utility = mechanism.utility()
+    variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
+    return {
+        "epsilon_per_report": float(found),
+        "guaranteed_epsilon_per_report": mechanism.guarantee.epsilon,
+        **priced,
+        **variance,
+        "filter": is_filter,
+    }
+
+
+def maker(mechanism: type[Mechanism], options: Mapping[str, Any]) -> Callable[[Decimal], Mechanism]:
+    """A function from one report's ε to a mechanism with these options. Raises `InvalidParameter`, `NotSupported`."""
+    if "epsilon" not in mechanism.fields:
+        raise NotSupported(f"{mechanism.name} is not calibrated from ε, so there is nothing to plan")
+    # What is wrong with the other options comes to light here, once, and not as an ε that never fits.
+    mechanism.calibrate(**options, epsilon="1")
+    return lambda epsilon: mechanism.calibrate(**options, epsilon=epsilon)

@@ -1,0 +1,184 @@
+"""Where a decreasing function of ε crosses zero, as a bracket whose two ends were both evaluated.
+
+Where to look: the tilt for a composition, and the ε it is meant for. Nothing here needs to be certain, only near.
+
+Chernoff's bound for the hockey-stick, with K(θ) = ln E[e^{θL}] and the largest value of (1 - e^y)₊e^{θy},
+
+    ln δ(ε) <= K(θ) - θε + θ ln θ - (1+θ) ln(1+θ),
+
+is smallest at the θ > 0 for which ε = K'(θ) - ln(1 + 1/θ), where it is K(θ) - θK'(θ) - ln(1+θ). That is the tilt at
+which rounding errors weigh least. Where δ is near one that is 1 - δ(ε) = E[min(1, e^{ε-L})], with -1 < θ < 0:
+
+    ln(1 - δ(ε)) <= K(θ) - θε,
+
+smallest where ε = K'(θ). All of these expressions are monotone in θ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._loss_distribution import Terms
+
+
+_RELATIVE_WIDTH = 2e-14
+_MAX_STEPS = 200  # a dozen are usual
+_LARGEST = 1e300
+_SMALLEST = 1e-12
+
+
+def crossing(excess: Callable[[float], float], guess: float, step: float, width: float = 0.0) -> tuple[float, float]:
+    """(low, high) with excess(low) > 0 >= excess(high), hardly apart; (0, 0) if it was found positive nowhere.
+
+    `excess` is decreasing on ε >= 0, up to rounding; it crosses at some distance of the order of `step` from
+    `guess`. The ends are about three times `width` apart, or three units of the last place where that is more. What
+    is returned was evaluated, so its signs are certain even where rounding makes `excess` waver. Regula falsi,
+    Illinois variant.
+    """
+    low = high = guess
+    above = below = excess(guess)
+    while above <= 0:
+        if low == 0:
+            return 0.0, 0.0
+        high, below = low, above
+        low, step = max(low / 16, guess - step), 2 * step
+        if low < _SMALLEST * guess:
+            low = 0.0
+        above = excess(low)
+    while below > 0:
+        low, above = high, below
+        high, step = guess + step, 2 * step
+        if high > _LARGEST:
+            return low, math.inf
+        below = excess(high)
+    side = 0
+    for _ in range(_MAX_STEPS):
+        finest = max(width, _RELATIVE_WIDTH * high)
+        if high - low <= 3 * finest:
+            break
+        middle = _secant(low, above, high, below)
+        # Just across the root instead of right at an end, so that the bracket closes from both sides.
+        middle = min(max(middle, low + finest), high - finest)
+        value = excess(middle)
+        if value > 0:
+            low, above, below = middle, value, below / 2 if side == 1 else below
+            side = 1
+        else:
+            high, below, above = middle, value, above / 2 if side == -1 else above
+            side = -1
+    return low, high
+
+
+def _secant(low: float, above: float, high: float, below: float) -> float:
+    if math.isinf(above) or math.isinf(below) or above == below:
+        return (low + high) / 2
+    return high - below * (high - low) / (below - above)
+
+
+_OCTAVES = 40.0  # the tilt is sought from 2^-40 over the largest loss on
+_HALVINGS = 16
+_WORTH = 5.0  # a tilt so much larger that e^-5 is lost to rounding is better, where the tilted sum is as wide as 1/θ
+_WIDE = 4.0
+_NEGLIGIBLE = 5e-8
+_SMOOTH = 1e-4  # more variance than this over θ² would change the tilted loss
+_LOWEST = -0.45  # a tilt from here to -½ is no better, and at -½ a formula has a pole
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """The tilt, which is negative if 1 - δ is what is to be found; the ε it is meant for; and how much variance may
+    be added to the loss without moving what is sought by more than a share of about 1e-7."""
+
+    theta: float
+    centre: float
+    negligible: float
+
+
+class Tilt(NamedTuple):
+    """How steep a tilt may be, over the largest loss of all; and whether a larger one than the best is looked for,
+    where δ is so large that the best would leave the tilted loss too wide for its transform to decay."""
+
+    steepest: float
+    wider: bool
+
+
+BEST = Tilt(2.0**36, wider=False)  # beyond that the rounding of exponents is no longer small
+DECAYING = Tilt(2.0**36, wider=True)
+LESS_STEEP = Tilt(2.0**29, wider=True)  # enough where the loss is hardly spread at all, and many frequencies count
+LEAST = Tilt(2.0**29, wider=False)  # where δ hardly changes over a stretch of ε, all of that is seen with this one
+
+
+def saddle_for_delta(terms: Terms, mu: float, log_delta: float, tilt: Tilt) -> Saddle:
+    """Where to look for the ε at δ that is not near one."""
+
+    def too_small(theta: float, k: float, slope: float) -> bool:
+        return k - theta * slope - math.log1p(theta) > log_delta
+
+    theta, centre = _above(terms, mu, too_small, tilt)
+    theta = _wider(terms, mu, theta, centre, tilt)
+    return Saddle(theta, centre, min(_NEGLIGIBLE * centre / (1 + theta), _SMOOTH / theta**2))
+
+
+def saddle_for_rest(terms: Terms, mu: float, log_rest: float) -> Saddle:
+    """Where to look for the ε at δ near one, given ln(1 - δ)."""
+    theta, centre = _below(terms, mu, lambda theta, k, slope: k - theta * slope < log_rest)
+    return Saddle(theta, centre, _NEGLIGIBLE * centre)
+
+
+def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float, tilt: Tilt) -> Saddle:
+    """Where to look for the δ at ε."""
+    _, mean = terms.cumulant(0.0, mu)
+    if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
+        theta, _ = _below(terms, mu, lambda theta, k, slope: slope < epsilon)
+        return Saddle(theta, epsilon, _NEGLIGIBLE)
+    theta, _ = _above(terms, mu, lambda theta, k, slope: slope - math.log1p(1 / theta) < epsilon, tilt)
+    theta = _wider(terms, mu, theta, epsilon, tilt)
+    return Saddle(theta, epsilon, _NEGLIGIBLE / (theta * (1 + theta)))
+
+
+def _above(
+    terms: Terms, mu: float, too_small: Callable[[float, float, float], bool], tilt: Tilt
+) -> tuple[float, float]:
+    low, high = -_OCTAVES, math.log2(tilt.steepest / terms.whole * terms.widest)
+    theta = centre = 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        theta = 2**middle / terms.widest
+        k, slope = terms.cumulant(theta, mu)
+        centre = slope - math.log1p(1 / theta)
+        low, high = (middle, high) if too_small(theta, k, slope) else (low, middle)
+    return theta, max(centre, 0.0)
+
+
+def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
+    low, high = 0.0, _OCTAVES
+    theta = centre = 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        theta = _LOWEST * 2**-middle
+        k, centre = terms.cumulant(theta, mu)
+        low, high = (middle, high) if too_small(theta, k, centre) else (low, middle)
+    # No nearer to zero than the width of the tilted loss needs, or its decay would be too slow.
+    least = min(1.5 / math.sqrt(max(terms.variance(theta, mu), 1.0)), 0.25)
+    return min(theta, -least), max(centre, 0.0)
+
+
+def _wider(terms: Terms, mu: float, theta: float, centre: float, tilt: Tilt) -> float:
+    """A larger tilt than the best, as far as that costs little; if one is looked for."""
+    if not tilt.wider:
+        return theta
+
+    def exponent(theta: float) -> float:
+        return terms.cumulant(theta, mu)[0] - theta * centre
+
+    least, steepest = exponent(theta), tilt.steepest / terms.whole
+    while theta < steepest and theta * theta * terms.variance(theta, mu) < _WIDE:
+        if exponent(1.5 * theta) > least + _WORTH:
+            break
+        theta *= 1.5
+    return theta

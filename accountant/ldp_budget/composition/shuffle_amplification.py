@@ -1,0 +1,391 @@
+"""What a trusted shuffler adds: the central (ε, δ) of one user among n, a figure that is never enforced by.
+
+Every user sends reports of the same mechanism, a shuffler takes the reports of n of them out of their order, and
+whoever receives them does not know who sent which. One user's input against another then loses less than by that
+user's own report. No limit may count on it: the ledger cannot see that somebody shuffled, nor who of the n was
+honest.
+
+Let P, Q be the pair that dominates every two inputs of one report, which is ε₀-LDP. The reports of two inputs are
+K(P) and K(Q) for some random map K, and any user's report has at least e^{-ε₀} of each of them; so for any share a it
+has at least K(B) with B = e^{-ε₀}(aP + (1-a)Q): it is a draw from it with probability e^{-ε₀}, a clone (Feldman,
+McMillan and Talwar 2021, with a = ½ and randomised response for P and Q). If there are only two inputs, every report
+is K(P) or K(Q), and B = min(P, Q). Who sent no clone, and what, may as well be known; then the shuffled reports are K
+of a draw from P or from Q, shuffled among draws from B. With each user drawing from B by chance (Balle, Bell, Gascón
+and Nissim 2019, Lemma 5.3),
+
+    δ(ε) = E[(V₁ + … + Vₙ)₊]/n,    V = (P[o] - e^ε Q[o])/B[o] with probability B[o], else 0,
+
+exactly for the draws, and as an upper bound for the reports. It is worked out as in `_inversion`, the positive part
+having the transform 1/s² in the place of 1/(s(1+s)); a Gaussian with a mean >= 0, added, can only make it larger.
+
+The rate 2/(e^{ε₀} + 1) of clones, which B = min(P, Q) has for randomised response, is taken for two inputs only:
+where the reports of two inputs lie closer together than P and Q, what others have of them is e^{-ε₀} max(K(P), K(Q)),
+and that may be less than K of e^{-ε₀} max(P, Q).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._files import canonical_json
+from .._validation import shown
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
+from ..guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_up
+from . import _checked_delta, _printed_above, compose
+from ._laplace_inversion import Sum, short, spectrum
+from ._loss_distribution import UNIT, Atoms, Terms
+from ._saddlepoint import crossing
+from .filters import log_bounds
+from .rules import canonical_charges, in_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Masses = Sequence[tuple[Decimal, Decimal]]
+
+_FREQUENCIES = 2**13
+_WIDTH = 24.0  # of the window, in standard deviations
+_DECAY = 45.0  # what is folded back into it is below e^-45
+_REACH = 9.6
+_CELLS = 16  # of a Laplace loss
+_POINTS = 40  # of a curve that is composed
+_HALVINGS = 40
+_RESOLUTION = 1e-6
+_SHARES = (Decimal(0), Decimal("0.25"), Decimal("0.45"))  # of P in the clones; which is best depends on n
+_ONE = Decimal(1)
+_DEPENDENT = "reports of a memoised value depend on each other, so their shuffles do not compose"
+_STEP = Fraction(2)  # stands for one step of a loss where outcomes are told apart by theirs
+_MOST_OUTCOMES = 300  # of the draws of a report together; with more, any pair of its ε₀ dominates
+# Of ε₀, what is worked out. Above it 10^12 users hardly send one clone, below it forty digits hold too little of it.
+_LEAST, _MOST = Decimal("1e-20"), Decimal(64)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Reports of each of `users` users, each shuffled by itself, are centrally (`epsilon`, `delta`)-DP for the inputs
+    of one user replaced by any others. Without a shuffler they are `local`-DP, by the sum of their ε₀.
+
+    `epsilon` is a certified upper bound, and no figure of a limit.
+    """
+
+    users: int
+    epsilon: float
+    delta: float
+    local: float
+
+    def to_json(self) -> dict[str, Any]:
+        """What `--json` prints of it."""
+        return {**asdict(self), "enforced": False}
+
+
+def shuffled(
+    charges: Iterable[tuple[Guarantee, int]], users: int, delta: float | str | Decimal, *, inputs: int | None = None
+) -> Shuffled:
+    """The central loss of one user whose reports are shuffled among those of `users` users, at `delta` in [0, 1).
+
+    `charges` are pairs of a guarantee and how many independent reports carry it. Each report goes through a shuffle
+    of its own with one report of every other user, all by the same mechanism. A report of several draws (`Copies`) is
+    one message: the shuffler does not take its draws apart, so its loss is that of all draws together. `users` counts
+    those who do that, and are not in league with the receiver of the reports. `inputs` is how many different inputs
+    the mechanisms have, if that is known: with two a closer bound holds. A memoised report must be the first that
+    each of them sends: a receiver who knows what the others repeat takes it out of the histogram.
+
+    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is not
+    the only one; `InvalidParameter`.
+    """
+    among, target, listed = whole_users(users), _checked_delta(delta), _messages(charges)
+    total = sum(count for _, count in listed)
+    rounds = [(Crowd.of(guarantee, total, among, two_inputs=inputs == 2), count) for guarantee, count in listed]
+    basic = reduce(UP.add, (UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
+    local = float_up(basic)
+    if total == 1:
+        epsilon = rounds[0][0].epsilon(target)
+    elif not target or not all(crowd.pair or not crowd.local for crowd, _ in rounds) or not basic:
+        epsilon = local
+    else:
+        # The curve of one shuffle, interpolated from above, is that of a pair, and pairs compose.
+        least = DOWN.divide(target, 100 * total)
+        pairs = [(crowd.curve_pair(least), count) for crowd, count in rounds if crowd.local]
+        epsilon = min(local, compose(pairs, delta=target, rule="exact").epsilon)
+    return Shuffled(among, min(local, _printed_above(epsilon)), float_up(target), local)
+
+
+def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee, int]]:
+    """Each kind of report once, with the number of messages; copies of copies are resolved."""
+    listed: list[tuple[Guarantee, int]] = []
+    for guarantee, count in in_pairs(charges):
+        draws = 1
+        while isinstance(guarantee, Copies):
+            draws, guarantee = draws * guarantee.count, guarantee.of
+        # The canonical form checks the pair; with the count of one draw it takes nothing apart.
+        ((inner, messages),) = canonical_charges([(guarantee, count)])
+        if isinstance(inner, Memoised) and draws > 1:
+            raise NotSupported(_DEPENDENT)
+        listed.append((inner if draws == 1 else Copies(draws, inner), messages))
+    counts: dict[Guarantee, int] = {}
+    for guarantee, messages in listed:
+        counts[guarantee] = counts.get(guarantee, 0) + messages
+    return sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json()))
+
+
+def is_memoised(guarantee: Guarantee) -> bool:
+    """Whether reports with this guarantee repeat a memoised draw, or several."""
+    while isinstance(guarantee, Copies):
+        guarantee = guarantee.of
+    return isinstance(guarantee, Memoised)
+
+
+def whole_users(users: int) -> int:
+    """A number of users. Raises `InvalidParameter` unless it is a whole number from 1 to 10^12."""
+    if isinstance(users, bool) or not isinstance(users, int) or not 1 <= users <= 10**12:
+        raise InvalidParameter("users", "a whole number from 1 to 10^12", shown(users))
+    return users
+
+
+@dataclass(frozen=True)
+class Scores(Atoms):
+    """The values of V, a share of a unit each, and their probabilities."""
+
+    values: tuple[float, ...]
+    chances: tuple[float, ...]
+
+    @cached_property
+    def losses(self) -> Floats:
+        return np.array(self.values)
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        return np.array(self.chances)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """One user among `users`: the `pair` of its report, what any report has of it at least (each of the `blankets` is
+    true), and the report's ε₀. Without a pair nothing better is known than ε₀."""
+
+    pair: tuple[tuple[Decimal, Decimal], ...]
+    blankets: tuple[tuple[Decimal, ...], ...]
+    users: int
+    local: Decimal
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, reports: int, users: int, *, two_inputs: bool) -> Crowd:
+        """That of one of so many `reports` in all, each shuffled as one message."""
+        if isinstance(guarantee, Memoised) and reports > 1:
+            # Others send the same again: where they do, the histograms differ by the one user alone.
+            raise NotSupported(_DEPENDENT)
+        local, pair = _dominating(guarantee)
+        if not _LEAST <= local <= _MOST:
+            return cls((), (), users, local)
+        blankets = [tuple(min(p, q) for p, q in pair)] if two_inputs else [_clones(pair, local, a) for a in _SHARES]
+        return cls(tuple(pair), tuple(blankets), users, local)
+
+    def epsilon(self, delta: Decimal) -> float:
+        """The central ε at δ, at most ε₀."""
+        most = float_up(self.local)
+        if not delta or not self.pair:
+            return most
+        log_delta, _ = log_bounds(delta)
+        guess = min(most, 6 * most / math.sqrt(self.users))
+        width = _RESOLUTION * guess
+        _, upper = crossing(lambda epsilon: self.log_delta(epsilon) - log_delta, guess, guess / 2, width)
+        return min(most, upper)
+
+    def log_delta(self, epsilon: float) -> float:
+        """An upper bound of ln δ(ε)."""
+        if epsilon >= float_up(self.local):
+            return -math.inf
+        return min((self._log_delta(epsilon, blanket) for blanket in self.blankets), default=0.0)
+
+    def _log_delta(self, epsilon: float, blanket: tuple[Decimal, ...]) -> float:
+        scores, unit = self._scores(epsilon, blanket)
+        terms = Terms({scores: self.users})
+        theta = _steepest(terms)
+        log_value = _log_positive_part(terms, theta)
+        k, _ = terms.cumulant(theta, 0.0)
+        rounding = terms.cumulant_error(theta) + 8 * UNIT * abs(k) + 1e-12
+        return min(0.0, log_value + k + rounding + math.log(unit / self.users))
+
+    def _scores(self, epsilon: float, blanket: tuple[Decimal, ...]) -> tuple[Scores, float]:
+        """V, in units for which the sum of n has a standard deviation of the order of one."""
+        growth = math.expm1(epsilon)
+        rest = DOWN.subtract(_ONE, reduce(UP.add, blanket, Decimal(0)))
+        values, chances = [0.0], [float(DOWN.ln(max(Decimal(0), rest)))]
+        for (p, q), least in zip(self.pair, blanket, strict=True):
+            # Not P - e^ε Q, which would round what is left of it where P and Q are nearly the same.
+            values.append(float(UP.divide(UP.subtract(p, q), least)) - float(UP.divide(q, least)) * growth)
+            chances.append(float(DOWN.ln(least)))
+        unit = math.sqrt(self.users) * max(map(abs, values))
+        return Scores(tuple(value / unit for value in values), tuple(chances)), unit
+
+    def curve_pair(self, least: Decimal) -> FinitePair:
+        """A pair whose δ is nowhere less than this curve, nor than that of the inputs exchanged, which is the same.
+
+        Its δ, as a function of e^ε, is linear between points on or above the curve.
+        """
+        last = min(self.epsilon(least), float_up(self.local))
+        points = [(Fraction(0), Fraction(1))]
+        for i in range(_POINTS + 1):
+            ratio = Fraction(math.exp(last * i / _POINTS)).limit_denominator(10**15)
+            at = float(DOWN.ln(DOWN.divide(ratio.numerator, ratio.denominator))) * (1 - 1e-12)
+            height = _fraction_up(self.log_delta(max(0.0, at)))
+            points.append((ratio, height))
+            if ratio > 1:
+                points.append((1 / ratio, 1 - 1 / ratio + height / ratio))
+        return _pair_above(points)
+
+
+def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Decimal]]]:
+    """ε₀ of one report, and the pair that dominates every two inputs: masses of P and Q, good to thirty digits."""
+    match guarantee:
+        case Pure():
+            return guarantee.bound, _symmetric(guarantee.bound, _ONE)
+        case SymmetricPair():
+            return guarantee.bound, _symmetric(guarantee.bound, guarantee.tau)
+        case Memoised():  # one report of a value
+            return guarantee.curve[0], _symmetric(guarantee.curve[0], _ONE)
+        case Laplace():
+            return guarantee.bound, _laplace(guarantee.bound)
+        case FinitePair() if all(p and q for p, q in guarantee.outcomes if p or q):
+            local, _ = guarantee.loss()
+            return local, [(_decimal(p), _decimal(q)) for p, q in guarantee.outcomes if p]
+        case Copies():
+            one, pair = _dominating(guarantee.of)
+            local = UP.multiply(one, guarantee.count)
+            if not _LEAST <= local <= _MOST:
+                return local, []
+            draws = _merged(zip(_losses(guarantee.of, len(pair)), pair, strict=True))
+            return local, _together(draws, guarantee.count) or _symmetric(local, _ONE)
+    raise NotSupported(
+        f"shuffling is bounded for pure ε-LDP reports; one with a guarantee of kind {guarantee.kind} is none, or has "
+        "a delta > 0"
+    )
+
+
+def _losses(guarantee: Guarantee, outcomes: int) -> list[Fraction]:
+    """A number for each outcome of a pair, which multiplies over draws and is the same for equal losses alone."""
+    match guarantee:
+        case FinitePair():
+            return [p / q for p, q in guarantee.outcomes if p]
+        case Laplace() if guarantee.bound:
+            return [_STEP**cell for cell in range(-_CELLS, _CELLS + 1)]
+    return [_STEP, 1 / _STEP, Fraction(1)][:outcomes]
+
+
+def _together(pair: dict[Fraction, tuple[Decimal, Decimal]], draws: int) -> list[tuple[Decimal, Decimal]] | None:
+    """The pair of so many independent draws, outcomes of equal likelihood ratio taken together; None if too many."""
+    product = {Fraction(1): (_ONE, _ONE)}
+    for bit in bin(draws)[2:]:
+        for factor in (product, pair)[: 1 + int(bit)]:
+            both = itertools.product(product.items(), factor.items())
+            product = _merged((a * b, (UP.multiply(p, r), UP.multiply(q, s))) for (a, (p, q)), (b, (r, s)) in both)
+            if len(product) > _MOST_OUTCOMES:
+                return None
+    return list(product.values())
+
+
+def _merged(outcomes: Iterable[tuple[Fraction, tuple[Decimal, Decimal]]]) -> dict[Fraction, tuple[Decimal, Decimal]]:
+    """Outcomes of equal likelihood ratio taken together."""
+    found: dict[Fraction, tuple[Decimal, Decimal]] = {}
+    for ratio, (p, q) in outcomes:
+        before = found.get(ratio, (Decimal(0), Decimal(0)))
+        found[ratio] = UP.add(before[0], p), UP.add(before[1], q)
+    return found
+
+
+def _clones(pair: Masses, local: Decimal, share: Decimal) -> tuple[Decimal, ...]:
+    """e^{-ε₀}(aP + (1-a)Q), rounded down."""
+    least, other = exp_down(local.copy_negate()), DOWN.subtract(_ONE, share)
+    return tuple(DOWN.multiply(least, DOWN.add(DOWN.multiply(share, p), DOWN.multiply(other, q))) for p, q in pair)
+
+
+def _symmetric(bound: Decimal, tau: Decimal) -> list[tuple[Decimal, Decimal]]:
+    low = UP.divide(tau, UP.add(_ONE, exp_up(bound)))
+    high = UP.subtract(tau, low)
+    rest = [(UP.subtract(_ONE, tau),) * 2] if tau < 1 else []
+    return [pair for pair in ((high, low), (low, high), *rest) if pair[0]]
+
+
+def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
+    """The loss between two points of a lattice is split between them, so that both P and Q keep their masses."""
+    if not bound:
+        return [(_ONE, _ONE)]
+    h = UP.divide(UP.multiply(2, bound), 2 * _CELLS)
+    fall = exp_up(DOWN.divide(h, 2).copy_negate())
+    half = UP.divide(UP.divide(UP.subtract(_ONE, fall), UP.add(_ONE, fall)), 2)  # ½ tanh(h/4)
+    losses = [UP.multiply(h, i - _CELLS) for i in range(2 * _CELLS + 1)]
+    pair = []
+    for i, loss in enumerate(losses):
+        at_end = i in (0, 2 * _CELLS)
+        factor = UP.add(Decimal("0.5"), half) if at_end else UP.multiply(2, half)
+        p = UP.multiply(factor, exp_up(UP.divide(UP.subtract(loss, bound), 2)))
+        pair.append((p, UP.multiply(p, exp_up(loss.copy_negate()))))
+    return pair
+
+
+def _steepest(terms: Terms) -> float:
+    """The tilt θ at which e^{K(θ)}/θ, and so the bound of the positive part, is least: θK'(θ) = 1."""
+    low, high = -20.0, 20.0
+    theta = 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        theta = 2**middle
+        _, slope = terms.cumulant(theta, 0.0)
+        low, high = (middle, high) if theta * slope < 1 else (low, middle)
+    return theta
+
+
+def _log_positive_part(terms: Terms, theta: float) -> float:
+    """At least ln E[X₊] - K(θ) for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
+    deviation = math.sqrt(terms.variance(theta, 0.0))
+    step = short(2 * math.pi / (_WIDTH * deviation + _DECAY / theta))
+    variance = (_REACH / (_FREQUENCIES * step)) ** 2
+    found = spectrum(list(terms.steps.items()), theta, variance, step, _FREQUENCIES)
+    beyond, dark = found.missing(variance, _FREQUENCIES)
+    s = theta + 1j * found.frequencies
+    last = step * _FREQUENCIES
+    integral = Sum.of(found, (1 / (s * s)).astype(np.complex128), beyond / last**2 + dark / theta**2)
+    value, error = integral.at(0.0)
+    return math.log((value + error) * (1 + 8 * UNIT)) + theta * (1 + theta) * variance / 2 * (1 + 8 * UNIT)
+
+
+def _pair_above(points: list[tuple[Fraction, Fraction]]) -> FinitePair:
+    """The pair with the lower hull of `points` (e^ε, δ) as its curve; above the last point δ stays."""
+    hull: list[tuple[Fraction, Fraction]] = []
+    for point in sorted(points):
+        while len(hull) >= 2 and _bends_down(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(hull)]
+    # δ as a function of u = e^ε falls by Q[P/Q > u]; where its slope changes, there is mass of Q.
+    outcomes = [(Fraction(0), 1 + slopes[0])]
+    for (ratio, _), before, after in zip(hull[1:], slopes, [*slopes[1:], Fraction(0)], strict=True):
+        outcomes.append((ratio * (after - before), after - before))
+    outcomes.append((1 - sum((p for p, _ in outcomes), Fraction(0)), Fraction(0)))
+    return FinitePair(tuple(outcome for outcome in outcomes if any(outcome)))
+
+
+def _bends_down(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: tuple[Fraction, Fraction]) -> bool:
+    return (b[1] - a[1]) * (c[0] - b[0]) >= (c[1] - b[1]) * (b[0] - a[0])
+
+
+def _fraction_up(log_delta: float) -> Fraction:
+    """e^log_delta or a little more."""
+    return Fraction(min(1.0, math.exp(log_delta) * (1 + 1e-13) + 5e-324))
+
+
+def _decimal(fraction: Fraction) -> Decimal:
+    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))

@@ -1,0 +1,152 @@
+"""What the losses of a report come to in every measure: bounds of ε, ρ, μ² and Rényi divergences, rounded up."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from ._base import Amounts
+from ._renyi_bounds import Law
+from .fixed_point import DOWN, UP, exp_down, exp_up, float_up
+
+_ONE = Decimal(1)
+_LEAST = Decimal("1e-300")
+
+
+def decimal_up(fraction: Fraction) -> Decimal:
+    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
+def decimal_down(fraction: Fraction) -> Decimal:
+    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
+# -- ε-LDP and nothing more ----------------------------------------------------------------------------------
+
+
+def pure_amounts(epsilon: Decimal) -> Amounts:
+    return Amounts(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
+
+
+def no_more_than_pure(epsilon: Decimal, rho: Decimal, mu_squared: Decimal) -> Amounts:
+    """The amounts of a report that is ε-DP, and has this ρ and μ² as well."""
+    return Amounts(epsilon, Decimal(0), min(rho, rho_of_pure(epsilon)), min(mu_squared, mu_squared_of_pure(epsilon)))
+
+
+def rho_of_pure(epsilon: Decimal) -> Decimal:
+    """The ρ of zCDP that every ε-DP report satisfies: ε·tanh(ε/2), rounded up.
+
+    It is the Kullback-Leibler divergence of randomised response, the worst pair; sharper than the ε²/2 of Bun
+    and Steinke 2016, Proposition 1.4.
+    """
+    # tanh(ε/2) = 1 - 2/(e^ε + 1) grows with e^ε, so a larger exponential gives the larger bound.
+    divisor = UP.add(exp_up(epsilon), Decimal(1))
+    tanh = UP.subtract(Decimal(1), DOWN.divide(Decimal(2), divisor))
+    return UP.multiply(epsilon, tanh)
+
+
+def mu_squared_of_pure(epsilon: Decimal) -> Decimal:
+    """μ² of the Gaussian DP that every ε-DP report satisfies: μ = 2Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
+    from .gaussian_calibration import mu_of_pure
+
+    if not epsilon:
+        return Decimal(0)
+    # μ grows with ε, so below the smallest ε it is computed for, the μ of that one is a bound.
+    mu = Decimal(mu_of_pure(float_up(max(epsilon, _LEAST))))
+    return UP.multiply(mu, mu)
+
+
+def mu_squared_of_laplace(epsilon: Decimal) -> Decimal:
+    """μ² of Laplace noise, rounded up."""
+    from .gaussian_calibration import mu_of_laplace
+
+    if not epsilon:
+        return Decimal(0)
+    mu = Decimal(mu_of_laplace(float_up(max(epsilon, _LEAST))))
+    return UP.multiply(mu, mu)
+
+
+def odds(epsilon: Decimal) -> tuple[Decimal, Decimal]:
+    """A lower and an upper bound of e^ε; from them mechanisms round p, q and τ to the safe side."""
+    return exp_down(epsilon), exp_up(epsilon)
+
+
+@lru_cache(maxsize=1024)
+def divergence_of_pure(epsilon: Decimal, order: Decimal) -> Decimal:
+    """The largest Rényi divergence of ε-DP reports, that of randomised response."""
+    return symmetric_law(epsilon, Decimal(1)).divergence(order)
+
+
+# -- the trade-off curve of a pair ---------------------------------------------------------------------------
+
+Test = tuple[Decimal, Decimal, Decimal]
+"""Q(T) rounded down, P(T) up, and 1 - P(T) down."""
+
+
+def corners(outcomes: list[Test]) -> list[Test]:
+    """The tests that accept the first outcomes and leave the others, from P rounded up and down, and Q down."""
+    misses = [Decimal(0)]
+    for _, p_down, _ in reversed(outcomes[1:]):
+        misses.append(DOWN.add(misses[-1], p_down))
+    alarms = power = Decimal(0)
+    tests = []
+    for p, _, q in outcomes[:-1]:
+        alarms, power = DOWN.add(alarms, q), UP.add(power, p)
+        tests.append((alarms, power, misses.pop()))
+    return tests
+
+
+def mu_squared_of_tests(tests: list[Test]) -> Decimal:
+    """μ² of the least Gaussian trade-off curve below that with these corners, rounded up; may be infinite."""
+    from .gaussian_calibration import mu_of_tests
+
+    mu = Decimal(mu_of_tests(tests))
+    return UP.multiply(mu, mu)
+
+
+# -- losses of ±ε with probability τ -------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def symmetric_amounts(epsilon: Decimal, tau: Decimal) -> Amounts:
+    if tau == 1 or not epsilon:
+        return pure_amounts(epsilon)
+    if not tau:
+        return no_more_than_pure(epsilon, Decimal(0), Decimal(0))
+    # Accepting the loss ε alone is the first test at a corner; the other one mirrors it.
+    low, high = DOWN.divide(tau, UP.add(exp_up(epsilon), _ONE)), _high(epsilon, tau)
+    misses = DOWN.add(DOWN.subtract(_ONE, tau), low)
+    mu_squared = mu_squared_of_tests([(low, high, misses)])
+    return no_more_than_pure(epsilon, rho_of_symmetric(epsilon, tau), mu_squared)
+
+
+def rho_of_symmetric(epsilon: Decimal, tau: Decimal) -> Decimal:
+    """ρ of a loss of ±ε with probability τ, rounded up: τ·ε·tanh(ε/2) if cosh(ε/2) ≤ 2τ/(1 - τ), else by a search.
+
+    With a = ε/2, y = ε(u + ½) and ψ = 1 - τ + τ cosh(y)/cosh(a), ρ is the largest of ε² ln ψ/(y² - a²) for y > a.
+    Where ln ψ is concave in y², that is its slope at y = a, τ·ε·tanh(a). It is concave if and only if
+
+        (1 - τ) cosh(a) (y cosh y - sinh y) ≤ τ (sinh y cosh y - y),
+
+    and the quotient of the two brackets is at most ½: their series have the terms 2k and 4ᵏ times y²ᵏ⁺¹/(2k + 1)!.
+    """
+    half = UP.divide(epsilon, Decimal(2))
+    grown = exp_up(half)
+    cosh = UP.divide(UP.add(grown, UP.divide(_ONE, grown.next_minus(DOWN).next_minus(DOWN))), Decimal(2))
+    if UP.multiply(UP.subtract(_ONE, tau), cosh) <= DOWN.multiply(2, tau):
+        return UP.multiply(tau, rho_of_pure(epsilon))
+    return symmetric_law(epsilon, tau).rho()
+
+
+@lru_cache(maxsize=1024)
+def symmetric_law(epsilon: Decimal, tau: Decimal) -> Law:
+    """The loss under P."""
+    low = UP.divide(tau, DOWN.add(exp_down(epsilon), _ONE))
+    loss = epsilon if tau else Decimal(0)
+    return Law(((_high(epsilon, tau), loss), (low, loss.copy_negate()), (UP.subtract(_ONE, tau), Decimal(0))))
+
+
+def _high(epsilon: Decimal, tau: Decimal) -> Decimal:
+    """τe^ε/(1+e^ε), rounded up."""
+    return UP.divide(tau, DOWN.add(DOWN.divide(_ONE, exp_up(epsilon)), _ONE))

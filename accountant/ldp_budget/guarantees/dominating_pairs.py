@@ -1,0 +1,104 @@
+"""Finite channels: the pair of distributions that dominates every ordered pair of inputs.
+
+Testing input x against x' from a report, the best test at each false-alarm rate accepts the outcomes o with the
+largest P[o]/Q[o] first. The points (Q(T), P(T)) of these tests form a concave curve that says all there is about
+telling x from x' apart. The concave hull of the curves of all ordered pairs is such a curve again: that of one
+pair, which dominates them all, and no smaller pair does (Zhu, Dong and Wang 2022, section 3).
+
+Seen from the other side, H(λ) = sup over T of P(T) - λQ(T) is a convex function of λ, and a pair dominates another if
+its H is nowhere smaller. So bounds of H at some λ are bounds between them as well, along the chords.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING
+
+from .fixed_point import UP
+from .guarantees import FinitePair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    Point = tuple[Fraction, Fraction]
+
+
+def dominating_pair(rows: Sequence[Sequence[Fraction]]) -> FinitePair:
+    """The tightest `FinitePair` over every ordered pair of `rows`, each the output distribution of one input."""
+    distinct = list(dict.fromkeys(tuple(map(Fraction, row)) for row in rows))
+    return _pair_above(_tests(p, q) for p, q in permutations(distinct, 2))
+
+
+def joined(*pairs: FinitePair) -> FinitePair:
+    """The tightest `FinitePair` that dominates all of these: that of a channel as it is meant, and as it is drawn."""
+    return _pair_above(_tests(*zip(*pair.outcomes, strict=True)) for pair in pairs)
+
+
+def pair_below(bounds: Iterable[tuple[Decimal, Decimal]]) -> FinitePair:
+    """The pair that dominates every two inputs, in either order, from bounds (λ, H(λ)) for them all at some λ >= 1.
+
+    At the largest of these λ nothing may be left of H. Where λ < 1 it is that of the swapped pair, as H(λ) = 1 - λ +
+    λ·H'(1/λ), so that mirrored bounds hold there. The masses are rounded up to some digits at the cost of the outcome
+    that tells nothing: to split such an outcome into two that tell something only raises H. Raises ValueError.
+    """
+    stated = {Fraction(slope): Fraction(most) for slope, most in bounds}
+    if not stated or min(stated) < 1 or stated[max(stated)]:
+        raise ValueError(f"bounds: expected ones at λ >= 1, and 0 at the largest; found {stated}")
+    mirrored = {1 / slope: 1 - (1 - most) / slope for slope, most in stated.items()}
+    # Where H starts: no test, and all of P. It falls from there, so -H has an upper hull.
+    points = {(Fraction(0), Fraction(-1)), *((slope, -most) for slope, most in {**mirrored, **stated}.items())}
+    hull = _concave_hull(points)
+    falls = [(high - low) / (right - left) for (left, low), (right, high) in pairwise(hull)]
+    ends = pairwise([*falls, Fraction(0)])
+    kinks = [(slope, before - after) for (slope, _), (before, after) in zip(hull[1:], ends, strict=True)]
+    telling = [(slope, mass) for slope, mass in kinks if slope > 1]
+    for masses in ([(slope, _short(mass)) for slope, mass in telling], telling):
+        nothing = 1 - sum(((1 + slope) * mass for slope, mass in masses), Fraction(0))
+        if nothing >= 0:
+            break
+    outcomes = [(slope * mass, mass) for slope, mass in reversed(masses)]
+    same = [(nothing, nothing)] if nothing else []
+    return FinitePair((*outcomes, *same, *((q, p) for p, q in reversed(outcomes))))
+
+
+def _short(mass: Fraction) -> Fraction:
+    """A mass rounded up to few digits."""
+    return Fraction(_SHORT.plus(UP.divide(Decimal(mass.numerator), Decimal(mass.denominator))))
+
+
+_SHORT = Context(prec=12, rounding=ROUND_CEILING)
+
+
+def _pair_above(curves: Iterable[Iterable[Point]]) -> FinitePair:
+    """The pair whose curve is the concave hull of these."""
+    points = {(Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))}.union(*curves)
+    steps = pairwise(_concave_hull(points))
+    return FinitePair(tuple((p1 - p0, q1 - q0) for (q0, p0), (q1, p1) in steps))
+
+
+def _tests(p: Sequence[Fraction], q: Sequence[Fraction]) -> Iterator[Point]:
+    """(Q(T), P(T)) of the likelihood-ratio tests of P against Q."""
+    outcomes = [(a, b) for a, b in zip(p, q, strict=True) if a or b]
+    # a/b descending; a/(a+b) orders the same way and is defined where b is zero.
+    outcomes.sort(key=lambda outcome: outcome[0] / (outcome[0] + outcome[1]), reverse=True)
+    p_mass = q_mass = Fraction(0)
+    for a, b in outcomes:
+        p_mass, q_mass = p_mass + a, q_mass + b
+        yield q_mass, p_mass
+
+
+def _concave_hull(points: Iterable[Point]) -> list[Point]:
+    """The corners of the upper hull, from (0, 0) to (1, 1) (Andrew's monotone chain, exact)."""
+    hull: list[Point] = []
+    for point in sorted(points):
+        while len(hull) >= 2 and _turns_up(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _turns_up(a: Point, b: Point, c: Point) -> bool:
+    """Whether b lies on or below the segment from a to c."""
+    return (b[0] - a[0]) * (c[1] - a[1]) >= (b[1] - a[1]) * (c[0] - a[0])

@@ -1,0 +1,491 @@
+"""The closed vocabulary of promises a mechanism can make to one user.
+
+A guarantee bounds, for any two inputs x, x' of one user (local adjacency), how far the output distributions of a
+report may lie apart. The accountant sees only guarantees, never mechanisms: each can be written to JSON and
+read back, and knows its four integer costs, so a ledger can be read, priced and verified without the plugin
+that wrote it.
+
+Amounts are exact decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward.
+
+How sure one can be that a mechanism keeps its guarantee. Who found out, and when, is kept by `certificates`.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from .._validation import shown
+from ._base import (
+    ANY_INPUTS,
+    MOST,
+    RELATIONS,
+    Amounts,
+    Guarantee,
+    Number,
+    fraction_of,
+    fraction_text,
+    from_json,
+    number_within,
+    store,
+)
+from ._bounds import (
+    Test,
+    corners,
+    decimal_down,
+    decimal_up,
+    divergence_of_pure,
+    mu_squared_of_laplace,
+    mu_squared_of_pure,
+    mu_squared_of_tests,
+    no_more_than_pure,
+    odds,
+    pure_amounts,
+    rho_of_pure,
+    symmetric_amounts,
+    symmetric_law,
+)
+from ._renyi_bounds import Law
+from .fixed_point import DOWN, LARGEST, UP, ZERO, Costs, exp_up, float_up, ln_up
+
+__all__ = [
+    "Amounts",
+    "Approximate",
+    "Copies",
+    "FinitePair",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Memoised",
+    "Number",
+    "Pure",
+    "SymmetricPair",
+    "Unbounded",
+    "ZeroConcentrated",
+    "from_json",
+    "mu_squared_of_pure",
+    "odds",
+    "rho_of_pure",
+]
+
+
+@dataclass(frozen=True, repr=False)
+class Pure(Guarantee):
+    """Pure ε-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] for all inputs x, x' and all events T."""
+
+    kind: ClassVar[str] = "pure"
+    bound: Decimal
+
+    def __post_init__(self) -> None:
+        store(self, bound=number_within("epsilon", self.bound, 0, MOST))
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, Decimal(0)
+
+    def amounts(self) -> Amounts:
+        return pure_amounts(self.bound)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return divergence_of_pure(self.bound, order)
+
+
+@dataclass(frozen=True, repr=False)
+class SymmetricPair(Guarantee):
+    """The worst two inputs differ by a loss of ±ε with total probability τ, and not at all otherwise.
+
+    The output distributions P, Q are those of binary randomised response at ε, erased with probability 1-τ:
+    loss +ε has probability τe^ε/(1+e^ε) under P and τ/(1+e^ε) under Q, loss -ε the reverse. Every pair of
+    inputs must be dominated by it. Pure ε-LDP is the case τ = 1 (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    """
+
+    kind: ClassVar[str] = "symmetric-pair"
+    bound: Decimal
+    tau: Decimal
+
+    def __post_init__(self) -> None:
+        store(
+            self,
+            bound=number_within("epsilon", self.bound, 0, MOST),
+            tau=number_within("tau", self.tau, 0, 1),
+        )
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, Decimal(0)
+
+    def amounts(self) -> Amounts:
+        # Never τ·ε·tanh(ε/2): that fails already for one report of OUE at ε ≥ 4.
+        return symmetric_amounts(self.bound, self.tau)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return symmetric_law(self.bound, self.tau).divergence(order)
+
+
+@dataclass(frozen=True, repr=False)
+class FinitePair(Guarantee):
+    """Two distributions over finitely many outcomes that dominate every ordered pair of inputs.
+
+    `outcomes` holds (P[o], Q[o]) as exact fractions; each side sums to one. Outcomes with Q[o] = 0 are charged
+    to δ, the others to ε.
+    """
+
+    kind: ClassVar[str] = "finite-pair"
+    outcomes: tuple[tuple[Fraction, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        try:
+            pairs = tuple((fraction_of(p), fraction_of(q)) for p, q in self.outcomes)
+        except (OverflowError, TypeError, ValueError):
+            raise ValueError(f"outcomes: expected pairs of fractions; found {shown(self.outcomes)}") from None
+        for name, side in (("P", [p for p, _ in pairs]), ("Q", [q for _, q in pairs])):
+            if min(side, default=Fraction(-1)) < 0 or sum(side) != 1:
+                found = shown(list(map(fraction_text, side)))
+                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {found}")
+        store(self, outcomes=pairs)
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        delta = sum((p for p, q in self.outcomes if not q), Fraction(0))
+        ratio = max((p / q for p, q in self.outcomes if q), default=Fraction(1))
+        epsilon = ln_up(decimal_up(ratio)) if ratio > 1 else Decimal(0)
+        return epsilon, decimal_up(delta)
+
+    def amounts(self) -> Amounts:
+        return self._amounts
+
+    @cached_property
+    def _amounts(self) -> Amounts:
+        """Worked out once: with many outcomes it takes a while."""
+        epsilon, delta = self.loss()
+        if delta:
+            return Amounts(epsilon, delta, None, None)
+        return no_more_than_pure(epsilon, self._law.rho(), mu_squared_of_tests(self._tests()))
+
+    def aside(self) -> Decimal:
+        return self.loss()[1]
+
+    def concentrated(self) -> Decimal | None:
+        # With a δ it is (ε, δ)-LDP, and so what `Approximate` says.
+        epsilon, delta = self.loss()
+        return rho_of_pure(epsilon) if delta else self.amounts().rho
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return self._law.divergence(order)
+
+    @cached_property
+    def _law(self) -> Law:
+        """The loss under P, where it is finite."""
+        both = [(p, q) for p, q in self.outcomes if p and q]
+        return Law(tuple([(decimal_up(p), ln_up(decimal_up(p / q))) for p, q in both]))
+
+    def _tests(self) -> list[Test]:
+        """The likelihood-ratio tests at the corners of the trade-off curve, but for the trivial ones."""
+        outcomes = sorted(
+            ((p, q) for p, q in self.outcomes if p or q), key=lambda each: each[0] / (each[0] + each[1])
+        )
+        return corners([(decimal_up(p), decimal_down(p), decimal_down(q)) for p, q in reversed(outcomes)])
+
+
+@dataclass(frozen=True, repr=False)
+class Approximate(Guarantee):
+    """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ. It has no ρ and no μ of its own.
+
+    Whatever it reports follows from a report that tells all with the probability δ, and is that of randomised
+    response at ε else (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    """
+
+    kind: ClassVar[str] = "approximate"
+    bound: Decimal
+    slack: Decimal
+
+    def __post_init__(self) -> None:
+        store(
+            self,
+            bound=number_within("epsilon", self.bound, 0, MOST),
+            slack=number_within("delta", self.slack, 0, 1),
+        )
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, self.slack
+
+    def amounts(self) -> Amounts:
+        if not self.slack:
+            return pure_amounts(self.bound)
+        return Amounts(self.bound, self.slack, None, None)
+
+    def aside(self) -> Decimal:
+        return self.slack
+
+    def concentrated(self) -> Decimal:
+        return rho_of_pure(self.bound)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return divergence_of_pure(self.bound, order)
+
+
+@dataclass(frozen=True, repr=False)
+class ZeroConcentrated(Guarantee):
+    """ρ-zCDP: Rényi divergence of every order α > 1 at most ρα (Bun and Steinke 2016). `basic` cannot charge it."""
+
+    kind: ClassVar[str] = "zcdp"
+    rho: Decimal
+
+    def __post_init__(self) -> None:
+        store(self, rho=number_within("rho", self.rho, 0, MOST))
+
+    def loss(self) -> None:
+        return None
+
+    def amounts(self) -> Amounts:
+        return Amounts(None, None, self.rho, None)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return UP.multiply(self.rho, order)
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(Guarantee):
+    """The Laplace mechanism at ε = S/b: for inputs a distance S apart the loss is ε clipped to |L| ≤ ε.
+
+    It is ε-LDP, and ρ = ε + e^{-ε} - 1 where any other ε-LDP report may have ε·tanh(ε/2), μ = 2Φ⁻¹(1 - e^{-ε/2}/2).
+    """
+
+    kind: ClassVar[str] = "laplace"
+    bound: Decimal
+
+    def __post_init__(self) -> None:
+        store(self, bound=number_within("epsilon", self.bound, 0, MOST))
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self.bound, Decimal(0)
+
+    def amounts(self) -> Amounts:
+        rho = UP.add(UP.subtract(self.bound, Decimal(1)), exp_up(self.bound.copy_negate()))
+        return Amounts(self.bound, Decimal(0), max(rho, Decimal(0)), mu_squared_of_laplace(self.bound))
+
+    def divergence(self, order: Decimal) -> Decimal:
+        """ln(α e^{(α-1)ε}/(2α-1) + (α-1) e^{-αε}/(2α-1))/(α-1) (Mironov 2017, Table II)."""
+        excess, twice = UP.subtract(order, Decimal(1)), DOWN.subtract(DOWN.add(order, order), Decimal(1))
+        exponent = UP.multiply(excess, self.bound)
+        if exponent > MOST or excess <= 0:
+            return self.bound
+        grown = UP.multiply(UP.divide(order, twice), exp_up(exponent))
+        shrunk = UP.multiply(UP.divide(excess, twice), exp_up(DOWN.multiply(order, self.bound).copy_negate()))
+        divergence = UP.divide(ln_up(UP.add(grown, shrunk)), DOWN.subtract(order, Decimal(1)))
+        return min(max(divergence, Decimal(0)), self.bound)
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(Guarantee):
+    """μ-Gaussian DP, μ = S/σ, with the (ε, δ) point it was calibrated to.
+
+    `basic` charges that point and never another one of its curve; without a point it is unbounded there.
+    Source: Dong, Roth and Su 2022, Theorem 2.7.
+    """
+
+    kind: ClassVar[str] = "gaussian"
+    mu: Decimal
+    bound: Decimal | None = None
+    slack: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bound is None) != (self.slack is None):
+            raise ValueError("a calibration point needs both epsilon and delta")
+        store(
+            self,
+            mu=number_within("mu", self.mu, 0, MOST),
+            bound=None if self.bound is None else number_within("epsilon", self.bound, 0, MOST),
+            slack=None if self.slack is None else number_within("delta", self.slack, 0, 1),
+        )
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        return None if self.bound is None or self.slack is None else (self.bound, self.slack)
+
+    def amounts(self) -> Amounts:
+        squared = UP.multiply(self.mu, self.mu)
+        return Amounts(self.bound, self.slack, UP.divide(squared, Decimal(2)), squared)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return UP.multiply(order, UP.divide(UP.multiply(self.mu, self.mu), Decimal(2)))
+
+
+@dataclass(frozen=True, repr=False)
+class Memoised(Guarantee):
+    """Reports that repeat one memoised randomisation of a value.
+
+    `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. However many
+    values there are, all reports of one question and secret together lose no more than `values` independent reports
+    of pure ε = `cap` (None: no bound).
+    `relation` is the neighbours it is promised for, see `relations`. A report of which nothing more is known may
+    repeat any value; it is charged the most that one more report adds to the curve, which is mostly `curve[0]`.
+    """
+
+    kind: ClassVar[str] = "memoised"
+    curve: tuple[Decimal, ...]
+    cap: Decimal
+    values: int | None = None
+    relation: str = ANY_INPUTS
+
+    def __post_init__(self) -> None:
+        cap = number_within("cap", self.cap, 0, MOST)
+        if isinstance(self.curve, str | bytes) or not isinstance(self.curve, Iterable):
+            raise ValueError(f"curve: expected a list of numbers; found {shown(self.curve)}")
+        curve = tuple(number_within("curve", point, 0, MOST) for point in self.curve)
+        if not curve or list(curve) != sorted(curve) or curve[-1] > cap:
+            raise ValueError(f"curve: expected a non-decreasing list up to the cap {cap}; found {self.curve}")
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation: expected one of {RELATIONS}; found {self.relation!r}")
+        store(self, cap=cap, curve=curve, values=_count_of_values(self.values))
+
+    def loss(self) -> tuple[Decimal, Decimal]:
+        return self._most_added, Decimal(0)
+
+    @cached_property
+    def _most_added(self) -> Decimal:
+        """The most that one more report of a value can add to the curve: t reports never lose more than t times it.
+
+        It is the ε of one report where no later report adds more than the first. A report without a label may repeat
+        any value, so it is charged this.
+        """
+        return max(UP.subtract(after, before) for before, after in pairwise((Decimal(0), *self.curve, self.cap)))
+
+    def amounts(self) -> Amounts:
+        # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
+        return pure_amounts(self.cap)._replace(epsilon=self._most_added)
+
+    def divergence(self, order: Decimal) -> Decimal:
+        return divergence_of_pure(self.cap, order)
+
+    def step(self, done: int, reports: int, *, earlier: int = 0) -> Costs:
+        """What `reports` more reports of one value cost after `done` of them, where the value is known by a label.
+
+        ε follows the curve; ρ and μ² are charged whole with the first report. Steps add up to the curve exactly.
+        `earlier`: how many reports came before the `done`, and count elsewhere; see `guarantees.memoised`.
+        """
+        before, after = self._units(done, earlier), self._units(done + reports, earlier)
+        epsilon = None if before is None or after is None else after - before
+        whole = _costs_of(self.given(earlier)) if done == 0 and reports > 0 else ZERO
+        return whole._replace(epsilon=epsilon)
+
+    def given(self, earlier: int) -> Guarantee:
+        """What any number of reports of one value cost together, given what `earlier` of them showed."""
+        bounds = (Decimal(0), *self.curve, self.cap)
+        total = UP.add(self.cap, bounds[min(earlier, len(bounds) - 1)])
+        return Pure(total) if total <= MOST else Unbounded()
+
+    def most_reports(self, done: int, epsilon: int, *, earlier: int = 0) -> int:
+        """How many more reports of one value cost at most `epsilon` units after `done` of them; `LARGEST`: any."""
+        before, shown = self._units(done, earlier), self._points[min(earlier, len(self._points) - 1)]
+        points = self._points
+        if before is None or shown is None:
+            return 0
+        most = before + epsilon - (shown if earlier else 0)
+        if points[-1] is not None and points[-1] <= most:
+            return LARGEST
+        # The last point is the cap, so what fits ends before it; unbounded points come last.
+        counted = [point for point in points if point is not None]
+        return max(0, bisect.bisect_right(counted, most) - 1 - done - earlier)
+
+    def _units(self, reports: int, earlier: int = 0) -> int | None:
+        """ε of `reports` reports of one value given what `earlier` showed, in units: c(n + t) + c(n), or 0."""
+        last = len(self._points) - 1
+        together, shown = self._points[min(earlier + reports, last)], self._points[min(earlier, last)]
+        if not reports:
+            return 0
+        return None if together is None or shown is None else together + shown
+
+    @cached_property
+    def _points(self) -> tuple[int | None, ...]:
+        """ε of 0, 1, 2 … reports of one value in units, the cap last."""
+        bounds = (Decimal(0), *self.curve, self.cap)
+        return tuple([Costs.of(bound, None, None, None).epsilon for bound in bounds])
+
+    def describe(self) -> dict[str, Any]:
+        # Of all reports there can be where that is bounded, else of those of one value.
+        lifetime = UP.multiply(self.cap, 1 if self.values is None else self.values)
+        return {**super().describe(), "lifetime_epsilon": float_up(lifetime)}
+
+
+def _count_of_values(values: Any) -> int | None:
+    """How many values there are at most, if that is known. Raises ValueError unless it is a whole number >= 1."""
+    if values is None or (isinstance(values, int) and not isinstance(values, bool) and values >= 1):
+        return values
+    raise ValueError(f"values is not a whole number >= 1: {shown(values)}. Leave it out where there is no bound.")
+
+
+@lru_cache(maxsize=1024)
+def _costs_of(guarantee: Guarantee) -> Costs:
+    return guarantee.costs()
+
+
+@dataclass(frozen=True, repr=False)
+class Copies(Guarantee):
+    """`count` independent reports of the same input, each with the guarantee `of`, sent together."""
+
+    kind: ClassVar[str] = "copies"
+    count: int
+    of: Guarantee
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise ValueError(f"count: expected a whole number >= 1; found {self.count}")
+        if not isinstance(self.of, Guarantee):
+            raise ValueError(f"of: expected a guarantee; found {self.of!r}")
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        return self.of.relation
+
+    def loss(self) -> tuple[Decimal, Decimal] | None:
+        loss = self.of.loss()
+        return None if loss is None else (UP.multiply(loss[0], self.count), UP.multiply(loss[1], self.count))
+
+    def amounts(self) -> Amounts:
+        return Amounts(*map(self._times, self.of.amounts()))
+
+    def aside(self) -> Decimal | None:
+        return self._times(self.of.aside())
+
+    def concentrated(self) -> Decimal | None:
+        return self._times(self.of.concentrated())
+
+    def divergence(self, order: Decimal) -> Decimal | None:
+        return self._times(self.of.divergence(order))
+
+    def _times(self, amount: Decimal | None) -> Decimal | None:
+        return None if amount is None else UP.multiply(amount, self.count)
+
+
+@dataclass(frozen=True, repr=False)
+class Unbounded(Guarantee):
+    """No promise: some pair of inputs can be told apart for certain, or nobody could bound the loss."""
+
+    kind: ClassVar[str] = "unbounded"
+
+    def loss(self) -> None:
+        return None
+
+    def amounts(self) -> Amounts:
+        return Amounts(None, None, None, None)
+
+    def aside(self) -> None:
+        return None
+
+    def divergence(self, order: Decimal) -> None:
+        return None
+
+
+EXACT = "exact"
+"""Proved from the mechanism's channel or density, and its client is held to that by more than samples: of our own, by
+the tests of every release. No check of a program that cannot be read comes to this."""
+AUDITED = "audited"
+"""Nothing speaks against it in what its client was seen to send."""
+NO = "no"
+"""Unknown, failed, or changed since it was checked."""
+
+LEVELS = (NO, AUDITED, EXACT)
+"""All of them, the weakest first; ledgers store a level by its place here."""

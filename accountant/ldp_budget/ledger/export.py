@@ -1,0 +1,279 @@
+"""Reading a ledger without charging anything: its journal as rows, one user's history, and figures about it."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees import from_json
+from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
+from .calendar import from_micros, number_of
+from .hash_chain import Name
+from .key_rotation import secret_for
+from .models import (
+    CHARGES,
+    CLOCK,
+    COPIED,
+    EXPIRED,
+    MOVED,
+    PERIOD,
+    POLICY_SET,
+    RECORDED,
+    REKEYED,
+    REOPENED,
+    RESERVED,
+    VOIDED,
+    Entry,
+)
+from .snapshot import parts
+from .verification import head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ..guarantees import Guarantee
+    from .ledger import Ledger
+    from .models import EntryNote
+    from .snapshot import Reading
+
+_ENTRIES_TOGETHER = 5_000
+_IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED, REKEYED)
+
+
+Names = dict[tuple[int, int], str]
+"""Users by partition and account."""
+
+
+def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the name of the key, in the place of its number, by which each was written.
+
+    Keys stand in the first partition. So nothing may be being read just now.
+    """
+    wanted = {row["by"] for row in rows} - {None}
+    if wanted:
+        with ledger.reading() as reading:
+            names = {number: _name_of(reading, number) for number in wanted}
+        for row in rows:
+            row["by"] = names.get(row["by"])
+    return rows
+
+
+def _name_of(reading: Reading, number: int) -> str:
+    """The name of a key by the number of the record that made it."""
+    record = next(reading.rows.admin_log(number), None)
+    return f"record {number}" if record is None or record.number != number else record.name
+
+
+def journal_rows(ledger: Ledger, names: Names | None = None) -> Iterator[dict[str, Any]]:
+    """The journal in order, as far as it went when it was first read; that of several partitions by time, with `partition`.
+
+    With `names`, each row says the `user` whose account it is of, if that is one of these. What was appended never
+    changes, so it is read a part at a time, and nothing is held while others write.
+    """
+    if len(ledger.partitions) == 1:
+        return _partition_rows(ledger, 0, names)
+    return heapq.merge(
+        *(_told_once(ledger, partition, names) for partition in ledger.partitions), key=itemgetter("at")
+    )
+
+
+def _told_once(ledger: Ledger, partition: int, names: Names | None) -> Iterator[dict[str, Any]]:
+    """The rows of one of several partitions. What was set in all of them is told by the first alone."""
+    return (row for row in _partition_rows(ledger, partition, names) if partition == 0 or row["kind"] not in _IN_ALL)
+
+
+def _partition_rows(ledger: Ledger, partition: int, names: Names | None) -> Iterator[dict[str, Any]]:
+    with ledger.reading(partition) as reading:
+        last, shown = reading.end.entries, _Shown(reading, names)
+    for first, until in parts(last, _ENTRIES_TOGETHER):
+        with ledger.reading(partition) as reading:
+            notes = notes_by_entry(reading.rows.notes(first, until))
+            rows = [shown.row_of_journal(Entry.of(row), notes) for row, _ in reading.rows.entries(first, until)]
+        yield from name_callers(ledger, rows)
+
+
+class _Shown:
+    """Entries as people read them, each with what it was charged for."""
+
+    def __init__(self, reading: Reading, names: Names | None = None) -> None:
+        self._number, self._names = reading.partition, names
+        self._partition = {"partition": reading.partition} if reading.partitions > 1 else {}
+        self._charges = {charge.number: charge for charge in reading.rows.priced_mechanisms()}
+        self._policies = {policy.number: policy.name for policy in reading.rows.policies()}
+        self._records = {record.number: record for record in reading.rows.admin_log()}
+
+    def row(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
+        charge = self._charges.get(entry.priced_mechanism)
+        return {
+            **self._partition,
+            "entry": entry.number,
+            "at": _iso(entry.at),
+            "kind": entry.kind,
+            "account": entry.account or None,
+            **({} if self._names is None else {"user": self._names.get((self._number, entry.account))}),
+            "mechanism": None if charge is None else charge.mechanism,
+            "declared": None if charge is None else json.loads(charge.declared),
+            "fingerprint": None if charge is None else charge.fingerprint,
+            "collection": None if charge is None else charge.collection or None,
+            "policy": self._policies.get(entry.policy),
+            "reports": entry.reports,
+            "epsilon": _amount(entry.costs.epsilon, EPSILON_DIGITS),
+            "delta": _amount(entry.costs.delta, DELTA_DIGITS),
+            "labelled": entry.labelled,
+            "expires": None if entry.expires is None else _iso(entry.expires),
+            "resolves": entry.resolves,
+            "note": notes.get(entry.number),
+            "by": entry.api_key or None,
+        }
+
+    def row_of_journal(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
+        """An entry of anybody or nobody, with what was recorded if it is that of a record."""
+        row, record = self.row(entry, notes), self._records.get(entry.reports) if entry.kind == RECORDED else None
+        if record is None:
+            return {**row, "record": None}
+        said = {"number": record.number, "kind": record.kind, "name": record.name, "body": _body(record.body)}
+        return {**row, "reports": 0, "record": said}
+
+
+def _body(text: str) -> Any:
+    """The body of a record; one that is not JSON, which `verify` reports, as its text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def notes_by_entry(notes: Iterable[EntryNote]) -> dict[int, str]:
+    """The notes beside entries, by the number of the entry."""
+    return {each.entry: each.note for each in notes}
+
+
+def history_rows(reading: Reading, account: int, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
+    """One account's part of the journal from an entry on, each reservation with the `state` it is in now.
+
+    One that nobody resolved in time is expired, and no longer reserved.
+    """
+    entries = [entry for entry, _ in reading.history(account, first, most)]
+    if not entries:
+        return []
+    shown, last = _Shown(reading), entries[-1].number
+    notes = notes_by_entry(reading.rows.notes(entries[0].number, last, account))
+    ends = {entry.resolves: entry.kind for entry in entries}
+    rows = []
+    for entry in entries:
+        state = None
+        if entry.kind == RESERVED:
+            state = ends.get(entry.number) or _state(reading, entry)
+        rows.append({**shown.row(entry, notes), "state": state})
+    return rows
+
+
+def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
+    """One entry of the journal; of a reservation with the `state` it is in now."""
+    state = _state(reading, entry) if entry.kind == RESERVED else None
+    notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
+    return {**_Shown(reading).row(entry, notes), "state": state}
+
+
+def _state(reading: Reading, entry: Entry) -> str:
+    """What has become of a reservation."""
+    end = reading.rows.resolution(entry.number)
+    return Entry.of(end).kind if end is not None else EXPIRED if reading.is_over(entry) else RESERVED
+
+
+def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:
+    """The open reservations of one user, or of all, newest first, at most so many; with their `name` and `secret`."""
+    rows: list[dict[str, Any]] = []
+    for partition in ledger.partitions if user is None else (ledger.partition_of(user),):
+        with ledger.reading(partition) as reading:
+            account = None if user is None else reading.number_of(user)
+            if user is None or account is not None:
+                rows += _open_in(reading, account, most)
+    return name_callers(ledger, sorted(rows, key=itemgetter("at", "entry"), reverse=True)[:most])
+
+
+def _open_in(reading: Reading, account: int | None, most: int | None) -> list[dict[str, Any]]:
+    """Those of a partition, or of one account of it."""
+    # A repair of the clock has ended what was reserved before it.
+    repaired = max((repair.entry for repair in reading.repairs()), default=0)
+    entries = [Entry.of(row) for row in reading.rows.reserved(reading.moment.micros, account) if row[0] > repaired]
+    shown, rows = _Shown(reading), []
+    for entry in entries[-most:] if most else entries:
+        notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
+        name = Name(reading.generation, reading.partition, entry.number)
+        rows.append({**shown.row(entry, notes), "name": name, "secret": secret_for(reading, name)})
+    return rows
+
+
+def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], ...]:
+    """Every guarantee an account was charged for, and how often; of a memoised value that is once for each label."""
+    reports: dict[tuple[int, bool], int] = {}
+    labels: dict[tuple[int, bool], set[bytes]] = {}
+    for entry, label in reading.history(account):
+        if entry.kind in CHARGES:
+            kind = entry.priced_mechanism, entry.labelled
+            count = -entry.reports if entry.kind == VOIDED else entry.reports
+            reports[kind] = reports.get(kind, 0) + count
+            labels.setdefault(kind, set()).update(() if label is None else (label,))
+    return tuple(
+        (from_json(json.loads(reading.priced_mechanism(kind[0]).guarantee)), len(labels[kind]) or count)
+        for kind, count in reports.items()
+        if count > 0
+    )
+
+
+def stats(ledger: Ledger) -> dict[str, Any]:
+    """Counts of what the ledger holds, its newest link, and which version of what engine keeps it."""
+    with ledger.reading() as reading:
+        counted, end, engine = _partition_stats(reading), reading.end, reading.rows.counts()["engine"]
+        policies, periods = reading.newest_policies(), reading.periods()
+    charges = end.priced_mechanisms
+    for partition in ledger.partitions[1:]:
+        with ledger.reading(partition) as reading:
+            charges = max(charges, reading.end.priced_mechanisms)
+            _add(counted, _partition_stats(reading))
+    keys, at = counted.pop("keys"), counted.pop("at")
+    return {
+        **counted,
+        "charges": charges,
+        "policies": len(policies),
+        "collections": end.collections,
+        "keys": keys,
+        "periods": sorted(periods, key=number_of),
+        "last_entry_at": None if at is None else _iso(at),
+        "head": head_of(ledger),
+        **({"partitions": len(ledger.partitions)} if len(ledger.partitions) > 1 else {}),
+        **engine,
+    }
+
+
+def _partition_stats(reading: Reading) -> dict[str, Any]:
+    counts = reading.rows.counts()
+    return {
+        "users": counts["users"],
+        "erased": counts["erased"],
+        "entries": reading.end.entries,
+        "entries_by_kind": counts["entries_by_kind"],
+        "keys": counts["keys"],
+        "at": reading.end.at,
+    }
+
+
+def _add(result: dict[str, Any], other: dict[str, Any]) -> None:
+    """Add the counts of another partition."""
+    for name in ("users", "erased", "entries", "keys"):
+        result[name] += other[name]
+    kinds = result["entries_by_kind"]
+    for kind, count in other["entries_by_kind"].items():
+        kinds[kind] = kinds.get(kind, 0) + count
+    result["at"] = max((at for at in (result["at"], other["at"]) if at is not None), default=None)
+
+
+def _iso(micros: int) -> str:
+    return from_micros(micros).isoformat().replace("+00:00", "Z")
+
+
+def _amount(units: int | None, digits: int) -> float | None:
+    return None if units is None else float_up(from_units(units, digits))

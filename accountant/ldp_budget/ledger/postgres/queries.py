@@ -1,0 +1,523 @@
+"""The statements on one partition of a ledger, each by an index that begins with it, none that grows with the past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from ...guarantees.fixed_point import Costs
+from ..models import (
+    NUMBERED,
+    AccountMac,
+    AdminLogEntry,
+    Checkpoint,
+    EntryLabel,
+    EntryNote,
+    IdempotencyRecord,
+    MemoisedCount,
+    Numbered,
+    PartitionHead,
+    PricedMechanism,
+    QuotaUse,
+    Repair,
+    StoredCollection,
+    StoredPolicy,
+    Tombstone,
+    User,
+    WindowSum,
+)
+from .schema import PARTITIONED, ask_catalog, compare_catalog
+from .write_buffer import (
+    ACCOUNT_MACS,
+    AMOUNTS,
+    COUNTERS,
+    ENTRIES,
+    ENTRY,
+    MAC_STATE,
+    NOTES,
+    NUMBERED_ROWS,
+    RECORDS,
+    SUMS,
+    USERS,
+    OfRows,
+    PostgresBatch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..store import N, Renew
+    from .write_buffer import NUMBERED_ROWS, Ahead, Unit
+
+# What there may be much of is read in parts, for the client's library holds every answer whole.
+_RECORDS_TOGETHER = 2_000
+_CHECKPOINTS_TOGETHER = 50
+END = f"SELECT partition, entry, at, chain_hash, {', '.join(COUNTERS)}, row_mac FROM partitions"
+_LABELLED = (
+    f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (partition, entry) WHERE partition = %s"
+)
+_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
+_POLICY = "policy, name, version, created_at, definition, row_mac"
+_RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
+_ACCOUNTS = (
+    f"SELECT u.user_hash, {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])"
+    " WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
+)
+_OF_ACCOUNTS = (
+    f"SELECT {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])"
+    " WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
+)
+_ORPHANS = (
+    "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
+    " WHERE l.partition = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
+)
+_STRAY_NOTES = (
+    "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = n.partition AND j.entry = n.entry"
+    " LEFT JOIN users u ON u.partition = n.partition AND u.account = j.account"
+    " WHERE n.partition = %s AND u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
+)
+_SET_LABEL = (
+    "INSERT INTO memoised_counts VALUES (%s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (partition, account, label, priced_mechanism, window_code) DO UPDATE SET reports = excluded.reports"
+)
+_SET_PERIOD = (
+    "INSERT INTO periods VALUES (%s, %s, %s) ON CONFLICT (partition, period) DO UPDATE SET since = excluded.since"
+)
+_SET_QUOTA = (
+    "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
+    " ON CONFLICT (partition, account, plan, guarantee) DO UPDATE SET used = excluded.used"
+)
+# What becomes of the rows of a table when they are renewed, and their columns but for the partition.
+_RENEWED = {
+    "users": (USERS, "account, user_hash, row_mac"),
+    "tombstones": (OfRows("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
+    "memoised_counts": (
+        OfRows("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 int8 int8"),
+        "account, label, priced_mechanism, window_code, reports",
+    ),
+    "entry_labels": (
+        OfRows("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        "entry, label, salt",
+    ),
+    "notes": (NOTES, "entry, note, row_mac"),
+    "collections": (
+        OfRows("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        "number, name, fingerprint, definition, row_mac",
+    ),
+    "priced_mechanisms": (
+        OfRows(
+            "INSERT INTO priced_mechanisms SELECT * FROM",
+            "int4 int8 text text text text int8 int8 int8 int8 text bytea",
+        ),
+        _CHARGE,
+    ),
+    "policies": (OfRows("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
+    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
+}
+_RENEWED_TOGETHER = 5_000
+
+
+def end_of(row: tuple[Any, ...]) -> tuple[PartitionHead, bytes]:
+    """The end of a partition and the MAC of its counters, from its row."""
+    return PartitionHead(*row[1:-1]), row[-1]
+
+
+class PostgresRows:
+    """One partition inside a transaction, to read and, if it writes, to write."""
+
+    def __init__(
+        self, unit: Unit, partition: int, end: tuple[PartitionHead, bytes], ahead: Ahead | None = None
+    ) -> None:
+        self._unit = unit
+        self._partition = partition
+        self._end = end
+        self._ahead = ahead
+
+    def _ask(self, sql: str, *values: Any) -> Any:
+        return self._unit.run(sql, values)
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        return self._unit.run(sql, values).fetchone()
+
+    def _write(self, sql: str, *values: Any) -> None:
+        """Write one row of the partition."""
+        self._ahead = None
+        self._unit.write(1, sql, (self._partition, *values))
+
+    def _delete(self, sql: str, *values: Any) -> None:
+        """Delete rows of the partition, of which there may be none."""
+        self._ahead = None
+        self._unit.run(sql, (self._partition, *values))
+
+    def _put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._ahead = None
+        self._unit.put(statement, [(self._partition, *row) for row in rows])
+
+    def end(self) -> tuple[PartitionHead, bytes]:
+        return self._end
+
+    def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
+        self._end = end, self._end[1] if row_mac is None else row_mac
+        self._unit.set_end(self._partition, end, row_mac)
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        if self._ahead is not None:
+            known = self._ahead.accounts(self._partition, users, windows)
+            if known is not None:
+                return known
+        return self._ask(_ACCOUNTS, list(windows), self._partition, list(users))  # type: ignore[no-any-return]
+
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        return self._ask(_OF_ACCOUNTS, list(windows), self._partition, list(accounts))  # type: ignore[no-any-return]
+
+    def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
+        sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
+        return [hashed for (hashed,) in self._ask(sql, self._partition, list(users))]
+
+    def is_cut_off(self, account: int) -> bool:
+        sql = "SELECT 1 FROM users WHERE partition = %s AND account = %s AND user_hash IS NULL"
+        return self._one(sql, self._partition, account) is not None
+
+    def spent(self, account: int, window: int) -> Costs | None:
+        sql = f"SELECT {AMOUNTS} FROM window_sums WHERE partition = %s AND account = %s AND window_code = %s"
+        row = self._one(sql, self._partition, account, window)
+        return None if row is None else Costs._make(row)
+
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        sql = (
+            "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s"
+            " AND priced_mechanism = %s AND window_code = %s"
+        )
+        row = self._one(sql, self._partition, account, label, charge, window)
+        return 0 if row is None else int(row[0])
+
+    def quota_used(self, account: int, plan: str, promise: str) -> int:
+        sql = "SELECT used FROM quotas WHERE partition = %s AND account = %s AND plan = %s AND guarantee = %s"
+        row = self._one(sql, self._partition, account, plan, promise)
+        return 0 if row is None else int(row[0])
+
+    def plans_used(self, account: int) -> Iterable[str]:
+        sql = "SELECT DISTINCT plan FROM quotas WHERE partition = %s AND account = %s AND used > 0"
+        return [plan for (plan,) in self._ask(sql, self._partition, account)]
+
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+        if self._ahead is not None:
+            known = self._ahead.idempotency_records(self._partition, users, keys)
+            if known is not None:
+                return known
+        sql = f"{_RECORD} WHERE partition = %s AND user_hash = ANY(%b::bytea[]) AND key_hash = ANY(%b::bytea[])"
+        return map(IdempotencyRecord._make, self._ask(sql, self._partition, list(users), list(keys)))
+
+    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
+        return map(
+            IdempotencyRecord._make,
+            self._ask(f"{_RECORD} WHERE partition = %s AND user_hash = %s", self._partition, user),
+        )
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+        sql = (
+            f"SELECT {ENTRY}, chain_hash FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
+        )
+        for row in self._ask(sql, self._partition, first, last):
+            yield row[:-1], row[-1]
+
+    def entry(self, number: int) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None
+        row = self._one(f"SELECT {ENTRY} FROM journal WHERE partition = %s AND entry = %s", self._partition, number)
+        return row
+
+    def resolution(self, number: int) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None
+        row = self._one(
+            f"SELECT {ENTRY} FROM journal WHERE partition = %s AND resolves = %s", self._partition, number
+        )
+        return row
+
+    def repairs(self, first: int = 1) -> Iterator[Repair]:
+        sql = "SELECT entry, at FROM journal WHERE partition = %s AND kind = 'clock' AND entry >= %s ORDER BY entry"
+        return map(Repair._make, self._ask(sql, self._partition, first))
+
+    def label(self, number: int) -> EntryLabel | None:
+        sql = "SELECT entry, label, salt FROM entry_labels WHERE partition = %s AND entry = %s"
+        row = self._one(sql, self._partition, number)
+        return None if row is None else EntryLabel._make(row)
+
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        sql = f"{_LABELLED} AND account = %s AND entry >= %s ORDER BY entry LIMIT %s"
+        return iter(self._ask(sql, self._partition, account, first, most))
+
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        late = "" if since is None else f" AND at >= {since:d}"
+        sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry"
+        return iter(self._ask(sql, self._partition, first, last))
+
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
+        entries = (
+            "" if account is None else f"SELECT entry FROM journal WHERE partition = %s AND account = {account:d}"
+        )
+        mine = entries and f" AND entry IN ({entries})"
+        sql = f"SELECT entry, note, row_mac FROM notes WHERE partition = %s AND entry BETWEEN %s AND %s{mine} ORDER BY entry"
+        values = (self._partition, first, last, *([self._partition] if mine else ()))
+        return map(EntryNote._make, self._ask(sql, *values))
+
+    def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
+        mine = "" if account is None else f" AND account = {account:d}"
+        ended = "SELECT 1 FROM journal e WHERE e.partition = j.partition AND e.resolves = j.entry"
+        where = f"partition = %s AND expires > %s{mine} AND NOT EXISTS ({ended})"
+        return iter(self._ask(f"SELECT {ENTRY} FROM journal j WHERE {where} ORDER BY entry", self._partition, after))
+
+    def add_notes(self, notes: Sequence[EntryNote]) -> None:
+        self._put(NOTES, notes)
+
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
+        *before, last = rows
+        self._put(ENTRIES, [*((*row, None) for row in before), (*last, chain_hash)])
+
+    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
+        self._unit.write(
+            1,
+            "UPDATE journal SET chain_hash = %s WHERE partition = %s AND entry = %s",
+            (chain_hash, self._partition, number),
+        )
+
+    def add_label(self, label: EntryLabel) -> None:
+        self._write("INSERT INTO entry_labels VALUES (%s, %s, %s, %s)", *label)
+
+    # -- what changes with the accounts -------------------------------------------------------------------
+
+    def add_user(self, user: User) -> None:
+        self._put(USERS, [user])
+
+    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._put(SUMS, rows)
+
+    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
+        self._put(ACCOUNT_MACS, rows)
+
+    def set_memoised_reports(self, row: MemoisedCount) -> None:
+        self._write(_SET_LABEL, *row)
+
+    def set_quota_used(self, row: QuotaUse) -> None:
+        self._write(_SET_QUOTA, *row)
+
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._put(RECORDS, rows)
+
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
+        self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)
+        self._delete("DELETE FROM idempotency_records WHERE partition = %s AND user_hash = %s", tombstone.user_hash)
+        if cut_off is not None:
+            account = cut_off.account
+            mine = "entry IN (SELECT entry FROM journal WHERE partition = %s AND account = %s)"
+            self._delete(f"DELETE FROM entry_labels WHERE partition = %s AND {mine}", self._partition, account)
+            self._delete(f"DELETE FROM notes WHERE partition = %s AND {mine}", self._partition, account)
+            self._delete("DELETE FROM memoised_counts WHERE partition = %s AND account = %s", account)
+            self._delete("DELETE FROM account_macs WHERE partition = %s AND account = %s", account)
+            self._delete(
+                "DELETE FROM window_sums WHERE partition = %s AND account = %s AND window_code <> 0", account
+            )
+            sql = "UPDATE users SET user_hash = NULL, row_mac = %s WHERE partition = %s AND account = %s"
+            self._unit.write(1, sql, (cut_off.row_mac, self._partition, account))
+
+    def renew(self, tables: Mapping[str, Renew]) -> None:
+        self._ahead = None
+        self._unit.be_patient()
+        for table, renew in tables.items():
+            statement, columns = _RENEWED[table]
+            found = self._ask(f"SELECT {columns} FROM {table} WHERE partition = %s", self._partition).fetchall()
+            rows = [(self._partition, *renew(row)) for row in found]
+            self._unit.run(f"DELETE FROM {table} WHERE partition = %s", (self._partition,))
+            for first in range(0, len(rows), _RENEWED_TOGETHER):
+                some = rows[first : first + _RENEWED_TOGETHER]
+                self._unit.write(len(some), *statement.bind(some))
+
+    def batch(self, users: list[bytes]) -> PostgresBatch:
+        self._ahead = None
+        return PostgresBatch(self._unit, self._partition, users)
+
+    # -- what was set -------------------------------------------------------------------------------------
+
+    def periods(self) -> dict[str, int]:
+        return dict(self._ask("SELECT period, since FROM periods WHERE partition = %s", self._partition))
+
+    def add_period(self, period: str, since: int) -> None:
+        self._write(_SET_PERIOD, period, since)
+
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        sql = (
+            "SELECT priced_mechanism FROM priced_mechanisms"
+            " WHERE partition = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
+        )
+        row = self._one(sql, self._partition, fingerprint, guarantee, collection)
+        return None if row is None else int(row[0])
+
+    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
+        sql = f"SELECT {_CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
+        return map(PricedMechanism._make, self._ask(sql, self._partition, first))
+
+    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
+        self._write(
+            f"INSERT INTO priced_mechanisms (partition, {_CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge
+        )
+
+    def policy(self, name: str) -> StoredPolicy | None:
+        sql = f"SELECT {_POLICY} FROM policies WHERE partition = %s AND name = %s ORDER BY version DESC LIMIT 1"
+        row = self._one(sql, self._partition, name)
+        return None if row is None else StoredPolicy._make(row)
+
+    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
+        sql = f"SELECT {_POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
+        return map(StoredPolicy._make, self._ask(sql, self._partition, first))
+
+    def was_charged(self, policy: int) -> bool:
+        sql = "SELECT 1 FROM journal WHERE partition = %s AND policy = %s AND priced_mechanism > 0 LIMIT 1"
+        return self._one(sql, self._partition, policy) is not None
+
+    def add_policy(self, policy: StoredPolicy) -> None:
+        self._write(f"INSERT INTO policies (partition, {_POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
+
+    def collection(self, name: str) -> StoredCollection | None:
+        sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s AND name = %s"
+        row = self._one(sql, self._partition, name)
+        return None if row is None else StoredCollection._make(row)
+
+    def collections(self) -> Iterator[StoredCollection]:
+        sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s ORDER BY name"
+        return map(StoredCollection._make, self._ask(sql, self._partition))
+
+    def add_collection(self, collection: StoredCollection) -> None:
+        self._write("INSERT INTO collections VALUES (%s, %s, %s, %s, %s, %s)", *collection)
+
+    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
+        columns = "number, at, kind, name, body, api_key"
+        sql = f"SELECT {columns} FROM admin_log WHERE partition = %s AND number >= %s ORDER BY number"
+        return map(AdminLogEntry._make, self._ask(sql, self._partition, first))
+
+    def add_record(self, record: AdminLogEntry) -> None:
+        self._write("INSERT INTO admin_log VALUES (%s, %s, %s, %s, %s, %s, %s)", *record)
+
+    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+        sql = (
+            "SELECT number, at, heads, chain_hash FROM checkpoints WHERE partition = %s AND number >= %s ORDER BY number"
+            f" LIMIT {_CHECKPOINTS_TOGETHER}"
+        )
+        while True:
+            part = self._ask(sql, self._partition, first).fetchall()
+            yield from map(Checkpoint._make, part)
+            if len(part) < _CHECKPOINTS_TOGETHER:
+                return
+            first = part[-1][0] + 1
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._write("INSERT INTO checkpoints VALUES (%s, %s, %s, %s, %s)", *checkpoint)
+
+    # -- everything ---------------------------------------------------------------------------------------
+
+    def users(self, first: int, last: int) -> Iterator[User]:
+        return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        sql = "SELECT user_hash, row_mac FROM tombstones WHERE partition = %s ORDER BY user_hash"
+        return map(Tombstone._make, self._ask(sql, self._partition))
+
+    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
+        rows = self._of_accounts(
+            f"account, window_code, {AMOUNTS} FROM window_sums", "account, window_code", first, last
+        )
+        return map(WindowSum._make, rows)
+
+    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
+        return map(
+            AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)
+        )
+
+    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
+        columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
+        return map(
+            MemoisedCount._make,
+            self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last),
+        )
+
+    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
+        columns = "account, plan, guarantee, used FROM quotas"
+        order = 'account, plan COLLATE "C", guarantee COLLATE "C"'
+        return map(QuotaUse._make, self._of_accounts(columns, order, first, last))
+
+    def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
+        sql = f"SELECT {columns} WHERE partition = %s AND account BETWEEN %s AND %s ORDER BY {order}"
+        return iter(self._ask(sql, self._partition, first, last))
+
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
+        return self._every_answer(), None
+
+    def _every_answer(self) -> Iterator[IdempotencyRecord]:
+        where = "partition = %s"
+        values: tuple[Any, ...] = (self._partition,)
+        while True:
+            sql = f"{_RECORD} WHERE {where} ORDER BY user_hash, key_hash LIMIT {_RECORDS_TOGETHER}"
+            part = self._ask(sql, *values).fetchall()
+            yield from map(IdempotencyRecord._make, part)
+            if len(part) < _RECORDS_TOGETHER:
+                return
+            where, values = "partition = %s AND (user_hash, key_hash) > (%b, %b)", (self._partition, *part[-1][:2])
+
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        sql = f"{_RECORD} WHERE partition = %s AND number BETWEEN %s AND %s ORDER BY number"
+        return map(IdempotencyRecord._make, self._ask(sql, self._partition, first, last))
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        table = NUMBERED[kind]
+        where = " AND ".join(f"{name} = %s" for name in kind._fields[1 : 1 + table.key])
+        sql = f"SELECT {', '.join(kind._fields)} FROM {table.name} WHERE partition = %s AND {where}"
+        row = self._one(sql, self._partition, *key)
+        return None if row is None else cast("Any", kind)._make(row)
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        where = "partition = %s AND number BETWEEN %s AND %s ORDER BY number"
+        sql = f"SELECT {', '.join(kind._fields)} FROM {NUMBERED[kind].name} WHERE {where}"
+        return map(cast("Any", kind)._make, self._ask(sql, self._partition, first, last))
+
+    def add_numbered(self, row: Numbered) -> None:
+        self._put(NUMBERED_ROWS[type(row)], [row])
+
+    def counts(self) -> dict[str, Any]:
+        self._unit.be_patient()
+
+        def count(rows: str) -> int:
+            return int(self._one(f"SELECT count(*) FROM {rows}", self._partition)[0])
+
+        kinds = "SELECT kind, count(*) FROM journal WHERE partition = %s GROUP BY kind ORDER BY kind"
+        return {
+            "engine": {"postgresql": self._one("SHOW server_version")[0].split()[0]},
+            "users": count("users WHERE partition = %s AND user_hash IS NOT NULL"),
+            "erased": count("tombstones WHERE partition = %s"),
+            "cut_off": count("users WHERE partition = %s AND user_hash IS NULL"),
+            "keys": count("idempotency_records WHERE partition = %s") + count("batch_runs WHERE partition = %s"),
+            "notes": count("notes WHERE partition = %s"),
+            "entries_by_kind": dict(self._ask(kinds, self._partition).fetchall()),
+        }
+
+    def damage(self) -> Iterator[str]:
+        self._unit.be_patient()
+        if self._partition == 0:
+            yield from compare_catalog(ask_catalog(self._unit))
+            yield from self._strange_partitions()
+        for (entry,) in self._ask(_ORPHANS, self._partition):
+            yield f"entry_labels: there is a label of entry {entry}, which has none"
+        for (entry,) in self._ask(_STRAY_NOTES, self._partition):
+            yield f"notes: there is a note of entry {entry}, which has none"
+
+    def _strange_partitions(self) -> Iterator[str]:
+        """Rows of partitions that there are not; each table's key begins with the partition, so its ends are found at once."""
+        (partitions,) = self._one("SELECT count(*) FROM partitions")
+        for table in PARTITIONED:
+            for end in ("min", "max"):
+                (partition,) = self._one(f"SELECT {end}(partition) FROM {table}")
+                if partition is not None and not 0 <= partition < partitions:
+                    yield f"{table}: there are rows of partition {partition}, and the ledger has {partitions} partitions"

@@ -1,0 +1,346 @@
+"""What a transaction will ask first, asked in the trip that takes its locks.
+
+One writing transaction on a server: what its partitions write is held back and sent with one statement for each table.
+
+What is read goes out at once, behind what was held back, so that it sees it.
+
+Many users of one partition charged alike. Their hashes go as arrays: no temporary tables, so poolers and shards do.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from ...guarantees.fixed_point import LARGEST, Costs
+from ..models import NUMBERED, IdempotencyRecord, PartitionHead
+from ..store import NO_SUM
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from psycopg import Connection, Cursor
+
+    from ..store import Hint, Rooms
+
+
+AMOUNTS = ", ".join(Costs._fields)
+ENTRY = (
+    f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
+    " has_record, has_note, api_key, sub_limit"
+)
+COUNTERS = PartitionHead._fields[3:]
+
+_LONG_SECONDS = 3600.0
+FEW = 4
+"""Up to so many rows are sent one by one; arrays take their time to be made."""
+
+
+class OfRows:
+    """A statement over rows, each of some `types`: a few of them as values, many as one array for each column.
+
+    Of rows with the same first `same` values that are held back, only the last is sent.
+    """
+
+    def __init__(self, before: str, types: str, after: str = "AS t", same: int = 0) -> None:
+        row = f"({', '.join(f'%s::{each}' for each in types.split())})"
+        arrays = ", ".join(f"%b::{each}[]" for each in types.split())
+        self._few = [f"{before} (VALUES {', '.join([row] * count)}) {after}" for count in range(1, FEW + 1)]
+        self._many = f"{before} unnest({arrays}) {after}"
+        self.same = same
+
+    def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
+        """SQL and its values for at least one row; `values` are those that `after` asks for."""
+        if len(rows) <= FEW:
+            return self._few[len(rows) - 1], [*chain.from_iterable(rows), *values]
+        return self._many, [*(list(column) for column in zip(*rows, strict=True)), *values]
+
+
+_AMOUNT_TYPES = "int8 " * len(Costs._fields)
+_NUMBERED = ", ".join((*COUNTERS, "row_mac"))
+
+USERS = OfRows("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
+SUMS = OfRows(
+    "INSERT INTO window_sums SELECT * FROM",
+    f"int4 int8 int8 {_AMOUNT_TYPES}",
+    "AS t ON CONFLICT (partition, account, window_code) DO UPDATE"
+    f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
+    same=3,
+)
+ACCOUNT_MACS = OfRows(
+    "INSERT INTO account_macs SELECT * FROM",
+    "int4 int8 int8 bytea",
+    "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+    same=2,
+)
+NEWEST = (
+    "(SELECT j.entry FROM journal j"
+    " WHERE j.partition = u.partition AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
+    " ORDER BY j.entry DESC LIMIT 1)"
+)
+"""The newest charge of an account `u`."""
+COUNTED = (
+    "(EXISTS (SELECT FROM memoised_counts l WHERE l.partition = u.partition AND l.account = u.account)"
+    " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
+)
+"""Whether an account `u` has label counts or used quotas."""
+_SUM = ", ".join(f"a.{name}" for name in Costs._fields)
+MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
+"""What is read of accounts `u`, sums `a` and MACs `s`."""
+RECORDS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea")
+ENTRIES = OfRows(
+    f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
+    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
+)
+_TYPES = {int: "int8", bytes: "bytea", str: "text"}
+
+
+def _types(kind: type[Any]) -> str:
+    """The types of the columns of a class of `NUMBERED`."""
+    return " ".join(["int4", *(_TYPES[each] for each in get_type_hints(kind).values())])
+
+
+NUMBERED_ROWS = {
+    kind: OfRows(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
+}
+NOTES = OfRows("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
+_ENDS = OfRows(
+    "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
+    "int4 int8 int8 bytea",
+    "AS t(partition, entry, at, chain_hash) WHERE partitions.partition = t.partition",
+    same=1,
+)
+_COUNTED = OfRows(
+    f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'row_mac'))} FROM",
+    f"int4 {'int8 ' * len(COUNTERS)} bytea",
+    f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
+    same=1,
+)
+_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS, _COUNTED)
+
+
+class Unit:
+    """The statements of one transaction; `schema` is where the ledger's tables are."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._connection = connection
+        self.schema = schema
+        self._held: dict[OfRows, dict[Any, tuple[Any, ...]]] = {}
+        self._written: list[tuple[Cursor[Any], int]] = []
+
+    def put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Hold rows back, to be written with the next statement or at the end."""
+        held = self._held.setdefault(statement, {})
+        for row in rows:
+            held[row[: statement.same] or len(held)] = row
+
+    def set_end(self, partition: int, end: PartitionHead, row_mac: bytes | None) -> None:
+        """Move the end of a partition."""
+        self.put(_ENDS, [(partition, *end[:3])])
+        if row_mac is not None:
+            self.put(_COUNTED, [(partition, *end.counters, row_mac)])
+
+    def run(self, sql: str, values: Any = ()) -> Cursor[Any]:
+        """A statement, behind all that was held back; its outcome is not waited for unless it is asked for rows."""
+        if self._held:
+            self.flush()
+        return self._connection.execute(sql, values, binary=True)
+
+    def ask(self, statement: OfRows, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
+        """A question about rows."""
+        return self.run(*statement.bind(rows, *values))
+
+    def write(self, count: int, sql: str, values: Any = ()) -> None:
+        """A statement that must write so many rows, see `miscounted`."""
+        self._written.append((self.run(sql, values), count))
+
+    def be_patient(self) -> None:
+        """Wait longer for answers: what follows takes as long as the partition is large."""
+        self._connection.patience = _LONG_SECONDS  # type: ignore[attr-defined]
+
+    def flush(self) -> None:
+        """Send what was held back."""
+        held, self._held = self._held, {}
+        for statement in _ORDER:
+            rows = held.get(statement)
+            if rows:
+                self._written.append((self._connection.execute(*statement.bind(rows.values())), len(rows)))
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there is anything to count."""
+        return bool(self._written)
+
+    def miscounted(self) -> tuple[int, int] | None:
+        """How many rows a statement wrote and should have written, once the answers are there; None if all did."""
+        counts = ((cursor.rowcount, count) for cursor, count in self._written)
+        return next((each for each in counts if each[0] != each[1]), None)
+
+
+_ACCOUNTS = OfRows(
+    f"SELECT u.partition, u.user_hash, {MAC_STATE} FROM",
+    "int4 bytea",
+    "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
+    " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])",
+)
+_RECORDS = OfRows(
+    "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
+    "int4 bytea bytea",
+    "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
+    " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash",
+)
+
+
+class Ahead:
+    """Accounts of some users in some windows, and answers under their keys, good until something is written."""
+
+    def __init__(self, unit: Unit, hint: Hint) -> None:
+        self._windows = hint.windows
+        self._users = {(partition, user) for partition, user, _ in hint.needs}
+        self._keys = {(partition, user, key) for partition, user, key in hint.needs if key is not None}
+        self._asked_accounts: Cursor[Any] | None = None
+        self._asked_records: Cursor[Any] | None = None
+        if self._windows is not None and self._users:
+            self._asked_accounts = unit.ask(_ACCOUNTS, self._users, list(self._windows))
+        if self._keys:
+            self._asked_records = unit.ask(_RECORDS, self._keys)
+
+    def read(self) -> None:
+        """Take in what was asked."""
+        self._found_accounts: dict[tuple[int, bytes], list[tuple[Any, ...]]] = {}
+        self._found_records: dict[tuple[int, bytes, bytes], IdempotencyRecord] = {}
+        for partition, *row in self._asked_accounts or ():
+            self._found_accounts.setdefault((partition, row[0]), []).append(tuple(row))
+        for partition, *row in self._asked_records or ():
+            self._found_records[partition, row[0], row[1]] = IdempotencyRecord._make(row)
+
+    def accounts(
+        self, partition: int, users: Sequence[bytes], windows: Sequence[int]
+    ) -> list[tuple[Any, ...]] | None:
+        """The rows of `Snapshot.accounts`; None where they were not asked for."""
+        if self._windows is None or set(windows) != set(self._windows):
+            return None
+        if any((partition, user) not in self._users for user in users):
+            return None
+        return [row for user in users for row in self._found_accounts.get((partition, user), ())]
+
+    def idempotency_records(
+        self, partition: int, users: Sequence[bytes], keys: Sequence[bytes]
+    ) -> list[IdempotencyRecord] | None:
+        """What was answered to each user under the key beside it; None where that was not asked for."""
+        wanted = [(partition, user, key) for user, key in zip(users, keys, strict=True)]
+        if any(each not in self._keys for each in wanted):
+            return None
+        return [self._found_records[each] for each in wanted if each in self._found_records]
+
+
+class PostgresBatch:
+    """Distinct users, at least one, as sorted hashes."""
+
+    def __init__(self, unit: Unit, partition: int, users: list[bytes]) -> None:
+        self._unit = unit
+        self._partition = partition
+        self._users = users
+        self._accounts: list[int] = []
+        self._known: list[bytes] = []
+        self._new: list[bytes] = []
+
+    def refuse(self, rooms: Rooms) -> list[bytes]:
+        # Each row is looked up by its index. Of plain joins, and of EXISTS, the planner makes a hash of the whole
+        # partition, or of all of them where it has not counted their rows yet.
+        erased = "(u.account IS NULL AND t.user_hash IS NOT NULL)"
+        refused = " OR ".join([erased, *(_over(place, room) for place, (_, room) in enumerate(rooms))])
+        joins = [
+            _found("u", "account FROM users WHERE partition = %(partition)s AND user_hash = b.user_hash"),
+            _found("t", "user_hash FROM tombstones WHERE partition = %(partition)s AND user_hash = b.user_hash"),
+        ]
+        for place, (window, room) in enumerate(rooms):
+            if room is not None:
+                where = f"WHERE partition = %(partition)s AND account = u.account AND window_code = {window}"
+                joins.append(_found(f"a{place}", f"partition, {AMOUNTS} FROM window_sums {where}"))
+        found = self._unit.run(
+            f"SELECT b.place, u.account, ({refused})"
+            f" FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(user_hash, place) {' '.join(joins)}",
+            {"partition": self._partition, "users": self._users},
+        ).fetchall()
+        known = sorted((account, self._users[place - 1]) for place, account, over in found if account and not over)
+        self._accounts, self._known = [account for account, _ in known], [user for _, user in known]
+        self._new = sorted(self._users[place - 1] for place, account, over in found if account is None and not over)
+        return [self._users[place - 1] for place, _, over in sorted(found) if over]
+
+    def unknown(self) -> list[bytes]:
+        return self._new
+
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        columns, joins = (
+            "",
+            [_found("s", "day, row_mac FROM account_macs WHERE partition = u.partition AND account = u.account")],
+        )
+        for place, window in enumerate(windows):
+            first, *others = [f"a{place}.{name}" for name in Costs._fields]
+            first = f"CASE WHEN a{place}.window_code IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
+            columns += f", {first}, {', '.join(others)}"
+            where = f"WHERE partition = u.partition AND account = u.account AND window_code = {window:d}"
+            joins.append(_found(f"a{place}", f"window_code, {AMOUNTS} FROM window_sums {where}"))
+        accounts = "SELECT %s::int4, * FROM unnest(%b::int8[], %b::bytea[])"
+        row_mac = f"CASE WHEN s.day = {day:d} AND NOT {COUNTED} THEN s.row_mac END"
+        return self._unit.run(
+            f"SELECT u.account, u.user_hash, {NEWEST}, {row_mac}{columns}"
+            f" FROM ({accounts}) AS u(partition, account, user_hash) {' '.join(joins)}",
+            (self._partition, self._accounts, self._known),
+        ).fetchall()
+
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        numbers = range(first, first + len(users))
+        self._unit.put(USERS, zip([self._partition] * len(users), numbers, users, row_macs, strict=True))
+        self._accounts += numbers
+
+    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+        adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
+        for window in windows:
+            self._unit.write(
+                len(self._accounts),
+                "INSERT INTO window_sums AS a SELECT %s, account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
+                f" FROM unnest(%b::int8[]) AS account ON CONFLICT (partition, account, window_code) DO UPDATE SET {adds}",
+                (self._partition, window, *cost, self._accounts),
+            )
+
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
+        self._unit.write(
+            len(self._accounts),
+            f"INSERT INTO journal (partition, entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS},"
+            " has_record, has_note, api_key, sub_limit)"
+            " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, 0, %s, %s, %s"
+            " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
+            (self._partition, first - 1, *common, *bound, self._accounts),
+        )
+        return self._accounts
+
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
+        self._unit.write(
+            len(row_macs),
+            "INSERT INTO account_macs SELECT %s, account, %s, row_mac FROM unnest(%b::int8[], %b::bytea[]) AS t(account, row_mac)"
+            " ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+            (self._partition, day, self._accounts, row_macs),
+        )
+
+
+def _found(name: str, what: str) -> str:
+    """SQL that looks up at most one row for each user."""
+    return f"LEFT JOIN LATERAL (SELECT {what} LIMIT 1) AS {name} ON true"
+
+
+def _over(place: int, room: dict[str, int] | None) -> str:
+    """True where a limit has no room. Only integers stand in it."""
+    if room is None:
+        return "true"
+    over = " OR ".join(f"a{place}.{name} IS NULL OR a{place}.{name} > {most}" for name, most in room.items())
+    return f"(a{place}.partition IS NOT NULL AND ({over}))"
+
+
+def _add(name: str, amount: int | None) -> str:
+    """SQL that adds an amount to a sum; what grows too large to count is unbounded."""
+    if amount is None:
+        return f"{name} = NULL"
+    return f"{name} = CASE WHEN a.{name} <= {LARGEST - amount} THEN a.{name} + {amount} END"

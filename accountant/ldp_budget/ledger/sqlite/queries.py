@@ -1,0 +1,455 @@
+"""The statements on a ledger's tables: plain SQL, each indexed, none that grows with the past."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from ...guarantees.fixed_point import Costs
+from ..models import (
+    EMPTY_CHAIN,
+    NUMBERED,
+    AccountMac,
+    AdminLogEntry,
+    Checkpoint,
+    EntryLabel,
+    EntryNote,
+    IdempotencyRecord,
+    MemoisedCount,
+    Numbered,
+    PartitionHead,
+    PricedMechanism,
+    QuotaUse,
+    Repair,
+    StoredCollection,
+    StoredPolicy,
+    Tombstone,
+    User,
+    WindowSum,
+)
+from .schema import TABLES
+from .write_buffer import MAC_STATE, SqliteBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..store import N, Renew
+
+_RENEWED_TOGETHER = 5_000
+_LAST_ROW = 2**63 - 1
+_AMOUNTS = ", ".join(Costs._fields)
+_ENTRY = (
+    f"entry, at, kind, account, priced_mechanism, policy, reports, {_AMOUNTS}, label_commitment, expires, resolves,"
+    " has_record, has_note, api_key, sub_limit"
+)
+_LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
+_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
+_POLICY = "policy, name, version, created_at, definition, row_mac"
+_RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
+_ORPHANS = (
+    "SELECT entry FROM entry_labels LEFT JOIN journal j USING (entry) WHERE j.entry IS NULL OR j.account = 0"
+    " ORDER BY entry LIMIT 10"
+)
+_STRAY_NOTES = (
+    "SELECT n.entry FROM notes n LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
+    " WHERE u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
+)
+_SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
+_SEALED = f"u.account, a.window_code, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
+_COUNTERS = PartitionHead._fields[3:]
+_SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
+_END = (
+    f"SELECT j.entry, j.at, j.chain_hash, {', '.join(f'p.{name}' for name in _COUNTERS)}, p.row_mac FROM partitions p"
+    " LEFT JOIN journal j ON j.entry = (SELECT max(entry) FROM journal) WHERE p.partition = 0"
+)
+
+
+class SqliteRows:
+    """A partition of a SQLite ledger inside a transaction of one connection, to read and, if it writes, to write."""
+
+    def __init__(self, connection: sqlite3.Connection, known_end: tuple[PartitionHead, bytes] | None = None) -> None:
+        self.known_end = known_end
+        """Where the partition ends and the MAC of its counters, if that is known without looking."""
+        self._connection = connection
+        self._execute = connection.execute
+        self._execute_many = connection.executemany
+
+    def end(self) -> tuple[PartitionHead, bytes]:
+        if self.known_end is None:
+            self.known_end = self._read_end()
+        return self.known_end
+
+    def _read_end(self) -> tuple[PartitionHead, bytes]:
+        row = self._execute(_END).fetchone()
+        if row is None:
+            raise sqlite3.DatabaseError("the end of its journal is missing")
+        entries, at, chain_hash, *counters, row_mac = row
+        return PartitionHead(entries or 0, at, chain_hash or EMPTY_CHAIN, *counters), row_mac
+
+    def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
+        # Number, time and link stand in the journal's last row: one page less to write for most spends.
+        if row_mac is None:
+            self.known_end = end, self.end()[1]
+        else:
+            self.known_end = end, row_mac
+            self._execute(
+                f"UPDATE partitions SET {_SET_COUNTERS}, row_mac = ? WHERE partition = 0", (*end.counters, row_mac)
+            )
+
+    # -- one user -----------------------------------------------------------------------------------------
+
+    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
+
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
+
+    def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
+        sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
+        return [hashed for (hashed,) in self._execute(sql, users)]
+
+    def is_cut_off(self, account: int) -> bool:
+        sql = "SELECT 1 FROM users WHERE account = ? AND user_hash IS NULL"
+        return self._execute(sql, (account,)).fetchone() is not None
+
+    def spent(self, account: int, window: int) -> Costs | None:
+        sql = f"SELECT {_AMOUNTS} FROM window_sums WHERE account = ? AND window_code = ?"
+        row = self._execute(sql, (account, window)).fetchone()
+        return None if row is None else Costs._make(row)
+
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+        sql = "SELECT reports FROM memoised_counts WHERE account = ? AND label = ? AND priced_mechanism = ? AND window_code = ?"
+        row = self._execute(sql, (account, label, charge, window)).fetchone()
+        return 0 if row is None else row[0]
+
+    def quota_used(self, account: int, plan: str, promise: str) -> int:
+        sql = "SELECT used FROM quotas WHERE account = ? AND plan = ? AND guarantee = ?"
+        row = self._execute(sql, (account, plan, promise)).fetchone()
+        return 0 if row is None else row[0]
+
+    def plans_used(self, account: int) -> Iterable[str]:
+        rows = self._execute("SELECT DISTINCT plan FROM quotas WHERE account = ? AND used > 0", (account,))
+        return [plan for (plan,) in rows]
+
+    def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+        return map(IdempotencyRecord._make, self._execute(_records(len(users), len(keys)), (*users, *keys)))
+
+    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
+        return map(IdempotencyRecord._make, self._execute(f"{_RECORD} WHERE user_hash = ?", (user,)))
+
+    # -- the journal --------------------------------------------------------------------------------------
+
+    def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+        sql = f"SELECT {_ENTRY}, chain_hash FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
+        for row in self._execute(sql, (first, last)):
+            yield row[:-1], row[-1]
+
+    def entry(self, number: int) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None
+        row = self._execute(f"SELECT {_ENTRY} FROM journal WHERE entry = ?", (number,)).fetchone()
+        return row
+
+    def resolution(self, number: int) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None
+        row = self._execute(f"SELECT {_ENTRY} FROM journal WHERE resolves = ?", (number,)).fetchone()
+        return row
+
+    def repairs(self, first: int = 1) -> Iterator[Repair]:
+        sql = "SELECT entry, at FROM journal WHERE kind = 'clock' AND entry >= ? ORDER BY entry"
+        return map(Repair._make, self._execute(sql, (first,)))
+
+    def label(self, number: int) -> EntryLabel | None:
+        row = self._execute("SELECT entry, label, salt FROM entry_labels WHERE entry = ?", (number,)).fetchone()
+        return None if row is None else EntryLabel._make(row)
+
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        sql = f"{_LABELLED} WHERE account = ? AND entry >= ? ORDER BY entry LIMIT ?"
+        return self._execute(sql, (account, first, -1 if most is None else most))
+
+    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+        late = "" if since is None else f"at >= {since:d} AND "
+        sql = f"{_LABELLED} WHERE {late}account BETWEEN ? AND ? ORDER BY account, entry"
+        return self._execute(sql, (first, last))
+
+    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
+        mine = "" if account is None else f" AND entry IN (SELECT entry FROM journal WHERE account = {account:d})"
+        sql = f"SELECT entry, note, row_mac FROM notes WHERE entry BETWEEN ? AND ?{mine} ORDER BY entry"
+        return map(EntryNote._make, self._execute(sql, (first, last)))
+
+    def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
+        # Of all, whoever knows nothing of the numbers of rows would rather read the whole journal in order.
+        index, mine = ("INDEXED BY reservations", "") if account is None else ("", f" AND account = {account:d}")
+        ended = "SELECT 1 FROM journal e WHERE e.resolves = j.entry"
+        where = f"expires > ?{mine} AND NOT EXISTS ({ended})"
+        return self._execute(f"SELECT {_ENTRY} FROM journal j {index} WHERE {where} ORDER BY entry", (after,))
+
+    def add_notes(self, notes: Sequence[EntryNote]) -> None:
+        self._execute_many("INSERT INTO notes VALUES (?, ?, ?)", notes)
+
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
+        *before, last = rows
+        if before:
+            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(18)})", before)
+        self._execute(f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({_places(19)})", (*last, chain_hash))
+
+    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
+        self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, number))
+
+    def add_label(self, label: EntryLabel) -> None:
+        self._execute("INSERT INTO entry_labels VALUES (?, ?, ?)", label)
+
+    # -- what changes with the accounts -------------------------------------------------------------------
+
+    def add_user(self, user: User) -> None:
+        self._execute("INSERT INTO users VALUES (?, ?, ?)", user)
+
+    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._execute_many("INSERT OR REPLACE INTO window_sums VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
+        self._execute_many("INSERT OR REPLACE INTO account_macs VALUES (?, ?, ?)", rows)
+
+    def set_memoised_reports(self, row: MemoisedCount) -> None:
+        self._execute("INSERT OR REPLACE INTO memoised_counts VALUES (?, ?, ?, ?, ?)", row)
+
+    def set_quota_used(self, row: QuotaUse) -> None:
+        self._execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", row)
+
+    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._execute_many("INSERT INTO idempotency_records VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
+        self._execute("INSERT INTO tombstones VALUES (?, ?)", tombstone)
+        self._execute("DELETE FROM idempotency_records WHERE user_hash = ?", (tombstone.user_hash,))
+        if cut_off is not None:
+            account = cut_off.account
+            mine = "entry IN (SELECT entry FROM journal WHERE account = ?)"
+            self._execute(f"DELETE FROM entry_labels WHERE {mine}", (account,))
+            self._execute(f"DELETE FROM notes WHERE {mine}", (account,))
+            self._execute("DELETE FROM memoised_counts WHERE account = ?", (account,))
+            self._execute("DELETE FROM account_macs WHERE account = ?", (account,))
+            self._execute("DELETE FROM window_sums WHERE account = ? AND window_code <> 0", (account,))
+            self._execute(
+                "UPDATE users SET user_hash = NULL, row_mac = ? WHERE account = ?", (cut_off.row_mac, account)
+            )
+
+    def renew(self, tables: Mapping[str, Renew]) -> None:
+        for table, renew in tables.items():
+            if table in ("tombstones", "memoised_counts"):
+                found = self._execute(f"SELECT * FROM {table}")
+                insert = f"INSERT INTO {table} VALUES ({_places(len(found.description))})"
+                rows = [renew(row) for row in found]
+                self._execute(f"DELETE FROM {table}")
+                self._execute_many(insert, rows)
+            else:
+                self._renew_in_place(table, renew)
+
+    def _renew_in_place(self, table: str, renew: Renew) -> None:
+        """Those of a table whose rows have numbers, a part of them at a time."""
+        columns = [row[1] for row in self._execute(f"PRAGMA table_info({table})")]
+        update = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in columns)} WHERE rowid = ?"
+        last = -(2**63)
+        while True:
+            sql = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+            part = self._execute(sql, (last, _RENEWED_TOGETHER)).fetchall()
+            if not part:
+                return
+            self._execute_many(update, [(*renew(row[1:]), row[0]) for row in part])
+            last = part[-1][0]
+
+    def batch(self, users: list[bytes]) -> SqliteBatch:
+        return SqliteBatch(self._connection, users)
+
+    # -- what was set -------------------------------------------------------------------------------------
+
+    def periods(self) -> dict[str, int]:
+        return dict(self._execute("SELECT period, since FROM periods"))
+
+    def add_period(self, period: str, since: int) -> None:
+        self._execute("INSERT OR REPLACE INTO periods VALUES (?, ?)", (period, since))
+
+    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
+        sql = "SELECT priced_mechanism FROM priced_mechanisms WHERE fingerprint = ? AND guarantee = ? AND collection = ?"
+        row = self._execute(sql, (fingerprint, guarantee, collection)).fetchone()
+        return None if row is None else row[0]
+
+    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
+        rows = self._execute(
+            f"SELECT {_CHARGE} FROM priced_mechanisms WHERE priced_mechanism >= ? ORDER BY priced_mechanism", (first,)
+        )
+        return map(PricedMechanism._make, rows)
+
+    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
+        self._execute(f"INSERT INTO priced_mechanisms ({_CHARGE}) VALUES ({_places(11)})", charge)
+
+    def policy(self, name: str) -> StoredPolicy | None:
+        sql = f"SELECT {_POLICY} FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1"
+        row = self._execute(sql, (name,)).fetchone()
+        return None if row is None else StoredPolicy._make(row)
+
+    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
+        rows = self._execute(f"SELECT {_POLICY} FROM policies WHERE policy >= ? ORDER BY policy", (first,))
+        return map(StoredPolicy._make, rows)
+
+    def was_charged(self, policy: int) -> bool:
+        sql = "SELECT 1 FROM journal WHERE policy = ? AND priced_mechanism > 0 LIMIT 1"
+        return self._execute(sql, (policy,)).fetchone() is not None
+
+    def add_policy(self, policy: StoredPolicy) -> None:
+        self._execute(f"INSERT INTO policies ({_POLICY}) VALUES ({_places(6)})", policy)
+
+    def collection(self, name: str) -> StoredCollection | None:
+        row = self._execute("SELECT * FROM collections WHERE name = ?", (name,)).fetchone()
+        return None if row is None else StoredCollection._make(row)
+
+    def collections(self) -> Iterator[StoredCollection]:
+        return map(StoredCollection._make, self._execute("SELECT * FROM collections ORDER BY name"))
+
+    def add_collection(self, collection: StoredCollection) -> None:
+        self._execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", collection)
+
+    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
+        rows = self._execute("SELECT * FROM admin_log WHERE number >= ? ORDER BY number", (first,))
+        return map(AdminLogEntry._make, rows)
+
+    def add_record(self, record: AdminLogEntry) -> None:
+        self._execute("INSERT INTO admin_log VALUES (?, ?, ?, ?, ?, ?)", record)
+
+    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
+        rows = self._execute("SELECT * FROM checkpoints WHERE number >= ? ORDER BY number", (first,))
+        return map(Checkpoint._make, rows)
+
+    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
+        self._execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint)
+
+    # -- everything ---------------------------------------------------------------------------------------
+
+    def users(self, first: int, last: int) -> Iterator[User]:
+        return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        return map(Tombstone._make, self._execute("SELECT user_hash, row_mac FROM tombstones ORDER BY user_hash"))
+
+    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
+        rows = self._of_accounts(
+            f"account, window_code, {_AMOUNTS} FROM window_sums", "account, window_code", first, last
+        )
+        return map(WindowSum._make, rows)
+
+    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
+        return map(
+            AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)
+        )
+
+    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
+        columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
+        return map(
+            MemoisedCount._make,
+            self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last),
+        )
+
+    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
+        columns = "account, plan, guarantee, used FROM quotas"
+        return map(QuotaUse._make, self._of_accounts(columns, "account, plan, guarantee", first, last))
+
+    def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
+        sql = f"SELECT {columns} WHERE account BETWEEN ? AND ? ORDER BY {order}"
+        return self._execute(sql, (first, last))
+
+    def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
+        sql = (
+            "SELECT rowid, user_hash, key_hash, entry, number, request_digest, response, row_mac"
+            " FROM idempotency_records WHERE rowid >= ? ORDER BY rowid LIMIT ?"
+        )
+        rows = self._execute(sql, (position, most)).fetchall()
+        following = rows[-1][0] + 1 if len(rows) == most and rows[-1][0] < _LAST_ROW else None
+        return [IdempotencyRecord._make(row[1:]) for row in rows], following
+
+    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
+        sql = f"{_RECORD} WHERE number BETWEEN ? AND ? ORDER BY number"
+        return map(IdempotencyRecord._make, self._execute(sql, (first, last)))
+
+    def numbered(self, kind: type[N], *key: Any) -> N | None:
+        table = NUMBERED[kind]
+        where = " AND ".join(f"{name} = ?" for name in kind._fields[1 : 1 + table.key])
+        row = self._execute(f"SELECT * FROM {table.name} WHERE {where}", key).fetchone()
+        return None if row is None else cast("Any", kind)._make(row)
+
+    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
+        sql = f"SELECT * FROM {NUMBERED[kind].name} WHERE number BETWEEN ? AND ? ORDER BY number"
+        return map(cast("Any", kind)._make, self._execute(sql, (first, last)))
+
+    def add_numbered(self, row: Numbered) -> None:
+        self._execute(f"INSERT INTO {NUMBERED[type(row)].name} VALUES ({_places(len(row))})", row)
+
+    def counts(self) -> dict[str, Any]:
+        def count(rows: str) -> int:
+            number: int = self._execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
+            return number
+
+        return {
+            "engine": {"sqlite": sqlite3.sqlite_version},
+            "users": count("users WHERE user_hash IS NOT NULL"),
+            "erased": count("tombstones"),
+            "cut_off": count("users WHERE user_hash IS NULL"),
+            "keys": count("idempotency_records") + count("batch_runs"),
+            "notes": count("notes"),
+            "entries_by_kind": dict(
+                self._execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall()
+            ),
+        }
+
+    def damage(self) -> Iterator[str]:
+        for (line,) in self._execute("PRAGMA integrity_check(10)"):
+            if line != "ok":
+                yield f"the file is damaged: {line}"
+        for kind, name in _changed_schema(self._connection):
+            yield f"its schema was changed: {kind} {name}"
+        for (partition,) in self._execute("SELECT partition FROM partitions WHERE partition <> 0"):
+            yield f"partitions: there is a partition {partition}, and the ledger has only partition 0"
+        for (entry,) in self._execute(_ORPHANS):
+            yield f"entry_labels: there is a label of entry {entry}, which has none"
+        for (entry,) in self._execute(_STRAY_NOTES):
+            yield f"notes: there is a note of entry {entry}, which has none"
+
+
+@cache
+def _accounts(windows: int, users: int) -> str:
+    return (
+        f"SELECT u.user_hash, {_SEALED} FROM users u LEFT JOIN account_macs s ON s.account = u.account"
+        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_code IN ({_places(windows)})"
+        f" WHERE u.user_hash IN ({_places(users)})"
+    )
+
+
+@cache
+def _sealed(windows: int) -> str:
+    return (
+        f"SELECT {_SEALED} FROM json_each(?1) n CROSS JOIN users u ON u.account = n.value"
+        " LEFT JOIN account_macs s ON s.account = u.account"
+        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_code IN ({_places(windows)})"
+        " WHERE u.user_hash IS NOT NULL"
+    )
+
+
+@cache
+def _records(users: int, keys: int) -> str:
+    return f"{_RECORD} WHERE user_hash IN ({_places(users)}) AND key_hash IN ({_places(keys)})"
+
+
+def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """What is in the schema and does not belong there, or belongs there and is not; sqlite-utils' own table apart."""
+    found = connection.execute(_SCHEMA).fetchall()
+    fresh = sqlite3.connect(":memory:")
+    try:
+        for statement in TABLES:
+            fresh.execute(statement)
+        expected = fresh.execute(_SCHEMA).fetchall()
+    finally:
+        fresh.close()
+    return [row[:2] for row in sorted(set(found) ^ set(expected))]
+
+
+def _places(values: int) -> str:
+    return ", ".join("?" * values)

@@ -1,0 +1,219 @@
+"""Many users charged alike, by set-based statements over temporary tables: none for each user.
+
+What a copy of a ledger remembers while it runs: where accounts and entries went, and what was charged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from ...guarantees.fixed_point import LARGEST, Costs
+from ..keyfile import HASH_BYTES, MAC_BYTES
+from ..store import NO_SUM
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..store import Rooms
+
+
+# The rows of a blob that holds equal slices one after the other; `executemany` takes twice as long.
+_SLICES = "WITH RECURSIVE slice(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM slice WHERE n + 1 < ?1)"
+
+# The newest charge is found by the index of accounts, whose entries stand in order.
+_NEWEST = (
+    "(SELECT j.entry FROM journal j WHERE j.account = {0}.account AND j.kind IN ('spent', 'reserved', 'voided')"
+    " ORDER BY j.entry DESC LIMIT 1)"
+)
+_COUNTED = (
+    "(EXISTS (SELECT 1 FROM memoised_counts l WHERE l.account = {0}.account)"
+    " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
+)
+MAC_STATE = f"{_NEWEST}, s.day, s.row_mac, {_COUNTED}"
+"""What is read of the MAC `s` of an account, which is of a table still to be named."""
+
+
+class SqliteBatch:
+    """Distinct users, at least one, as sorted hashes: their index is then visited in order."""
+
+    def __init__(self, connection: sqlite3.Connection, users: list[bytes]) -> None:
+        self._connection = connection
+        execute = self._execute = connection.execute
+        execute("CREATE TEMP TABLE IF NOT EXISTS batch (user_hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        execute("CREATE TEMP TABLE IF NOT EXISTS charged (account INTEGER PRIMARY KEY, user_hash BLOB)")
+        execute("DELETE FROM batch")
+        execute("DELETE FROM charged")
+        values = (len(users), b"".join(users))
+        execute(f"INSERT INTO batch {_SLICES} SELECT {_slice(2, HASH_BYTES)} FROM slice", values)
+        self._size = len(users)
+
+    def refuse(self, rooms: Rooms) -> list[bytes]:
+        erased = "(u.account IS NULL AND EXISTS (SELECT 1 FROM tombstones t WHERE t.user_hash = b.user_hash))"
+        refused = " OR ".join([erased, *(_over(window, room) for window, room in rooms)])
+        sql = f"SELECT b.user_hash FROM batch b LEFT JOIN users u USING (user_hash) WHERE {refused}"
+        hashes = self._execute(sql).fetchall()
+        self._connection.executemany("DELETE FROM batch WHERE user_hash = ?", hashes)
+        self._size -= len(hashes)
+        return [row[0] for row in hashes]
+
+    def unknown(self) -> list[bytes]:
+        # Those who are known go into `charged` on the way.
+        found = "SELECT u.account, b.user_hash FROM batch b CROSS JOIN users u USING (user_hash) ORDER BY account"
+        if self._execute(f"INSERT INTO charged {found}").rowcount >= self._size:
+            return []
+        known = "SELECT 1 FROM users u WHERE u.user_hash = b.user_hash"
+        sql = f"SELECT user_hash FROM batch b WHERE NOT EXISTS ({known}) ORDER BY user_hash"
+        return [row[0] for row in self._execute(sql)]
+
+    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        sums = [f", {_of(place)}" for place in range(len(windows))]
+        row_mac = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.row_mac END"
+        joins = [
+            f" LEFT JOIN window_sums a{place} ON a{place}.account = c.account AND a{place}.window_code = {window:d}"
+            for place, window in enumerate(windows)
+        ]
+        return self._execute(
+            f"SELECT c.account, c.user_hash, {_NEWEST.format('c')}, {row_mac}{''.join(sums)} FROM charged c"
+            f" LEFT JOIN account_macs s ON s.account = c.account{''.join(joins)}"
+        )
+
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, MAC_BYTES)}"
+        values = (len(users), first, b"".join(users), b"".join(row_macs))
+        self._execute(f"INSERT INTO users {_SLICES} SELECT {row} FROM slice", values)
+        self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n, NULL FROM slice", values[:2])
+
+    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+        adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
+        for window in windows:
+            self._execute(
+                "INSERT INTO window_sums SELECT account, ?, ?, ?, ?, ? FROM charged WHERE true ORDER BY account"
+                f" ON CONFLICT DO UPDATE SET {adds}",
+                (window, *cost),
+            )
+
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
+        accounts = [row[0] for row in self._execute("SELECT account FROM charged ORDER BY account")]
+        columns = f"entry, at, kind, account, priced_mechanism, policy, reports, {', '.join(Costs._fields)}"
+        columns += ", has_record, has_note, api_key, sub_limit"
+        self._execute(
+            f"INSERT INTO journal ({columns}) SELECT ?9 + row_number() OVER (ORDER BY account),"
+            " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0, ?10, ?11, ?12 FROM charged ORDER BY account",
+            (*common, first - 1, *bound),
+        )
+        return accounts
+
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
+        self._execute(
+            f"INSERT INTO account_macs SELECT account, ?1, {_slice(2, MAC_BYTES)} FROM"
+            " (SELECT account, row_number() OVER (ORDER BY account) - 1 AS n FROM charged)"
+            " WHERE true ON CONFLICT (account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+            (day, b"".join(row_macs)),
+        )
+
+
+def _of(place: int) -> str:
+    """SQL for the amounts of a sum that may be missing."""
+    first, *others = [f"a{place}.{name}" for name in Costs._fields]
+    return ", ".join(
+        [
+            f"CASE WHEN a{place}.account IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END",
+            *others,
+        ]
+    )
+
+
+def _slice(parameter: int, size: int) -> str:
+    """SQL for the part of a blob that stands in row `n`."""
+    return f"substr(?{parameter}, {size} * n + 1, {size})"
+
+
+def _over(window: int, room: dict[str, int] | None) -> str:
+    """True where a limit has no room. Only integers stand in it."""
+    if room is None:
+        return "1"
+    over = " OR ".join(f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items())
+    return (
+        f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window_code = {window} AND ({over}))"
+    )
+
+
+def _add(name: str, amount: int | None) -> str:
+    """SQL that adds an amount to a sum; what grows too large to count is unbounded."""
+    if amount is None:
+        return f"{name} = NULL"
+    return f"{name} = CASE WHEN {name} <= {LARGEST - amount} THEN {name} + {amount} END"
+
+
+_TABLES = (
+    """CREATE TABLE window_sums (
+        partition INTEGER, account INTEGER, hash BLOB, to_partition INTEGER NOT NULL, number INTEGER,
+        PRIMARY KEY (partition, account)) WITHOUT ROWID""",
+    """CREATE TABLE entries (
+        partition INTEGER, entry INTEGER, to_partition INTEGER NOT NULL, number INTEGER NOT NULL,
+        PRIMARY KEY (partition, entry)) WITHOUT ROWID""",
+    """CREATE TABLE sums (
+        partition INTEGER, account INTEGER, window INTEGER,
+        epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
+        PRIMARY KEY (partition, account, window)) WITHOUT ROWID""",
+)
+
+
+class SqliteScratch:
+    """A database of its own that SQLite keeps in memory while it is small, and then in a file without a name."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._execute = self._connection.execute
+        self._execute_many = self._connection.executemany
+        for statement in _TABLES:
+            self._execute(statement)
+        self._execute("PRAGMA synchronous = OFF")
+        self._execute("PRAGMA journal_mode = OFF")
+
+    def add_accounts(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._together("INSERT INTO window_sums (partition, account, hash, to_partition) VALUES (?, ?, ?, ?)", rows)
+
+    def account(self, partition: int, account: int) -> tuple[int, int | None, bytes | None] | None:
+        sql = "SELECT to_partition, number, hash FROM window_sums WHERE partition = ? AND account = ?"
+        row: tuple[int, int | None, bytes | None] | None = self._execute(sql, (partition, account)).fetchone()
+        return row
+
+    def number_account(self, partition: int, account: int, number: int) -> None:
+        self._execute(
+            "UPDATE window_sums SET number = ? WHERE partition = ? AND account = ?", (number, partition, account)
+        )
+
+    def users(self, to_partition: int) -> Iterator[tuple[int, bytes | None]]:
+        return self._execute(
+            "SELECT number, hash FROM window_sums WHERE to_partition = ? ORDER BY number", (to_partition,)
+        )
+
+    def add_entry(self, partition: int, entry: int, to_partition: int, number: int) -> None:
+        self._execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (partition, entry, to_partition, number))
+
+    def entry(self, partition: int, entry: int) -> tuple[int, int] | None:
+        row: tuple[int, int] | None
+        sql = "SELECT to_partition, number FROM entries WHERE partition = ? AND entry = ?"
+        row = self._execute(sql, (partition, entry)).fetchone()
+        return row
+
+    def add_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._together("INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def sums(self, to_partition: int) -> Iterator[tuple[Any, ...]]:
+        return self._execute(
+            "SELECT a.number, s.window, s.epsilon, s.delta, s.rho, s.mu_squared FROM window_sums a"
+            " JOIN sums s ON s.partition = a.partition AND s.account = a.account WHERE a.to_partition = ? ORDER BY 1, 2",
+            (to_partition,),
+        )
+
+    def _together(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._execute("BEGIN")
+        self._execute_many(sql, rows)
+        self._execute("COMMIT")
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,608 @@
+"""Is the ledger what it was when it was written? Every link, sum, cost and MAC, worked out again.
+
+One verifier for every store. It walks the journal once in order, for the chain of links, and once account by account
+beside the stored sums (`tallying`), a part at a time, each as one moment saw it: so it holds little, and nobody waits
+for it.
+
+Verifying a whole ledger: each of its partitions, its checkpoints, and what somebody has noted of it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import LedgerError
+from ..guarantees import from_json
+from ..guarantees.fixed_point import Costs
+from . import checkpoints, lifecycle
+from .account_sums import HIGHEST, LOWEST, Past, check_accounts
+from .calendar import LIFETIME, gauge_of, gauges_in, since_when
+from .hash_chain import canonical_rows, canonical_transaction, counters_mac
+from .ledger import partition_of
+from .models import (
+    CLOCK,
+    COPIED,
+    EMPTY_CHAIN,
+    ERASED,
+    KEY,
+    MOVED,
+    NUMBERED,
+    PERIOD,
+    POLICY_SET,
+    RECORDED,
+    REKEYED,
+    REOPENED,
+    RESERVED,
+    SPENT,
+    Entry,
+    PartitionHead,
+)
+from .snapshot import covered, idempotency_records_in_parts, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .account_sums import DecideAgain, Decisions, Open, Progress
+    from .keyfile import Secret
+    from .ledger import Ledger
+    from .models import Checkpoint
+    from .snapshot import Reading
+
+    Keys = Callable[[], dict[int, str | None]]
+
+_GRANTED = (SPENT, RESERVED)
+_RECORD, _NOTE, _TWICE = 1, 2, 4
+"""What an entry has, or should have."""
+"""An entry has another answer than the one that was stored for it."""
+_MOST_PROBLEMS = 100
+_ENTRIES_TOGETHER = 20_000
+
+
+@dataclass(frozen=True)
+class Integrity:
+    """`ok`, how many journal entries there are, the `head` to note, and what is wrong, in words."""
+
+    ok: bool
+    entries: int
+    head: str
+    problems: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        more = "; …" if len(self.problems) > 1 else ""
+        found = "ok" if self.ok else "not ok: " + "".join(self.problems[:1]) + more
+        return f"<Integrity {found}; {self.entries} entries, head {self.head}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """What `ledger verify --json` prints.
+
+        Raises:
+            Nothing.
+        """
+        return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
+
+
+class Expected(NamedTuple):
+    """What somebody noted of a partition: it may have gone on since, and may not have gone back."""
+
+    head: str
+    """As it was noted."""
+    chain_hash: bytes
+    numbered_rows: int
+    collections: int
+
+
+def check_partition(
+    open_reading: Open,
+    expected: Sequence[Expected] = (),
+    on_progress: Progress = lambda done, total: None,
+    keys: Keys | None = None,
+    decide_again: DecideAgain | None = None,
+) -> Integrity:
+    """Check a whole partition; `keys` tells the numbers of the records that made keys, which stand in the first one.
+
+    `decide_again` makes what replays the decisions of an account: a store knows no rule.
+    """
+
+    def tell(done: int, total: int) -> None:
+        try:
+            on_progress(done, total)
+        except Exception as error:
+            raise _CannotTell(error) from error
+
+    try:
+        return _check_partition(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
+    except _CannotTell as cannot:
+        raise cannot.error from None
+
+
+class _CannotTell(BaseException):
+    """Whoever was told of progress has failed, which is nothing that is wrong with the ledger."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def keys_made(open_reading: Open) -> dict[int, str | None]:
+    """The numbers of the records that made keys, in the first partition of a ledger, each with the share of the key."""
+    with open_reading() as reading:
+        made = [record for record in reading.rows.admin_log() if record.kind == KEY]
+        return {record.number: _share_of(record.body) for record in made}
+
+
+def _share_of(body: str) -> str | None:
+    """The share of a key that a record made; None of a record that cannot be read, which made none."""
+    try:
+        share = json.loads(body)["share"]
+    except (LookupError, TypeError, ValueError):
+        return None
+    return share if isinstance(share, str) else None
+
+
+def _check_partition(
+    open_reading: Open,
+    expected: Sequence[Expected],
+    on_progress: Progress,
+    keys: Keys,
+    decide_again: DecideAgain | None,
+) -> Integrity:
+    with open_reading() as reading:
+        whole = _Whole(reading)
+        problems = _told(whole.check(), _MOST_PROBLEMS)
+    chain = _Chain(open_reading, whole, expected, on_progress)
+    walked = whole.numbered
+
+    def after(done: int, total: int) -> None:
+        on_progress(walked + done, walked + total)
+
+    def decisions() -> Decisions | None:
+        return None if decide_again is None else decide_again(chain.past())
+
+    accounts = check_accounts(open_reading, whole.opened, whole.end.accounts, whole.erased_users, after, decisions)
+    rest = (
+        chain.check(),
+        chain.holds(),
+        chain.check_callers(keys),
+        whole.check_periods(chain.turns),
+        accounts,
+        whole.check_records(open_reading, chain),
+        chain.check_notes(),
+        chain.missing(),
+    )
+    for check in rest:
+        problems += _told(check, _MOST_PROBLEMS - len(problems))
+    return Integrity(not problems, whole.end.entries, whole.end.head, tuple(problems))
+
+
+def _told(check: Iterator[str], most: int) -> list[str]:
+    """The problems that a check finds, as many as may still be told."""
+    found: list[str] = []
+    try:
+        found.extend(islice(check, max(0, most)))
+    except LedgerError:
+        raise
+    except Exception as error:  # whatever a changed value makes of the code that reads it
+        found.append(f"a stored value cannot be read: {error or type(error).__name__}")
+    return found
+
+
+class _Whole:
+    """What there is little of, read in one moment: until its end everything that grows is checked."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.end: PartitionHead = reading.end
+        # Whoever looks by fingerprint or name finds also what has a number that was never given.
+        self.charges = list(reading.rows.priced_mechanisms(LOWEST))
+        self.policies = list(reading.rows.policies(LOWEST))
+        self.records = list(reading.rows.admin_log(LOWEST))
+        self._counts = reading.rows.counts()
+        self._tombstones = list(reading.rows.tombstones())
+        self.numbered = min(self.end.entries, sum(self._counts["entries_by_kind"].values()))
+        """How many entries there can be to check: a changed number may be a large one."""
+        self.opened = min(self.end.accounts, self._counts["users"] + self._counts["cut_off"])
+        """How many accounts, likewise."""
+        self.rekeyed = self._counts["entries_by_kind"].get(REKEYED, 0)
+        """How often its key was exchanged."""
+        self.erased_users = {tombstone.user_hash for tombstone in self._tombstones}
+        self._collections = list(reading.rows.collections())
+        self.periods = reading.periods()
+
+    def secret(self, number: int) -> Secret | None:
+        """A secret of the key, which may have gone on since."""
+        return self._reading.key.at(number)
+
+    def check(self) -> Iterator[str]:
+        """The engine's own findings, MACs, costs and periods."""
+        yield from self._reading.rows.damage()
+        yield from self._macs()
+        yield from self._costs()
+
+    def _macs(self) -> Iterator[str]:
+        secret, end = self._reading.secret, self.end
+        if counters_mac(secret, end) != self._reading.counters_mac:
+            yield "partitions: its counters were changed"
+        for tombstone in self._tombstones:
+            if secret.row_mac(*tombstone[:-1]) != tombstone.row_mac:
+                yield f"tombstones: the row {tombstone.user_hash.hex()} was changed"
+            elif partition_of(tombstone.user_hash, self._reading.partitions) != self._reading.partition:
+                yield f"tombstones: the row {tombstone.user_hash.hex()} is of another partition"
+        for charge in self.charges:
+            if secret.row_mac(*charge.covered) != charge.row_mac:
+                yield f"priced_mechanisms: priced mechanism {charge.number} was changed"
+        for policy in self.policies:
+            if secret.row_mac(*policy.covered) != policy.row_mac:
+                yield f"policies: policy {policy.number} was changed"
+        for collection in self._collections:
+            if secret.row_mac(*collection[:-1]) != collection.row_mac:
+                yield f"collections: {collection.name} was changed"
+        if sorted(each.number for each in self._collections) != [*range(1, end.collections + 1)]:
+            yield f"collections: there are {len(self._collections)}, and {end.collections} were added"
+        kinds = self._counts["entries_by_kind"]
+        if sum(kinds.values()) > end.entries:
+            yield f"journal: there are {sum(kinds.values())} entries, and {end.entries} were written"
+        if len(self._tombstones) != kinds.get(ERASED, 0):
+            yield f"tombstones: there are {len(self._tombstones)}, and {kinds.get(ERASED, 0)} users were erased"
+
+    def _costs(self) -> Iterator[str]:
+        """A stored cost must not be below what its guarantee certainly costs."""
+        for charge in self.charges:
+            # It may be above: an older release may have known no better bound, and what was charged stays charged.
+            guarantee = from_json(json.loads(charge.guarantee))
+            bounds = zip(Costs._fields, charge.costs, guarantee.costs(), guarantee.least_costs(), strict=True)
+            for name, amount, cost, least in bounds:
+                if amount is not None and (least is None or amount < least):
+                    priced = f"priced_mechanisms: priced mechanism {charge.number}"
+                    yield f"{priced} has {name} {amount}, below the {cost} its guarantee costs"
+
+    def check_periods(self, turns: list[Entry]) -> Iterator[str]:
+        """Windows are kept of every period since it was begun or first limited, or since a later repair of the clock.
+
+        `turns` are the entries that say so.
+        """
+        limited = {policy.number: gauges_in(json.loads(policy.definition)) for policy in self.policies}
+        first: dict[str, int] = {}
+        for turn in turns:
+            periods: Iterable[str] = limited.get(turn.policy, ())
+            if turn.kind == CLOCK:
+                periods = first.keys()
+            elif turn.kind == PERIOD:
+                periods = [gauge_of(turn.reports)]
+            for period in periods:
+                if turn.kind == CLOCK or period not in first:
+                    starts = since_when(period, turn.at)
+                    first[period] = min(first.get(period, starts), starts)
+        first[LIFETIME] = 0
+        for period, since in first.items():
+            if self.periods.get(period) != since:
+                yield f"periods: {period} is kept since {self.periods.get(period)}, and was limited since {since}"
+        for period in self.periods.keys() - first.keys():
+            yield f"periods: {period} is kept, and no policy limits it"
+
+    def cut_off(self, chain: _Chain) -> Iterator[str]:
+        """As many accounts must be cut off as the journal says."""
+        if self._counts["cut_off"] != chain.cut_off:
+            yield f"users: there are {self._counts['cut_off']} of erased users, and {chain.cut_off} were erased"
+
+    def check_records(self, open_reading: Open, chain: _Chain) -> Iterator[str]:
+        """Every idempotency record, its MAC, its entry, and that it is nobody's who was erased; and what is numbered."""
+        yield from self.cut_off(chain)
+        counted = bytearray(self.end.numbered_rows + 1)
+        for reading, records in idempotency_records_in_parts(open_reading):
+            row_mac = reading.secret.row_mac
+            for record in records:
+                row = f"idempotency_records: the row {record.key_hash.hex()}"
+                if row_mac(*record[:-1]) != record.row_mac:
+                    yield f"{row} was changed"
+                if record.user_hash in self.erased_users:
+                    yield f"{row} is of an erased user"
+                elif partition_of(record.user_hash, reading.partitions) != reading.partition:
+                    yield f"{row} is of another partition"
+                if record.number is not None:
+                    yield from self._count(counted, reading, record.number, row)
+                elif record.entry is not None and 0 < record.entry <= self.end.entries:
+                    chain.answered(record.entry)
+                elif record.entry is None or not 0 < record.entry <= reading.end.entries:
+                    yield f"{row} is of an entry that is not there"
+        yield from self._check_numbered(open_reading, counted)
+        for number in range(1, len(counted)):
+            if counted[number] != 1:
+                with open_reading() as reading:  # an erasure may have changed it while the parts were read
+                    rows = reading.rows
+                    count = len(list(rows.refusals(number, number)))
+                    count += sum(len(list(rows.all_numbered(kind, number, number))) for kind in NUMBERED)
+                if count != 1:
+                    yield f"partitions: {count} rows have the number {number} that one was given"
+
+    def _check_numbered(self, open_reading: Open, counted: bytearray) -> Iterator[str]:
+        """The rows of all classes of `NUMBERED`, their MACs and their numbers."""
+        last = self.end.numbered_rows
+        for first, until in ((LOWEST, 0), *parts(last, _ENTRIES_TOGETHER), (last + 1, HIGHEST)):
+            with open_reading() as reading:
+                for kind, table in NUMBERED.items():
+                    for each in reading.rows.all_numbered(kind, first, until):
+                        row = f"{table.name}: the row {each.number}"
+                        if reading.secret.row_mac(*covered(each)) != each.row_mac:
+                            yield f"{row} was changed"
+                        yield from self._count(counted, reading, each.number, row)
+
+    @staticmethod
+    def _count(counted: bytearray, reading: Reading, number: int, row: str) -> Iterator[str]:
+        if 0 < number < len(counted):
+            counted[number] = min(2, counted[number] + 1)
+        elif not 0 < number <= reading.end.numbered_rows:
+            yield f"{row} has a number that was not given"
+
+
+class _Chain:
+    """The keyed chain of links over the journal."""
+
+    def __init__(
+        self, open_reading: Open, whole: _Whole, expected: Sequence[Expected], on_progress: Progress
+    ) -> None:
+        self._open = open_reading
+        self._whole = whole
+        self._expected = expected
+        self._wanted = {each.chain_hash for each in expected}
+        self._seen = {EMPTY_CHAIN}
+        self._on_progress = on_progress
+        self._charges = _Ahead(charge.covered for charge in whole.charges)
+        self._policies = _Ahead(policy.covered for policy in whole.policies)
+        self._records = _Ahead(whole.records)
+        # Of each entry: what it says is kept beside it, and what was found there.
+        self._kept = bytearray(whole.numbered + 1)
+        self._found = bytearray(whole.numbered + 1)
+        # The numbers of keys and shares that entries bear, with the number of the policy where they charge.
+        self._callers: set[tuple[int, int, int]] = set()
+        # Which secret was in force, up to where the walk has come.
+        self._secret = whole.end.secret - whole.rekeyed
+        self.cut_off = 0
+        """How many accounts were cut off from their users."""
+        self.turns: list[Entry] = []
+        """The policies, the periods that were begun, and the repairs of the clock, in order."""
+        self._copied = 0
+
+    def past(self) -> Past:
+        """What was set in the partition, once the chain was walked: charges are decided again by it."""
+        whole = self._whole
+        if whole.end.state >= lifecycle.IMPORTING:  # nothing is in it yet but what is copied
+            self._copied = whole.end.entries
+        return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
+
+    def check(self) -> Iterator[str]:
+        """Walk the chain from the first entry; every link must follow from the one before."""
+        end = self._whole.end
+        rows: list[tuple[Any, ...]] = []
+        head, number, newest_at = EMPTY_CHAIN, 0, None
+        moved: int | None = None
+        for row, chain_hash in self._entries(self._whole.numbered):
+            rows.append(row)
+            if row[2] in (CLOCK, PERIOD, POLICY_SET):
+                self.turns.append(Entry.of(row))
+            if newest_at is not None and row[1] < newest_at and row[2] != CLOCK:
+                yield f"journal: entry {row[0]} is dated before the one before it"
+            number, newest_at = number + 1, row[1]
+            if row[0] != number:
+                yield f"journal: entry {row[0]} stands where entry {number} was written"
+                number = row[0]
+            if row[2] == ERASED:
+                self.cut_off += row[6]
+            elif row[2] == COPIED:
+                self._copied = row[0]
+            elif row[2] in (MOVED, REOPENED):
+                moved = row[0] if row[2] == MOVED else None
+            if row[16] or row[17]:
+                self._callers.add((row[16], row[17], row[5] if row[2] in _GRANTED else 0))
+            if 0 < row[0] < len(self._kept):
+                self._kept[row[0]] = _RECORD * bool(row[14]) + _NOTE * bool(row[15])
+            if chain_hash is not None:
+                yield from self._chain_hash(rows, head, chain_hash)
+                head, rows = chain_hash, []
+        if rows:
+            yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
+        if moved is not None and end.state != lifecycle.MOVED_AWAY:
+            yield f"partitions: the ledger can be written to, and entry {moved} says that it was moved"
+        tables = (
+            ("priced_mechanisms", "priced mechanism", self._charges),
+            ("policies", "policy", self._policies),
+            ("admin_log", "record", self._records),
+        )
+        for table, name, left in tables:
+            for row in left.until(HIGHEST):
+                yield f"{table}: {name} {row[0]} stands in no transaction"
+        if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
+            yield f"partitions: the end of the journal is not where it was written: {end.entries} entries, found {number}"
+
+    def _entries(self, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+        for first, until in parts(last, _ENTRIES_TOGETHER):
+            with self._open() as reading:
+                part = list(reading.rows.entries(first, until))
+            yield from part
+            self._on_progress(min(last, first + _ENTRIES_TOGETHER - 1), last + self._whole.opened)
+
+    def _chain_hash(self, rows: list[tuple[Any, ...]], before: bytes, chain_hash: bytes) -> Iterator[str]:
+        charges = self._charges.until(max(row[4] for row in rows))
+        policies = self._policies.until(max(row[5] for row in rows))
+        records = self._records.until(max([0, *[row[6] for row in rows if row[2] == RECORDED]]))
+        covered = canonical_transaction(before, canonical_rows(rows), charges, policies, records)
+        for row in rows:
+            if row[2] == REKEYED:
+                self._secret += 1
+                if row[6] != self._secret:
+                    yield f"journal: entry {row[0]} names secret {row[6]} of the key, and {self._secret} came next"
+        secret = self._whole.secret(self._secret)
+        if secret is None or secret.chain_hash(covered) != chain_hash:
+            yield (
+                f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
+                "an entry, a charge, a policy or a record was changed"
+            )
+        if chain_hash in self._wanted:
+            self._seen.add(chain_hash)
+
+    def check_callers(self, keys: Keys) -> Iterator[str]:
+        """Whoever has written must have had a key: one that was made by now, as the entries were read before."""
+        made: dict[int, str | None] = {0: None, **keys()} if self._callers else {}
+        for number in sorted({by for by, _, _ in self._callers} - made.keys()):
+            yield f"journal: entries were written by the key of record {number}, which has made none"
+        shares: dict[int, dict[str | None, int]] = {0: {}}
+        for policy in self._whole.policies:
+            named = json.loads(policy.definition).get("shares", ())
+            shares[policy.number] = {share["name"]: share["number"] for share in named}
+        for by, share, charged in sorted(self._callers):
+            if charged and by in made and shares.get(charged, {}).get(made[by], 0) != share:
+                yield f"journal: entries of policy {charged} by the key of record {by} bear share {share}, not its"
+
+    def holds(self) -> Iterator[str]:
+        """What is wrong with what was noted."""
+        for each in self._expected:
+            if each.chain_hash not in self._seen:
+                yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another one"
+            elif each.numbered_rows > self._whole.end.numbered_rows or each.collections > self._whole.end.collections:
+                yield f"what was stored before the head {each.head} is not all there: the ledger was rolled back"
+
+    def answered(self, entry: int) -> None:
+        """Its answer was found."""
+        if entry < len(self._found):
+            self._found[entry] |= _TWICE if self._found[entry] & _RECORD else _RECORD
+
+    def check_notes(self) -> Iterator[str]:
+        """Every note, its MAC, and that its entry says that there is one."""
+        for first, last in (
+            (LOWEST, 0),
+            *parts(len(self._found) - 1, _ENTRIES_TOGETHER),
+            (len(self._found), HIGHEST),
+        ):
+            with self._open() as reading:
+                for entry, note, row_mac in reading.rows.notes(first, last):
+                    if reading.secret.row_mac(*reading.noted(entry, note)) != row_mac:
+                        yield f"notes: the note of entry {entry} was changed"
+                    if 0 < entry < len(self._found):
+                        self._found[entry] |= _NOTE
+                    elif not 0 < entry <= reading.end.entries:
+                        yield f"notes: there is a note of entry {entry}, which is not there"
+
+    def missing(self) -> Iterator[str]:
+        """Entries of users not erased that have not what they say is kept beside them, and what nobody says."""
+        if self._kept == self._found:
+            return
+        with self._open() as reading:
+            for entry, (kept, found) in enumerate(zip(self._kept, self._found, strict=True)):
+                if kept != found:
+                    row = reading.rows.entry(entry)
+                    if found & ~kept or row is None or not reading.rows.is_cut_off(row[3]):
+                        what = "idempotency_records" if (kept ^ found) & ~_NOTE else "notes"
+                        said = (
+                            "record that was stored for it"
+                            if what == "idempotency_records"
+                            else "note that was written beside it"
+                        )
+                        yield f"{what}: entry {entry} has not the one {said}"
+
+
+class _Ahead:
+    """Numbered rows, taken in order as far as a number."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows = iter(rows)
+        self._next = next(self._rows, None)
+        self.last = 0
+
+    def until(self, number: int) -> list[tuple[Any, ...]]:
+        """The rows that are left up to this number."""
+        taken = []
+        while self._next is not None and self._next[0] <= number:
+            taken.append(tuple(self._next))
+            self.last = self._next[0]
+            self._next = next(self._rows, None)
+        return taken
+
+
+def head_of(ledger: Ledger) -> str:
+    """What people note of a ledger: the end of its only partition, or a checkpoint over its partitions as they are."""
+    if len(ledger.partitions) > 1:
+        return checkpoints.head_of(checkpoints.take(ledger))
+    with ledger.reading() as reading:
+        return reading.end.head
+
+
+def check_integrity(
+    ledger: Ledger,
+    expect: str | None = None,
+    on_progress: Progress = lambda done, total: None,
+    decide_again: DecideAgain | None = None,
+) -> Integrity:
+    """Check a whole ledger. With `expect`, a head noted earlier, nothing before it may have been rolled back.
+
+    With `decide_again`, every charge is decided again by what was set when it was made.
+    """
+    head = head_of(ledger) if len(ledger.partitions) > 1 else None
+    problems = []
+    for partition in ledger.partitions[1:]:
+        with ledger.reading(partition) as reading:
+            if next(reading.rows.checkpoints(LOWEST), None) is not None:
+                problems.append(
+                    f"checkpoints: there are some in partition {partition}, and they stand in partition 0"
+                )
+    expected: list[list[Expected]] = [[] for _ in ledger.partitions]
+    taken = _Taken(None if expect is None else expect.lower())
+    with ledger.reading() as reading:
+        going_by = taken.going_by(reading.rows.checkpoints(LOWEST))
+        problems += checkpoints.check(reading, going_by)
+    if taken.newest is not None:
+        _expect(expected, checkpoints.head_of(taken.newest), taken.newest)
+    if expect is not None:
+        if taken.found is not None:
+            _expect(expected, expect, taken.found)
+        else:
+            expected[0].append(_noted(expect) if len(ledger.partitions) == 1 else Expected(expect, b"", 0, 0))
+    entries = 0
+    for partition in ledger.partitions:
+        told = partial(_tell, on_progress, partition, len(ledger.partitions))
+        keys = partial(keys_made, ledger.reading)
+        found = check_partition(partial(ledger.reading, partition), expected[partition], told, keys, decide_again)
+        entries += found.entries
+        where = f"partition {partition}: " if len(ledger.partitions) > 1 else ""
+        problems += [where + problem for problem in found.problems]
+    return Integrity(not problems, entries, head or found.head, tuple(problems))
+
+
+class _Taken:
+    """Of the checkpoints that go by, the newest and the one of a head; a ledger may have more than can be held."""
+
+    def __init__(self, head: str | None) -> None:
+        self._head = head
+        self.newest: Checkpoint | None = None
+        self.found: Checkpoint | None = None
+
+    def going_by(self, rows: Iterator[Checkpoint]) -> Iterator[Checkpoint]:
+        for each in rows:
+            self.newest = each
+            if self._head is not None and checkpoints.head_of(each) == self._head:
+                self.found = each
+            yield each
+
+
+def _tell(on_progress: Progress, partition: int, partitions: int, done: int, total: int) -> None:
+    """Tell of one partition as if all were as long."""
+    on_progress(partition * total + done, partitions * total)
+
+
+def _expect(expected: list[list[Expected]], head: str, checkpoint: Checkpoint) -> None:
+    """Ask of every partition what a checkpoint says of it."""
+    for noted in checkpoints.noted(checkpoint):
+        if noted.partition < len(expected):
+            expected[noted.partition].append(Expected(head, noted.chain_hash, noted.numbered_rows, noted.collections))
+
+
+def _noted(head: str) -> Expected:
+    """What the head of a single partition says: link, answers and collections. What is none is found nowhere."""
+    try:
+        data = bytes.fromhex(head)
+    except ValueError:
+        data = b""
+    if len(data) != 42:
+        return Expected(head, b"", 0, 0)
+    return Expected(head, data[:32], int.from_bytes(data[32:38]), int.from_bytes(data[38:]))

@@ -1,0 +1,281 @@
+"""Windows written from the journal: those of a period that was not limited until now, and those of a repaired clock.
+
+A short journal fills a period in the transaction that limits it. Before a long one is read, the period is kept by an
+entry of its own: from then on every charge is written to its windows too, though no policy limits them. Then they are
+filled a part of the accounts at a time. A part is read without a lock; a short transaction adds what came since and
+writes it, and from there the part stays right. Once all are, a policy may limit the period. Whoever is stopped in
+between leaves windows that nobody goes by, and that are filled again from the first account.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees.fixed_point import LARGEST
+from .calendar import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, since_when
+from .models import CHARGES, VOIDED, Entry, MemoisedCount, QuotaUse
+from .snapshot import Replay, by_account, parts, promise, promises
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ..guarantees import Guarantee
+    from .ledger import Ledger
+    from .snapshot import Reading
+    from .store import Rows, Snapshot
+    from .transaction import Transaction
+
+    Replayed = Iterable[tuple[int, Replay]]
+
+_MOST_AT_ONCE = 5_000
+"""How many entries of a journal may be read while the lock is held."""
+
+_ACCOUNTS_TOGETHER = 2_000
+_ROWS_TOGETHER = 10_000
+# Whoever appends faster than this is read is not waited for.
+_MOST_ROUNDS = 10
+
+
+def keep(transactions: Sequence[Transaction], periods: Sequence[str]) -> list[str]:
+    """Keep windows of periods that no policy limits yet, in every partition; returns those to be filled ahead, if any."""
+    if not periods:
+        return []
+    if sum(transaction.end.entries for transaction in transactions) > _MOST_AT_ONCE:
+        for transaction in transactions:
+            for period in periods:
+                transaction.begin_period(period)
+        return [*periods]
+    for transaction in transactions:
+        _fill_at_once(transaction, periods)
+    return []
+
+
+def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
+    for period in periods:
+        if period not in transaction.periods():
+            transaction.keep_period(period, since_when(period, transaction.moment.micros))
+    kept = transaction.periods()
+    since = {period: kept[period] for period in periods}
+    transaction.settle()
+    histories = _histories_since(transaction.rows, range(1, LARGEST), min(since.values()))
+    _write_again(transaction, since, histories, lambda window: True)
+
+
+def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
+    """Write the windows of periods that are kept already, in steps beside whoever else writes."""
+    for partition in ledger.partitions:
+        with ledger.reading(partition) as reading:
+            # Whoever gets an account later is charged in these windows from the first time on.
+            last = reading.end.accounts
+        for first, until in parts(last, _ACCOUNTS_TOGETHER):
+            accounts = range(first, until + 1)
+            while not ledger.run(_read_part(ledger, partition, periods, accounts).write, partition):
+                pass  # the clock was repaired meanwhile, and what was read may count in other windows
+
+
+def _read_part(ledger: Ledger, partition: int, periods: Sequence[str], accounts: range) -> _Part:
+    """A part of the accounts, read so far that little was appended since."""
+    with ledger.reading(partition) as reading:
+        part = _Part(reading, periods, accounts)
+    for _ in range(_MOST_ROUNDS):
+        with ledger.reading(partition) as reading:
+            if part.go_on(reading) <= _MOST_AT_ONCE:
+                break
+    return part
+
+
+class _Part:
+    """Some accounts, replayed as far as one entry of the journal."""
+
+    def __init__(self, reading: Reading, periods: Sequence[str], accounts: range) -> None:
+        kept = reading.periods()
+        self._since = {period: kept[period] for period in periods}
+        self._accounts = accounts
+        self._repairs = reading.repairs()
+        self._reading = reading
+        self._promises: dict[int, Guarantee] = {}
+        self._until = reading.end.entries
+        late = min(self._since.values())
+        rows = _histories_since(reading.rows, accounts, late)
+        self._replays = dict(_replayed(rows, self._empty))
+
+    def _empty(self) -> Replay:
+        return Replay(self._since, self._promise, self._repairs)
+
+    def _promise(self, charge: int) -> Guarantee:
+        if charge not in self._promises:
+            self._promises[charge] = promise(self._reading, charge)
+        return self._promises[charge]
+
+    def go_on(self, reading: Reading) -> int:
+        """Add what was appended as far as this moment; returns how many entries that were."""
+        appended = reading.end.entries - self._until
+        self._replays.update(self._with_newest(reading, reading.end.entries))
+        self._until = reading.end.entries
+        return appended
+
+    def write(self, transaction: Transaction) -> bool:
+        """Write the sums and label counts as they are now; not if the clock was repaired since they were read."""
+        newest = transaction.settle()
+        if transaction.repairs() != self._repairs:
+            return False
+        replays = self._replays | self._with_newest(transaction, newest)
+        gone = _cut_off(transaction.rows, self._accounts)
+        left = {account: replay for account, replay in replays.items() if account not in gone}
+        transaction.account_macs.check(left)
+        _write(transaction.rows, left.items(), lambda window: True)
+        _renew_macs(transaction, [*left])
+        return True
+
+    def _with_newest(self, reading: Reading, newest: int) -> dict[int, Replay]:
+        """The accounts of which there is something newer, with it; what is here stays, as a transaction may fail."""
+        self._reading = reading
+        changed: dict[int, Replay] = {}
+        for row, _ in reading.rows.entries(self._until + 1, newest):
+            account = row[3]
+            if account in self._accounts:
+                if account not in changed:
+                    known = self._replays.get(account)
+                    changed[account] = self._empty() if known is None else known.copy()
+                label = reading.rows.label(row[0])
+                changed[account].add(Entry.of(row), None if label is None else label.label)
+        return changed
+
+
+def write_accounts(transaction: Transaction, accounts: range) -> None:
+    """Write sums, label counts and used quotas of accounts that have none yet, from their histories."""
+    rows, since = transaction.rows, transaction.periods()
+    known, repairs = promises(transaction), transaction.repairs()
+    gone = _cut_off(rows, accounts)
+    quotas = _Quotas(transaction)
+    newest: dict[int, int] = {}
+
+    def replayed() -> Iterator[tuple[int, Replay]]:
+        for account, history in by_account(rows.histories(accounts[0], accounts[-1])):
+            replay = Replay({LIFETIME: 0} if account in gone else since, known, repairs)
+            used: Counter[tuple[str, str]] = Counter()
+            for row in history:
+                replay.add(Entry.of(row), row[-2])
+                quotas.add(used, row)
+                if row[2] in CHARGES:
+                    newest[account] = row[1]
+            for (plan, quota), count in used.items():
+                rows.set_quota_used(QuotaUse(account, plan, quota, count))
+            yield account, replay
+
+    _write(rows, replayed(), lambda window: True)
+    # The clock may be wrong while a ledger is copied, so a MAC is of the day of the newest charge.
+    today = transaction.time() // DAY_MICROS
+    left = [account for account in newest if account not in gone]
+    transaction.account_macs.renew_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
+
+
+def _renew_macs(transaction: Transaction, accounts: Sequence[int]) -> None:
+    """Make the MACs of accounts whose windows were written from the journal; none of a day that is still to come."""
+    today = transaction.moment.day
+    transaction.account_macs.renew_stored(accounts, lambda account, day: today if day is None else min(today, day))
+
+
+class _Quotas:
+    """Which quota an entry uses."""
+
+    def __init__(self, reading: Reading) -> None:
+        plans = {each.number: json.loads(each.definition)["plan"] for each in reading.rows.policies()}
+        self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
+        self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
+
+    def add(self, used: Counter[tuple[str, str]], row: tuple[Any, ...]) -> None:
+        """Count what an entry's row uses, or gives back."""
+        if row[2] in CHARGES and row[5] in self._plans:
+            used[self._plans[row[5]], self._promises[row[4]]] += -row[6] if row[2] == VOIDED else row[6]
+
+
+def count_at_repair(transaction: Transaction, moment: Moment) -> None:
+    """Count what is dated later than a repair of the clock, the newest entry, in the windows of its moment as well.
+
+    A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
+    """
+    kept = {period: since for period, since in transaction.periods().items() if not is_lifetime(period)}
+    starts = {period: since_when(period, moment.micros) for period in kept}
+    lowered = {period for period, since in kept.items() if starts[period] < since}
+    for period in lowered:
+        kept[period] = starts[period]
+        transaction.keep_period(period, starts[period])
+    rows = transaction.rows
+    late = sorted({row[3] for row in rows.histories(1, LARGEST, moment.micros + 1)})
+    if not kept:
+        transaction.account_macs.check(late, though_later=True)
+        _renew_macs(transaction, late)
+    else:
+        current = {moment.window(period).code for period in kept}
+        histories = rows.histories(1, LARGEST)
+        if not lowered:
+            # Nothing changes for whom nothing is dated later, which are most where the clock was wrong for a while.
+            histories = chain.from_iterable(map(rows.history, late))
+        _write_again(
+            transaction,
+            kept,
+            histories,
+            lambda window: window in current or gauge_of(window) in lowered,
+        )
+
+
+def _write_again(
+    transaction: Transaction,
+    since: dict[str, int],
+    histories: Iterator[tuple[Any, ...]],
+    wanted: Callable[[int], bool],
+) -> None:
+    """Write the wanted windows of accounts from their histories, with all that counts in them."""
+    known, repairs = promises(transaction), transaction.repairs()
+    gone = _cut_off(transaction.rows, range(1, LARGEST))
+    replayed = _replayed(histories, lambda: Replay(since, known, repairs))
+    left = ((account, replay) for account, replay in replayed if account not in gone)
+    while part := list(islice(left, _ACCOUNTS_TOGETHER)):
+        accounts = [account for account, _ in part]
+        transaction.account_macs.check(accounts, though_later=True)
+        _write(transaction.rows, part, wanted)
+        _renew_macs(transaction, accounts)
+
+
+def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tuple[Any, ...]]:
+    """What the windows of accounts from a moment on follow from: entries from then on, of labelled accounts all.
+
+    What labelled reports cost depends on all before them. Nothing else that is dated earlier counts, and no void is
+    dated before its reservation: a repair ends those it finds.
+    """
+    labelled = sorted({row.account for row in rows.memoised_counts(accounts[0], accounts[-1])})
+    known = set(labelled)
+    plain = (row for row in rows.histories(accounts[0], accounts[-1], since) if row[3] not in known)
+    return chain(plain, chain.from_iterable(map(rows.history, labelled)))
+
+
+def _cut_off(rows: Snapshot, accounts: range) -> set[int]:
+    """The accounts of erased users, of which only the lifetime is kept."""
+    return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.user_hash is None}
+
+
+def _replayed(histories: Iterator[tuple[Any, ...]], empty: Callable[[], Replay]) -> Iterator[tuple[int, Replay]]:
+    """Accounts with what their histories add up to."""
+    for account, history in by_account(histories):
+        replay = empty()
+        for row in history:
+            replay.add(Entry.of(row), row[-2])
+        yield account, replay
+
+
+def _write(rows: Rows, replayed: Replayed, wanted: Callable[[int], bool]) -> None:
+    """Write the sums and label counts of the wanted windows."""
+    sums: list[tuple[Any, ...]] = []
+    for account, replay in replayed:
+        sums += [(account, window, *costs) for window, costs in replay.sums.items() if wanted(window)]
+        for (label, charge, window), reports in replay.labels.items():
+            if wanted(window):
+                rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
+        if len(sums) >= _ROWS_TOGETHER:
+            rows.set_sums(sums)
+            sums = []
+    rows.set_sums(sums)

@@ -1,0 +1,417 @@
+"""Certificates: which mechanisms were checked on this machine, in exactly the form in which they are installed.
+
+`ldp-budget plugin check` records what it found. A record is bound to the distribution and its version, the mechanism
+and the SHA-256 of all that it is made of, see `source_digest`, so that changed code counts as not checked again.
+
+Our own mechanisms need no record. Every release passes the same checks before it is made, and three things more:
+each promise is proved from the thresholds that are drawn, or the density, over many settings
+(`tests/trust/test_verification.py`); where there are finitely many reports, the law of whole ones is enumerated in
+fractions and is that of the proof (`tests/trust/test_drawn_laws.py`); and the draws that it is made of have the law
+that they promise (`tests/randomness`). Each has a client program, which is what the client draws, to the last byte
+(`tests/authoring/test_client_programs.py`), and whose law is that of the proof (`tests/trust/test_program_laws.py`).
+Of a plugin's client in Python none of this is known, and it is "audited" at most, whatever its program is.
+
+The records are a JSON file, `certificates.json` beside the default ledger or where LDP_BUDGET_CERTIFICATES says. It
+is a note to oneself, no proof to others: whoever can write it can also change what Python runs.
+
+For which parameters `verify` proves the promise of a built-in mechanism.
+
+The ranges lie within the grid of the page *What `verify` proves*, and a test keeps them there. A built-in mechanism
+with other parameters may keep its promise just as well; it counts as "audited" and no more. So does noise of a
+sensitivity alone, which has no client program.
+
+Every mechanism as a row, and every plugin that could not be used, with the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._files import application_folder, replacing
+from .._validation import check_instance
+from ..guarantees.guarantees import AUDITED, EXACT, NO
+from .plugins import Plugin, registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ..sdk.mechanism import Mechanism
+
+
+class Within(NamedTuple):
+    """From the least to the largest value of a field, both included."""
+
+    least: Decimal | int
+    most: Decimal | int
+
+
+_EPSILON = {"epsilon": Within(Decimal("0.0001"), 20)}
+_ANSWERS = {**_EPSILON, "domain_size": Within(2, 10**6)}
+_SKETCH = {**_EPSILON, "hashes": Within(1, 64), "width": Within(8, 256)}
+
+PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
+    "gaussian": {
+        **_EPSILON,
+        "delta": Within(Decimal("1e-30"), Decimal("1e-3")),
+        "sigma": Within(Decimal("0.00001"), 10**6),
+    },
+    "laplace": {**_EPSILON, "scale": Within(Decimal("0.001"), 10**4)},
+    "staircase": {**_EPSILON, "gamma": Within(0, 1)},
+    "bounded-laplace": {**_EPSILON, "scale": Within(Decimal("0.05"), 10**4)},
+    "bounded-staircase": {**_EPSILON, "gamma": Within(0, 1)},
+    "randomized-response": _EPSILON,
+    "unary-encoding": {"domain_size": Within(2, 1000)},
+    "sue": _ANSWERS,
+    "oue": _ANSWERS,
+    "random-substitution": {**_ANSWERS, "draws": Within(1, 3)},
+    "subset-selection": {**_EPSILON, "domain_size": Within(3, 100)},
+    "cms": _SKETCH,
+    "hcms": _SKETCH,
+    "matrix-substitution": {},
+    "rappor": {"bits": Within(8, 128), "hashes": Within(1, 4), "cohorts": Within(1, 64)},
+    "d-bit-flip": {**_EPSILON, "buckets": Within(2, 20), "bits": Within(1, 4)},
+    "one-bit-mean": _EPSILON,
+}
+_MOST_ANSWERS = 60
+"""Of a matrix."""
+_MOST_ROUNDED = 64
+"""Rounded values of a number."""
+
+
+def in_proved_range(mechanism: Mechanism) -> bool:
+    """Whether the parameters of a built-in mechanism lie where `verify` proves its promise.
+
+    Raises:
+        Nothing.
+    """
+    ranges = PROVED_RANGES.get(mechanism.name)
+    if ranges is None:
+        return False
+    given = {name: getattr(mechanism, name, None) for name in ranges}
+    listed = all(_is_within(value, ranges[name]) for name, value in given.items())
+    return listed and all(term.holds(mechanism) for term in _OTHER_TERMS.get(mechanism.name, ()))
+
+
+def proved_range(name: str) -> str:
+    """The same in words; "" for a mechanism of which nothing is proved.
+
+    Raises:
+        Nothing.
+    """
+    ranges = PROVED_RANGES.get(name)
+    if ranges is None:
+        return ""
+    words = [f"{field} {within.least} to {within.most}" for field, within in ranges.items()]
+    return ", ".join([*words, *(term.words for term in _OTHER_TERMS.get(name, ()))])
+
+
+def _is_within(value: Any, within: Within) -> bool:
+    return value is None or bool(within.least <= value <= within.most)
+
+
+def _cells_are_apart(sketch: Any) -> bool:
+    """Of more functions than cells there may be no two answers that share no cell; eight cells are listed."""
+    return bool(sketch.hashes <= sketch.width or sketch.width == 8)
+
+
+def _filters_are_apart(rappor: Any) -> bool:
+    """With few bits for each hash there may be no two filters with no bit in common."""
+    return bool(rappor.bits >= 8 * rappor.hashes)
+
+
+def _changes_alike(rappor: Any) -> bool:
+    return not rappor.any_inputs
+
+
+def _is_small(matrix: Any) -> bool:
+    return bool(matrix.domain.size <= _MOST_ANSWERS)
+
+
+def _values_are_few(mean: Any) -> bool:
+    if mean.rounding is None:
+        return True
+    lower, upper = (Fraction(end) for end in (mean.interval.lower, mean.interval.upper))
+    return not mean.any_inputs and (upper - lower) / Fraction(mean.rounding) < _MOST_ROUNDED
+
+
+def _has_a_client(noise: Any) -> bool:
+    """Of a sensitivity alone there is no client program that could be proved."""
+    return noise.domain is not None
+
+
+class _Term(NamedTuple):
+    """What else the parameters have to fulfil."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+_CLIENT = _Term("lower and upper given", _has_a_client)
+_CELLS_APART = _Term("hashes at most width unless width is 8", _cells_are_apart)
+
+_OTHER_TERMS = {
+    "gaussian": (_CLIENT,),
+    "laplace": (_CLIENT,),
+    "staircase": (_CLIENT,),
+    "cms": (_CELLS_APART,),
+    "hcms": (_CELLS_APART,),
+    "rappor": (_Term("bits at least 8 times hashes", _filters_are_apart), _Term("not any_inputs", _changes_alike)),
+    "matrix-substitution": (_Term(f"at most {_MOST_ANSWERS} answers", _is_small),),
+    "one-bit-mean": (
+        _Term(f"if rounding is given, less than {_MOST_ROUNDED} of it and not any_inputs", _values_are_few),
+    ),
+}
+
+
+VARIABLE = "LDP_BUDGET_CERTIFICATES"
+
+_FORMAT = "ldp-budget certificates 1"
+_OWN = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_adapters")
+"""Packages whose every file is covered without the record of their distribution, as is their version."""
+_NOTES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
+_BOUND_TO = ("distribution", "version", "mechanism", "sources")
+
+
+_known: dict[type[Mechanism], str] = {}
+
+
+def checked(mechanism: type[Mechanism]) -> str:
+    """How the promise of a mechanism class was checked: one of the levels of `guarantees.evidence`.
+
+    All of our own are "exact", by the tests of every release that are named above; what is not installed is "no", and
+    so is, of whoever, what is taken at its word (`Mechanism.checkable`).
+    Remembered for the life of the process.
+
+    Parameters:
+        mechanism: the class, such as ``mechanism("oue")``.
+
+    Raises:
+        InvalidParameter: it is no class.
+    """
+    check_instance("mechanism", mechanism, type, "a mechanism class")
+    if mechanism not in _known:
+        _known[mechanism] = _found(mechanism)
+    return _known[mechanism]
+
+
+def checked_at(mechanism: Mechanism) -> str:
+    """The same of a mechanism with its parameters: "exact" only where its promise is proved at these.
+
+    Parameters:
+        mechanism: with its parameters.
+
+    Raises:
+        InvalidParameter: it is no mechanism.
+    """
+    found = checked(type(mechanism))
+    return AUDITED if found == EXACT and not in_proved_range(mechanism) else found
+
+
+def forget() -> None:
+    """Look everything up again, such as after the file was changed."""
+    _known.clear()
+
+
+def _found(mechanism: type[Mechanism]) -> str:
+    from .plugins import registry
+
+    if not getattr(mechanism, "checkable", True):
+        return NO
+    for cls, plugin in registry().items():
+        if cls is mechanism:
+            return EXACT if plugin.own else _recorded(plugin.name, plugin.version, cls)
+    return NO
+
+
+def record(certificate: dict[str, Any]) -> Path:
+    """Keep what `contract.certify` found, in place of older records of the same mechanisms; returns the file.
+
+    Raises OSError where the file cannot be written, or is there and cannot be read.
+    """
+    path = certificates_path()
+    about = {name: value for name, value in certificate.items() if name != "mechanisms"}
+    new = [{**about, **_short(found)} for found in certificate["mechanisms"]]
+    replaced = {(entry["distribution"], entry["mechanism"]) for entry in new}
+    kept = [entry for entry in _read(path) if (entry.get("distribution"), entry.get("mechanism")) not in replaced]
+    _write(path, {"format": _FORMAT, "certificates": [*kept, *new]})
+    forget()
+    return path
+
+
+def _short(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in ("mechanism", "checked", "sources")}
+
+
+def _recorded(distribution: str, version: str, mechanism: type[Mechanism]) -> str:
+    sources = source_digest(mechanism)
+    bound = dict(zip(_BOUND_TO, (distribution, version, mechanism.name, sources), strict=True))
+    try:
+        entries = _read(certificates_path())
+    except OSError as error:
+        _warn(f"{certificates_path()} cannot be read: {error.strerror}")
+        return NO
+    for entry in entries:
+        if sources is not None and all(entry.get(name) == value for name, value in bound.items()):
+            found = entry.get("checked")
+            return found if found in (EXACT, AUDITED) else NO
+    return NO
+
+
+# -- the sources ----------------------------------------------------------------------------------------------
+
+
+def source_digest(mechanism: type[Mechanism]) -> str | None:
+    """SHA-256 over all that a class is made of; None where it has no files.
+
+    That is for the class and each that it inherits from: all files of the topmost package, data files too, and all
+    that its distribution installed. ldp-budget's own package is among them, and so is its version.
+    """
+    digest = hashlib.sha256()
+    try:
+        for name, file in _sources(mechanism):
+            _add(digest, name.encode(), file.read_bytes())
+    except (OSError, LookupError):
+        return None
+    _add(digest, b"ldp-budget", _own_version().encode())
+    return digest.hexdigest()
+
+
+def _add(digest: Any, *parts: bytes) -> None:
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+
+
+def _own_version() -> str:
+    from importlib import metadata
+
+    return metadata.version("ldp-budget")
+
+
+def _sources(mechanism: type[Mechanism]) -> list[tuple[str, Path]]:
+    """Every file with a name that is the same wherever it is installed, in order. Raises LookupError for none."""
+    modules = {cls.__module__ for cls in mechanism.__mro__}
+    modules = {module for module in modules if module.partition(".")[0] not in sys.stdlib_module_names}
+    packages = {package.__name__: package for package in map(_package_of, sorted(modules))}
+    found: dict[str, Path] = {}
+    for name, package in packages.items():
+        path = Path(package.__file__)
+        if path.stem == "__init__":
+            found |= {f"{name}/{file.relative_to(path.parent).as_posix()}": file for file in _files_in(path.parent)}
+        else:
+            found[path.name] = path
+    for distribution in _distributions_of(packages):
+        found |= _recorded_files(distribution)
+    return sorted(found.items())
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Every file that somebody wrote, and not Python or a tool."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_left_over(name)]
+        yield from (Path(place, name) for name in files if not _is_left_over(name))
+
+
+def _is_left_over(name: str) -> bool:
+    return name == "__pycache__" or name.startswith(".") or name.endswith((".pyc", ".pyo"))
+
+
+def _distributions_of(packages: Iterable[str]) -> list[Any]:
+    """The distributions of others that installed these packages."""
+    from importlib import metadata
+
+    tops = {name.partition(".")[0] for name in packages} - set(_OWN)
+    if not tops:
+        return []
+    by_package = metadata.packages_distributions()
+    names = {name for top in tops for name in by_package.get(top, ())}
+    return [metadata.distribution(name) for name in sorted(names)]
+
+
+def _recorded_files(distribution: Any) -> dict[str, Path]:
+    """What a distribution installed, but for notes of the installer and what Python compiles."""
+    found = {}
+    for file in distribution.files or ():
+        parts = file.parts
+        left_over = any(map(_is_left_over, parts)) or file.name in _NOTES
+        path = Path(distribution.locate_file(file))
+        if not left_over and path.is_file():
+            found[f"{distribution.name}:{file.as_posix()}"] = path
+    return found
+
+
+def _package_of(module: str) -> Any:
+    """The topmost package of a module that has a file; above it there may be namespaces, which are nobody's."""
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
+        found = sys.modules.get(".".join(parts[:length]))
+        if getattr(found, "__file__", None) is not None:
+            return found
+    raise LookupError(module)
+
+
+# -- the file -------------------------------------------------------------------------------------------------
+
+
+def certificates_path() -> Path:
+    """The file that holds the records."""
+    return Path(os.environ.get(VARIABLE) or application_folder() / "certificates.json")
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The records; none where there is no file, or with a warning where it holds none. Raises OSError."""
+    try:
+        data = json.loads(path.read_bytes())
+        if data["format"] == _FORMAT and all(isinstance(entry, dict) for entry in data["certificates"]):
+            return list(data["certificates"])
+    except FileNotFoundError:
+        return []
+    except (ValueError, LookupError, TypeError, RecursionError):
+        pass
+    _warn(f"{path} holds no certificates; nothing counts as checked")
+    return []
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    """Say it on stderr, once."""
+    print(f"Warning: {text}", file=sys.stderr)
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    """The whole file or nothing, for the user's own eyes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(json.dumps(data, indent=2).encode())
+
+
+def mechanism_rows() -> list[dict[str, Any]]:
+    """What `mechanisms --json` prints."""
+    rows = [
+        _row(mechanism.name, mechanism.aliases, plugin, checked(mechanism), mechanism.summary, mechanism.source)
+        for mechanism, plugin in registry().items()
+    ]
+    return rows + [_row("-", (), plugin, "no", "", "") for plugin in registry().plugins if plugin.failed]
+
+
+def _row(
+    name: str, aliases: tuple[str, ...], plugin: Plugin, checked: str, summary: str, source: str
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "aliases": list(aliases),
+        "plugin": plugin.name,
+        "plugin_version": plugin.version,
+        "status": f"failed: {plugin.failed}" if plugin.failed else "ok",
+        "checked": checked,
+        "proved": proved_range(name) if checked == EXACT and plugin.own else "",
+        "summary": summary,
+        "source": source,
+    }

@@ -1,0 +1,330 @@
+"""A collection: one agreed set-up for clients and server, a mechanism and the names of its answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .._dataframes import check_texts, column_of
+from .._validation import check_instance, check_many, check_name, check_whole, shown
+from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
+from ..sdk.domain import Categories
+from ..sdk.mechanism import Mechanism, count_of
+from .plugins import mechanism as find_mechanism
+from .public_definition import NOTHING, About
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..sdk.estimates import Estimate
+
+FORMAT = "ldp-budget collection"
+VERSION = 1
+
+_FEW = 5
+"""How many categories a collection prints."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A name, a mechanism, and for categorical answers their names in order.
+
+    The fingerprint covers all three; clients put it on their reports, and the server refuses any other.
+
+    Parameters:
+        name: at least one character, and no colon.
+        mechanism: a mechanism with its parameters.
+        categories: what its answers are called, in order; None where they have no names.
+        about: what respondents are told beside it.
+        client: the digest of its public definition, once that is agreed on.
+        sandbox: whether it belongs to a sandbox, whose reports count nowhere else.
+
+    Raises:
+        InvalidParameter: one of them is of another kind, or the categories are not distinct names, one for each
+            answer of the mechanism.
+    """
+
+    name: str
+    mechanism: Mechanism
+    categories: tuple[str, ...] | None = None
+    about: About = NOTHING
+    """What respondents are told; the client's digest covers it, the fingerprint does not."""
+    client: str | None = field(default=None, compare=False)
+    """The digest of the public definition that was agreed on; None where there is no client program, or none yet."""
+    sandbox: bool = field(default=False, compare=False)
+    """Whether it belongs to a sandbox; report files say so, and are refused elsewhere."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or ":" in self.name:
+            raise InvalidParameter("name", "a name of at least one character, without a colon", shown(self.name))
+        check_name("name", self.name)
+        check_instance("mechanism", self.mechanism, Mechanism, "a mechanism with its parameters")
+        if self.categories is not None:
+            categories = check_many("categories", self.categories, "a list of names, or None")
+            object.__setattr__(self, "categories", tuple(categories))
+            check_categories(self.categories)
+            self._check_answers(self.categories)
+        check_instance("about", self.about, About, "an `About`")
+        self.about.check(self.categories)
+
+    def __repr__(self) -> str:
+        names = self.categories or ()
+        named = f": {', '.join(names[:_FEW])}" + (f", … ({len(names)} answers)" if len(names) > _FEW else "")
+        return f"<Collection {self.name}, {self.mechanism!r}{named if names else ''}>"
+
+    def _check_answers(self, categories: tuple[str, ...]) -> None:
+        """Raise `InvalidParameter` unless the mechanism asks for one of as many answers as have names here."""
+        name, domain = self.mechanism.name, self.mechanism.domain
+        if not isinstance(domain, Categories):
+            raise InvalidParameter("categories", f"none, as {name} asks for a number", ", ".join(categories))
+        if not domain.listed:
+            raise InvalidParameter("categories", f"none, as {name} asks for any {domain}", ", ".join(categories))
+        if domain.size != len(categories):
+            expected = f"as many names as {name} has answers, {domain.size}"
+            raise InvalidParameter("categories", expected, len(categories))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the canonical JSON of name, mechanism and categories."""
+        return hashlib.sha256(json.dumps(self._definition(), sort_keys=True).encode()).hexdigest()
+
+    def _definition(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "mechanism": self.mechanism.name,
+            "declared": self.mechanism.declared,
+            "categories": None if self.categories is None else list(self.categories),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What `collection show --json` prints, and a client in Python needs.
+
+        Raises:
+            Nothing.
+        """
+        about = self.about.to_json()
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **self._definition(),
+            "fingerprint": self.fingerprint,
+            "guarantee": self.mechanism.guarantee.describe(),
+            **({"about": about} if about else {}),
+            **({"client": self.client} if self.client else {}),
+        }
+
+    def definition(self) -> dict[str, Any]:
+        """What `collection show --client` prints: the public definition, with a client for any device and its digest.
+
+        Raises:
+            NotSupported: the mechanism has no client program, or another one than was agreed on.
+        """
+        definition = self._new_definition()
+        if self.client not in (None, definition["digest"]):
+            raise NotSupported(
+                f"collection {self.name} was agreed on with the client {self.client}, and the installed version of "
+                f"{self.mechanism.name} makes another one, {definition['digest']}"
+            )
+        return definition
+
+    def agreed(self) -> Collection:
+        """The collection with the digest of its public definition, where the mechanism has a client program.
+
+        Raises:
+            Nothing.
+        """
+        try:
+            return replace(self, client=self._new_definition()["digest"])
+        except NotSupported:
+            return self
+
+    def _new_definition(self) -> dict[str, Any]:
+        from .public_definition import definition_of
+
+        return definition_of(self.name, self.fingerprint, self.mechanism, self.categories, self.about)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Collection:
+        """A collection read back from what `to_json` made.
+
+        Parameters:
+            data: the JSON object.
+
+        Raises:
+            ValueError: it is anything else, or was changed.
+            NotSupported: its mechanism is missing here.
+        """
+        if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise ValueError(f"not a {FORMAT} of version {VERSION}")
+        try:
+            mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
+            about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
+            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox)
+            fingerprint = data["fingerprint"]
+        except (LookupError, TypeError) as error:
+            what = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"not a {FORMAT} of version {VERSION}: {what}") from None
+        if collection.fingerprint != fingerprint:
+            raise ValueError(f"the definition of collection {collection.name} does not match its fingerprint")
+        return collection
+
+    def read_values(self, texts: Any) -> NDArray[np.float64] | NDArray[np.int64]:
+        """Users' answers as text, turned into what the mechanism randomizes.
+
+        Parameters:
+            texts: one for each user, a list or a column of pandas, Polars or Arrow; of categorical answers, their
+                names. Whole numbers in a column stand for their decimals.
+
+        Returns:
+            An array, shape (n,).
+
+        Raises:
+            OutsideDomain: a text is no answer, at the first that is none.
+            InvalidParameter: these are no texts.
+            NotSupported: the mechanism has no client that reads text.
+        """
+        if self.categories is None:
+            values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
+            return values
+        codes = {category: code for code, category in enumerate(self.categories)}
+        texts = list(check_texts("texts", texts, "texts, one for each user"))
+        for position, text in enumerate(texts):
+            if not isinstance(text, str) or text not in codes:
+                raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
+        domain = self.mechanism.domain
+        assert isinstance(domain, Categories)
+        return domain.check([codes[text] for text in texts])
+
+    def randomize(self, values: Any, *, secrets: Any = None) -> Any:
+        """The mechanism's reports of users' values.
+
+        What is drawn from a secret here tells nothing of what another collection draws from it, though the two
+        have the same mechanism.
+
+        Parameters:
+            values: one for each user, as `read_values` gives them.
+            secrets: for mechanisms that memoise: bytes, or one for each value.
+
+        Returns:
+            The reports, an array whose first axis is the users.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain. Nothing was randomized.
+            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+            NotSupported: the mechanism has no client.
+        """
+        return self.mechanism.randomize(values, secrets=self._own(secrets, count_of(values)))
+
+    def randomize_column(self, frame: Any, column: str, *, secrets: Any = None) -> Any:
+        """The reports of the answers in a column of a frame, in the order of its rows.
+
+        Parameters:
+            frame: of pandas, Polars or Arrow; or a mapping of columns.
+            column: what the column is called.
+            secrets: as `randomize` takes them.
+
+        Returns:
+            The reports, an array whose first axis is the rows.
+
+        Raises:
+            OutsideDomain: a cell is no answer; `position` counts rows from 0. Nothing was randomized.
+            InvalidParameter: there is no such frame, or no such column, or more than one.
+            NotSupported: the mechanism has no client.
+        """
+        return self.randomize(self.read_values(column_of(frame, column)), secrets=secrets)
+
+    def estimate(self, reports: Any, *, candidates: Sequence[str] | None = None) -> Estimate:
+        """The estimate of the mechanism, with the names of the answers.
+
+        Parameters:
+            reports: an array whose first axis is the users, as `randomize` gave it; or an aggregate of such.
+            candidates: the answers to count, where they were not declared.
+
+        Raises:
+            NotSupported: these are no reports of this mechanism, there are none, or it has no server side.
+            OutsideDomain: a candidate is no answer.
+        """
+        domain = self.mechanism.domain
+        if candidates is None or (isinstance(domain, Categories) and domain.listed):
+            return self.mechanism.estimate(reports).named(self.categories)
+        mechanism: Any = self.mechanism
+        names = [*candidates]
+        found: Estimate = mechanism.estimate(reports, candidates=self.read_values(names))
+        return found.named(names)
+
+    def labels(self, values: Any, secrets: Any) -> list[str]:
+        """Which memoised draw each report of `randomize` repeats, for `spend(label=...)`.
+
+        Parameters:
+            values: as `randomize` takes them.
+            secrets: as `randomize` takes them.
+
+        Returns:
+            A label for each value.
+
+        Raises:
+            OutsideDomain: a value is not in the declared domain.
+            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+        """
+        return self.mechanism.labels(values, self._own(secrets, count_of(values)))
+
+    def _own(self, secrets: Any, count: int) -> list[bytes] | None:
+        """The users' secrets for this collection alone."""
+        from ..sampling.memoisation import secrets_within
+
+        return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
+
+    def answer_names(self, answers: int) -> list[str]:
+        """What each answer is called: its category, or its number.
+
+        Parameters:
+            answers: how many answers there are, where they have no names.
+
+        Raises:
+            InvalidParameter: it is no whole number >= 0.
+        """
+        numbers = range(check_whole("answers", answers))
+        return list(self.categories) if self.categories is not None else [str(number) for number in numbers]
+
+
+def _needed(mechanism: str, collection: str) -> type[Mechanism]:
+    """The mechanism that a collection was made with. Raises `NotSupported` where its plugin is missing."""
+    try:
+        return find_mechanism(mechanism)
+    except UnknownName as error:
+        why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin brings"
+        raise NotSupported(f"{why}. {error.hint}" if error.hint else why) from None
+
+
+def collection_of(
+    name: str,
+    kind: type[Mechanism],
+    options: Mapping[str, Any],
+    categories: tuple[str, ...] | None = None,
+    about: About = NOTHING,
+) -> Collection:
+    """A collection of a mechanism with these options, of which the number of categories may be the domain size.
+
+    Raises `InvalidParameter`.
+    """
+    if categories is not None:
+        check_categories(categories)
+        if "domain_size" in kind.fields and "domain_size" not in options:
+            options = {**options, "domain_size": len(categories)}
+    return Collection(name, kind(**options), categories, about).agreed()
+
+
+def check_categories(categories: Sequence[str]) -> None:
+    """Raise `InvalidParameter` unless these are at least two distinct, non-empty names."""
+    expected = "at least two distinct, non-empty names"
+    if len(categories) < 2 or not all(isinstance(each, str) and each for each in categories):
+        raise InvalidParameter("categories", expected, shown(list(categories)))
+    for category, count in Counter(categories).items():
+        if count > 1:
+            raise InvalidParameter("categories", expected, f"{category!r} {count} times")

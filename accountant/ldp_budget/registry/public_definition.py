@@ -1,0 +1,168 @@
+"""What respondents are told of a collection beside its mechanism.
+
+The public definition of a collection: what respondents are told, and the client that draws for them.
+
+One JSON object with its own digest, signed off as a whole. A client runs the program in it, and refuses one whose
+digest is not its own, or another than it was given. The collection's fingerprint covers what was declared; the digest
+covers the thresholds that are drawn, and every word as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .._files import canonical_json
+from ..errors import InvalidParameter
+from ..guarantees import ANY_INPUTS, Memoised
+from ..guarantees.fixed_point import float_up
+from ..sdk.client_program import VERSION, double
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..guarantees import Guarantee
+    from ..sdk.mechanism import Mechanism
+
+
+_WORDS = ("title", "question", "purpose", "contact")
+_TRANSLATED = ("title", "question", "purpose", "answers")
+# Also because every language sorts names of these letters alike, and no others.
+_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class About:
+    """Texts of a collection, all of which may be left out.
+
+    `languages`: for each language tag (`ko`, `de-AT`) a mapping of `title`, `question`, `purpose` and `answers`, the
+    last in the order of the collection's categories. Raises `InvalidParameter` for anything else.
+    """
+
+    title: str = ""
+    question: str = ""
+    purpose: str = ""
+    contact: str = ""
+    languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for name in _WORDS:
+            if not _is_text(getattr(self, name)):
+                raise InvalidParameter(name, "a text", ascii(getattr(self, name)))
+        if not isinstance(self.languages, dict):
+            raise InvalidParameter("languages", "an object with a name for each language", ascii(self.languages))
+        for language, words in self.languages.items():
+            if not isinstance(language, str) or not _TAG.fullmatch(language):
+                raise InvalidParameter("languages", "language tags, such as ko and de-AT", ascii(language))
+            if not isinstance(words, dict) or not set(words) <= set(_TRANSLATED):
+                raise InvalidParameter("languages", f"{', '.join(_TRANSLATED)} for {language}", ascii(words))
+            for name, said in words.items():
+                if not (_are_texts(said) if name == "answers" else _is_text(said)):
+                    expected = f"{'a list of texts' if name == 'answers' else 'a text'} as {name} in {language}"
+                    raise InvalidParameter("languages", expected, ascii(said))
+
+    def check(self, categories: tuple[str, ...] | None) -> None:
+        """Raise `InvalidParameter` unless every translation has as many answers as there are categories."""
+        for language, words in self.languages.items():
+            answers = words.get("answers")
+            if answers is not None and len(answers) != len(categories or ()):
+                expected = f"{len(categories or ())} answers in {language}, one for each category"
+                raise InvalidParameter("languages", expected, len(answers))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of what was said."""
+        said = {name: getattr(self, name) for name in (*_WORDS, "languages")}
+        return {name: value for name, value in said.items() if value}
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that can be written in UTF-8."""
+    return isinstance(value, str) and not _SURROGATES.search(value)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+NOTHING = About()
+
+
+FORMAT = "ldp-budget client"
+
+
+def definition_of(
+    name: str, fingerprint: str, mechanism: Mechanism, categories: tuple[str, ...] | None, about: About
+) -> dict[str, Any]:
+    """The public definition of a collection with that name and fingerprint.
+
+    Raises `NotSupported` where the mechanism has no client program.
+    """
+    definition = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": name,
+        "title": about.title or name,
+        "question": about.question,
+        "purpose": about.purpose,
+        "contact": about.contact,
+        "languages": {language: dict(words) for language, words in about.languages.items()},
+        "answers": None if categories is None else list(categories),
+        "mechanism": mechanism.name,
+        "fingerprint": fingerprint,
+        "context": mechanism.fingerprint,
+        **mechanism.client_program().to_json(),
+        "guarantee": guarantee_in_words(mechanism.guarantee),
+    }
+    return {**definition, "digest": digest_of(definition)}
+
+
+def digest_of(definition: Mapping[str, Any]) -> str:
+    """SHA-256 over the canonical JSON of a definition without its digest: keys in order, no spaces, ASCII alone.
+
+    There is no floating-point number in it, so that it is the same text in every language.
+    """
+    rest = {name: value for name, value in definition.items() if name != "digest"}
+    return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
+
+
+def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
+    """A guarantee for respondents: a sentence, and its figures as text, null where unbounded.
+
+    `answer_epsilon` is what all reports of one memoised answer lose together, which is what a device charges.
+    """
+    found = guarantee.describe()
+    if isinstance(guarantee, Memoised):
+        found["answer_epsilon"] = float_up(guarantee.cap)
+    figures = {name: double(value) if isinstance(value, float) else value for name, value in found.items()}
+    return {**figures, "words": _sentence(guarantee, found)}
+
+
+def _sentence(guarantee: Guarantee, figures: Mapping[str, Any]) -> str:
+    epsilon, delta = figures["epsilon"], figures["delta"]
+    if epsilon is None:
+        return "Nothing is promised about what a report gives away."
+    said = (
+        f"A report is at most {_times(epsilon)} times as likely with your answer as with any other (ε = {epsilon:g}"
+    )
+    said += ")." if not delta else f"), but for a part of {delta:g} (δ)."
+    if not isinstance(guarantee, Memoised):
+        return said
+    if guarantee.values is not None and guarantee.relation == ANY_INPUTS:
+        said += " However many reports are sent, together they are at most"
+        return f"{said} {_times(figures['lifetime_epsilon'])} times as likely."
+    # Nothing bounds how many different answers are kept, or what it gives away that they change.
+    said += " However many reports of one and the same answer are sent, together they are at most"
+    return f"{said} {_times(figures['answer_epsilon'])} times as likely."
+
+
+def _times(epsilon: float) -> str:
+    """e^ε, rounded up."""
+    if epsilon > 700:
+        return f"e^{epsilon:g}"
+    times = math.exp(epsilon)
+    step = 10.0 ** (math.floor(math.log10(times)) - 2)
+    return f"{math.ceil(times / step) * step:.3g}"

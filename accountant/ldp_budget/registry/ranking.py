@@ -1,0 +1,163 @@
+"""Which mechanism has the least error? Every installed one, calibrated to the same ε and held side by side."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._dataframes import html_table
+from .._validation import shown
+from ..errors import InvalidParameter, LdpBudgetError, NotSupported
+from ..sdk.domain import Categories, check_users
+from ..sdk.frequency_oracle import FrequencyMechanism
+from ..sdk.mechanism import Mechanism
+from ..sdk.numeric_mechanism import NumericMechanism
+from .plugins import mechanisms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Beside = Callable[[Mechanism], Mapping[str, Any]]
+
+Number = int | float | str | Decimal
+M = TypeVar("M", bound=Mechanism)
+
+
+class Ranking(list[dict[str, Any]]):
+    """Rows of a comparison, best first: a list, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        header = list(dict.fromkeys(name for row in self for name in row))
+        return html_table("best first", header, ([row.get(name) for name in header] for row in self), len(self))
+
+
+def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None) -> Ranking:
+    """Predicted standard errors of a share, mechanism by mechanism, least mean error first.
+
+    Parameters:
+        epsilon: of one report.
+        domain_size: how many answers there are.
+        users: how many report.
+        beside: what it says of a mechanism stands in its row as well.
+
+    Returns:
+        A row for each mechanism that can be had. `worst_std_error` is that of the answer and frequency where it is
+        largest, `mean_std_error` the root of the mean variance over the answers. `setting` is what
+        `FrequencyMechanism.for_answers` has chosen beyond ε and the number of answers.
+
+    Raises:
+        InvalidParameter: one of them is of another kind or out of range.
+    """
+    check_users(users)
+    for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
+        check_number(name, value)
+    target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
+    rows = []
+    for mechanism in _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target):
+        if mechanism.domain != Categories(domain_size):
+            continue
+        worst, mean = mechanism.share_errors(users)
+        rows.append(
+            {
+                "kind": "frequency",
+                "mechanism": mechanism.name,
+                "worst_std_error": worst,
+                "mean_std_error": mean,
+                "setting": _setting(mechanism, target),
+                **({} if beside is None else beside(mechanism)),
+            }
+        )
+    return Ranking(sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"])))
+
+
+def rank_numeric(
+    epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, beside: Beside | None = None
+) -> Ranking:
+    """Bias and MSE of one report, mechanism by mechanism, least MSE for a uniform prior first.
+
+    Parameters:
+        epsilon: of one report.
+        lower: the smallest value a user can have.
+        upper: the largest value a user can have.
+        users: with it each row also has `mean_error`, that of an estimated mean at worst
+            (`NumericMechanism.mean_error`), and the least of these comes first: a bias stays however many users
+            there are.
+        beside: what it says of a mechanism stands in its row as well.
+
+    Returns:
+        A row for each mechanism that can be had, with bias and MSE at the edges and the centre. Among them stands
+        `constant-output`: saying the centre whatever the value is costs no privacy, and what has a larger error than
+        that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the range.
+
+    Raises:
+        InvalidParameter: one of them is of another kind or out of range.
+    """
+    if users is not None:
+        check_users(users)
+    for name, value in (("epsilon", epsilon), ("lower", lower), ("upper", upper)):
+        check_number(name, value)
+    target: dict[str, Any] = {"epsilon": epsilon, "lower": lower, "upper": upper}
+    rows = []
+    for mechanism in _calibrated(NumericMechanism, lambda each: each.for_range(**target), target):
+        utility = mechanism.utility()
+        errors = {name: utility[name] for name in ("bias", "mse", "mse_uniform_prior")}
+        mean = {} if users is None else {"mean_error": mechanism.mean_error(users)}
+        setting = _setting(mechanism, target)
+        row = {"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting}
+        rows.append({**row, **({} if beside is None else beside(mechanism))})
+    rows.append(_constant_output(lower, upper, users))
+    order = "mse_uniform_prior" if users is None else "mean_error"
+    return Ranking(sorted(rows, key=lambda row: (row[order], row["mechanism"])))
+
+
+def check_number(name: str, value: Number) -> None:
+    """Raise `InvalidParameter` unless it may be a number; each mechanism says what range it takes."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise InvalidParameter(name, "a number", shown(value))
+
+
+def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[str, Any]:
+    half = (float(upper) - float(lower)) / 2
+    bias = {"lower": half, "centre": 0.0, "upper": -half}
+    return {
+        "kind": "numeric",
+        "mechanism": "constant-output",
+        **({} if users is None else {"mean_error": half}),
+        "bias": bias,
+        "mse": {name: value**2 for name, value in bias.items()},
+        "mse_uniform_prior": half**2 / 3,
+        "setting": "",
+    }
+
+
+def _setting(mechanism: Mechanism, target: Mapping[str, Any]) -> str:
+    """What was declared beyond the target and the defaults, as `hashes=1024, width=1024`."""
+    chosen = {
+        name: value
+        for name, value in mechanism.declared.items()
+        if name not in target and mechanism.fields[name].parse(value) != mechanism.fields[name].default
+    }
+    return ", ".join(f"{name}={value}" for name, value in chosen.items())
+
+
+def _calibrated(kind: type[M], calibrate: Callable[[type[M]], M], target: Mapping[str, Any]) -> Iterator[M]:
+    """Each mechanism of that kind that can be had for the target."""
+    refused: LdpBudgetError | None = None
+    found = False
+    for candidate in mechanisms():
+        if not issubclass(candidate, kind):
+            continue
+        try:
+            mechanism = calibrate(candidate)
+            _ = mechanism.guarantee
+        except NotSupported:
+            continue
+        except InvalidParameter as error:
+            if error.option in target:
+                refused = error
+            continue
+        found = True
+        yield mechanism
+    if not found and refused is not None:
+        raise refused

@@ -1,0 +1,131 @@
+"""Other libraries' objects: what they promise about two values of one user, as plugins say, and how that is charged.
+
+Every plugin that works is asked by its hook `guarantee_of`, our own first, so that nobody's plugin promises less for
+what we have an adapter for. What is charged then is a mechanism that holds the guarantee itself, of the closed
+vocabulary, and a line on where it comes from: so the ledger can be read, priced and verified without the library, and
+without the object, of which nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
+
+from .._validation import shown
+from ..errors import InvalidParameter, LdpBudgetError, PluginError
+from ..guarantees import Guarantee
+from ..sdk.mechanism import Mechanism
+from ..sdk.parameters import MOST_TEXT
+from .plugins import registry
+
+if TYPE_CHECKING:
+    from .plugins import Plugin
+
+EXPECTED = "a mechanism with its parameters, a collection, or an object of another library that a plugin adapts"
+
+_DIGEST = 16
+
+
+def guarantee_of(thing: object) -> Guarantee:
+    """What an object of another library promises about two values of one user, as the plugins here say.
+
+    A guarantee or a mechanism is its own answer, so that ``compose([(guarantee_of(thing), 50)], delta=1e-6)`` takes
+    whatever an accountant takes.
+
+    Parameters:
+        thing: such as a measurement of OpenDP, a mechanism of diffprivlib, an event of dp-accounting.
+
+    Returns:
+        A guarantee of the closed vocabulary; `Unbounded` where nothing can be promised.
+
+    Raises:
+        InvalidParameter: no plugin knows such an object.
+        NotSupported: it says nothing about two values of one user, and why.
+        PluginError: the plugin that was asked is broken, or several want to answer.
+    """
+    if isinstance(thing, Guarantee):
+        return thing
+    if issubclass(type(thing), Mechanism):  # whatever class it says it is of
+        promised: Guarantee = thing.guarantee  # type: ignore[attr-defined]
+        return promised
+    found = _answer(thing)
+    if found is None:
+        raise InvalidParameter("thing", EXPECTED, what_is(thing))
+    return found[0]
+
+
+def charged_for(thing: object) -> Mechanism | None:
+    """The mechanism that stands for an object of another library in a ledger; None where no plugin knows it.
+
+    Raises as `guarantee_of`.
+    """
+    found = _answer(thing)
+    if found is None:
+        return None
+    guarantee, source = found
+    for plugin in registry().plugins:
+        if plugin.own and plugin.hooks is not None:
+            mechanism: Any = plugin.hooks.declaration_of(guarantee=guarantee, source=source)
+            if isinstance(mechanism, Mechanism):
+                return mechanism
+    raise PluginError("ldp-budget", "no plugin of its own makes a mechanism of a guarantee alone")
+
+
+def what_is(thing: object) -> str:
+    """An object in an error: of other people's classes the name alone, as what they print may be long or private."""
+    if isinstance(thing, type | Guarantee) or type(thing).__module__ == "builtins":
+        return shown(thing)
+    return f"an object of {class_name(type(thing))}"
+
+
+def class_name(cls: type) -> str:
+    """A class by its module and name."""
+    return one_line(f"{cls.__module__}.{cls.__qualname__}")
+
+
+def one_line(text: str) -> str:
+    """A text as the journal holds it: on one line, and what is too long with a digest in place of its end."""
+    begins = text[: 2 * MOST_TEXT]
+    plain = "".join(character if category(character)[0] not in "CZ" else " " for character in begins)
+    plain = " ".join(plain.split()) or "?"
+    if len(plain) <= MOST_TEXT and begins == text:
+        return plain
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{plain[: MOST_TEXT - _DIGEST - 9]}… sha256:{digest}"
+
+
+def _answer(thing: object) -> tuple[Guarantee, str] | None:
+    """The guarantee of an object and where it comes from; of other people's plugins only one may know it."""
+    answers: list[tuple[Plugin, Guarantee]] = []
+    for plugin in registry().plugins:
+        if answers and answers[0][0].own:
+            break
+        found = None if plugin.hooks is None else _asked(plugin, "guarantee_of", thing)
+        if found is None:
+            continue
+        if not isinstance(found, Guarantee):
+            told = f"its guarantee_of answers {what_is(found)}; expected one of the promises of ldp_budget.guarantees"
+            raise PluginError(str(plugin), told)
+        answers.append((plugin, found))
+    if not answers:
+        return None
+    if len(answers) > 1:
+        who = " and ".join(str(plugin) for plugin, _ in answers)
+        raise PluginError(who, f"each says what {what_is(thing)} promises; only one of them may be installed")
+    plugin, guarantee = answers[0]
+    source = _asked(plugin, "source_of", thing)
+    if not isinstance(source, str):
+        source = f"{class_name(type(thing))}, as {plugin} says"
+    return guarantee, one_line(source)
+
+
+def _asked(plugin: Plugin, hook: str, thing: object) -> Any:
+    """A plugin's answer. Raises `PluginError` for whatever it raises that is no error of ours."""
+    try:
+        return getattr(plugin.hooks, hook)(thing=thing)
+    except LdpBudgetError:
+        raise
+    except Exception as error:
+        why = " ".join(f"its {hook} raised {type(error).__name__} for {what_is(thing)}: {error}".split())
+        raise PluginError(str(plugin), why) from error

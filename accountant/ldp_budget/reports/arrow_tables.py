@@ -1,0 +1,315 @@
+"""Parquet and Arrow files as text: columns are read in stretches of rows, never the whole file.
+
+A cell is the text that it would be in a CSV file, so that the same checks hold for all kinds of files, and the same
+user is the same user. Whole numbers are their decimals; a number with a fraction is a value of a range of numbers,
+and nobody's name; nothing (a null) is the empty text. Any other type has no one text, and is refused by name.
+
+Rows as a CSV, Parquet or Arrow file, by its name: there when all went well, whole and durable, or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import NotSupported, TableError
+from .tables import ARROW, CSV, EXTRA, PARQUET, is_address, local_path, named_kind, shown_place, written
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Note = Callable[[Sequence[object]], None]
+
+ROWS = 1 << 16
+"""How many rows are held at a time, at most."""
+
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+def arrow() -> Any:
+    """pyarrow, with what is read by it.
+
+    Raises:
+        NotSupported: it is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError:
+        raise NotSupported(f"Parquet and Arrow files need pyarrow: {EXTRA}") from None
+    return pyarrow
+
+
+class Stretch(NamedTuple):
+    """A stretch of a column: its different texts, and which of them each row holds (n,); -1 for nothing."""
+
+    texts: list[str]
+    codes: NDArray[np.int64]
+
+    def cells(self) -> list[str]:
+        """The text of each row; the empty one for nothing."""
+        texts = [*self.texts, ""]
+        return [texts[code] for code in self.codes.tolist()]
+
+
+class ArrowFile:
+    """An open Parquet or Arrow file: its `columns`, and stretches of some of them, once.
+
+    Parameters:
+        path: a path or an address.
+        kind: which of the kinds it is.
+        file: the same, open at its first byte.
+
+    Raises:
+        TableError: it is damaged, or cannot be read in pieces.
+        NotSupported: pyarrow is not installed.
+    """
+
+    def __init__(self, path: str, kind: str, file: io.BufferedReader) -> None:
+        self._arrow = arrow()
+        self._shown = shown_place(path)
+        self._kind = kind
+        if kind in (PARQUET, ARROW) and not file.seekable():
+            raise TableError(self._shown, f"{kind} is read from its end, so it cannot come through a pipe")
+        # A file of this machine is read without Python's help; standard input is none.
+        here = None if path == "-" or is_address(path) else local_path(path)
+        with self._damage():
+            if kind == PARQUET:
+                self._reader = self._arrow.parquet.ParquetFile(
+                    here or file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
+                )
+                self._schema = self._reader.schema_arrow
+            else:
+                self._source = self._arrow.memory_map(here) if here and kind == ARROW else file
+                self._reader, self._tail = self._ipc(None)
+                self._schema = self._reader.schema
+        self.columns: list[str] = list(self._schema.names)
+        self.rows = 0
+        """How many rows were read so far."""
+
+    def check(self, column: str, *, numbers: bool = False) -> None:
+        """Raise `TableError` unless the cells of a column have one text each.
+
+        Parameters:
+            column: its name.
+            numbers: whether a number with a fraction will do, as values from a range of numbers are asked for.
+
+        Raises:
+            TableError: they have none.
+        """
+        kind = self._schema.field(self.columns.index(column)).type
+        if not _has_text(self._arrow.types, kind, numbers):
+            expected = "text or numbers" if numbers else "text or whole numbers"
+            raise TableError(self._shown, f"column {column}: expected {expected}; found the type {kind}")
+
+    def stretches(self, columns: Sequence[str]) -> Iterator[list[Stretch]]:
+        """Stretches of the columns, in order, of the same rows.
+
+        Parameters:
+            columns: names, each of which one column has.
+
+        Raises:
+            TableError: the file is damaged, or ends too early.
+        """
+        batches = self._parquet_batches(columns) if self._kind == PARQUET else self._ipc_batches(columns)
+        with self._damage():
+            for batch in batches:
+                for start in range(0, batch.num_rows, ROWS):
+                    rows = batch.slice(start, ROWS)
+                    found = [self._stretch(rows.column(name)) for name in columns]
+                    yield found
+                    self.rows += rows.num_rows
+
+    def _parquet_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        read = 0
+        for batch in self._reader.iter_batches(ROWS, columns=list(dict.fromkeys(columns)), use_threads=False):
+            read += batch.num_rows
+            yield batch
+        if read != self._reader.metadata.num_rows:
+            raise self._arrow.ArrowInvalid(f"it says {self._reader.metadata.num_rows} rows, and has {read}")
+
+    def _ipc(self, fields: list[int] | None) -> tuple[Any, _Tail | None]:
+        ipc = self._arrow.ipc
+        options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+        if self._kind == ARROW:
+            return ipc.open_file(self._source, options=options), None
+        tail = _Tail(self._source)
+        return ipc.open_stream(tail, options=options), tail
+
+    def _ipc_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        if self._kind == ARROW:
+            reader, _ = self._ipc(sorted({self.columns.index(name) for name in columns}))
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
+            return
+        # A stream begins once, so it is read with all its columns.
+        yield from self._reader
+        assert self._tail is not None
+        if self._tail.last != _END:
+            raise self._arrow.ArrowInvalid("it ends without the mark of its end, so some of it may be missing")
+
+    def _stretch(self, array: Any) -> Stretch:
+        """The texts of an array."""
+        types = self._arrow.types
+        if types.is_dictionary(array.type) and len(array.dictionary) > len(array):
+            array = array.dictionary_decode()
+        if _is_view(types, array.type):
+            array = array.cast(self._arrow.large_string())
+        if not types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        values = array.dictionary
+        if not types.is_null(values.type):
+            values = values.cast(self._arrow.large_string())
+        codes = array.indices.cast(self._arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Stretch([text if text is not None else "" for text in values.to_pylist()], codes)
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        """What pyarrow finds wrong with a file, as an error that names it."""
+        try:
+            yield
+        except (self._arrow.ArrowException, UnicodeDecodeError, EOFError, KeyError) as error:
+            raise self._damaged(error) from None
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | PermissionError):
+                raise
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> TableError:
+        why = f"text that is no UTF-8 ({error.reason})" if isinstance(error, UnicodeDecodeError) else error
+        said = " ".join(str(getattr(error, "strerror", None) or why).split())
+        after = f" after row {self.rows}" if getattr(self, "rows", 0) else ""
+        return TableError(self._shown, f"it is {self._kind}, and cannot be read{after}: {said}")
+
+
+def _has_text(types: Any, kind: Any, numbers: bool) -> bool:
+    """Whether a cell of that type has one text."""
+    if types.is_dictionary(kind):
+        return _has_text(types, kind.value_type, numbers)
+    plain = (types.is_string, types.is_large_string, types.is_integer, types.is_null)
+    fractions = (types.is_float32, types.is_float64, types.is_decimal) if numbers else ()
+    return _is_view(types, kind) or any(is_kind(kind) for is_kind in (*plain, *fractions))
+
+
+def _is_view(types: Any, kind: Any) -> bool:
+    """Whether it is a text of the newest layout, which older pyarrow does not have."""
+    return hasattr(types, "is_string_view") and bool(types.is_string_view(kind))
+
+
+class _Tail:
+    """A file that remembers the last bytes that were read of it."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.last = b""
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(size)
+        self.last = (self.last + data[-len(_END) :])[-len(_END) :]
+        return data
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """It is closed by whoever opened it."""
+
+
+_TOGETHER = 10_000
+
+
+@contextmanager
+def row_file(path: str, columns: Mapping[str, type]) -> Iterator[Note]:
+    """A function that takes rows for a file.
+
+    Parameters:
+        path: a path or an address; its ending says of what kind the file is.
+        columns: what they are called, and whether they hold str, int, float or bool; None in a row is nothing.
+
+    Raises:
+        OSError: it cannot be written.
+        NotSupported: for that kind of file, or of place, something is not installed; or nothing is promised there.
+    """
+    kind = named_kind(path)
+    if kind not in _FORMS:
+        raise NotSupported(f"{shown_place(path)} has the name of {kind}, which is not written")
+    types = _FORMS[kind](columns)
+    with written(path) as file, types(file) as note:
+        yield note
+
+
+def _csv_form(columns: Mapping[str, type]) -> Any:
+    @contextmanager
+    def rows(file: IO[bytes]) -> Iterator[Note]:
+        file.write(_csv(list(columns)))
+        yield lambda row: _write(file, row)
+
+    return rows
+
+
+def _write(file: IO[bytes], row: Sequence[object]) -> None:
+    file.write(_csv(row))
+
+
+def _csv(row: Sequence[object]) -> bytes:
+    """One row of a CSV file, in UTF-8."""
+    text = io.StringIO()
+    csv.writer(text).writerow(row)
+    return text.getvalue().encode()
+
+
+def _arrow_form(kind: str) -> Callable[[Mapping[str, type]], Any]:
+    def form(columns: Mapping[str, type]) -> Any:
+        pass
+
+        pyarrow = arrow()
+        types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+        schema = pyarrow.schema([(name, types[of]) for name, of in columns.items()])
+
+        @contextmanager
+        def rows(file: IO[bytes]) -> Iterator[Note]:
+            held: list[Sequence[object]] = []
+            open_writer = pyarrow.parquet.ParquetWriter if kind == PARQUET else pyarrow.ipc.new_file
+            with open_writer(file, schema) as writer:
+
+                def flush() -> None:
+                    if held:
+                        cells = zip(*held, strict=True)
+                        arrays = [pyarrow.array(of, each.type) for of, each in zip(cells, schema, strict=True)]
+                        writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
+                        held.clear()
+
+                def note(row: Sequence[object]) -> None:
+                    held.append(row)
+                    if len(held) == _TOGETHER:
+                        flush()
+
+                yield note
+                flush()
+
+        return rows
+
+    return form
+
+
+_FORMS: dict[str, Callable[[Mapping[str, type]], Any]] = {
+    CSV: _csv_form,
+    PARQUET: _arrow_form(PARQUET),
+    ARROW: _arrow_form(ARROW),
+}

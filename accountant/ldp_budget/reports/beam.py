@@ -1,0 +1,90 @@
+"""Report partitions added up by Apache Beam (extra `beam`):
+
+    import apache_beam as beam
+    from ldp_budget.collecting.beam import AggregatePartitions
+
+    with beam.Pipeline() as pipeline:
+        addresses = pipeline | beam.Create(partitions_in("s3://bucket/day"))
+        partial = addresses | beam.CombineGlobally(AggregatePartitions(collection))
+        partial | beam.Map(lambda partial: print(partial.estimate()))
+
+A bundle that is repeated is no second count: Beam drops what a failed one had, and an accumulator knows its
+partitions, so that one that arrives a second time all the same ends the pipeline with an error that names it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from .._validation import check_instance
+from ..errors import NotSupported
+from ..registry.collections import Collection
+from .partial_aggregate import Partial, aggregate
+
+try:
+    import apache_beam
+except ImportError:
+    raise NotSupported("a pipeline of Beam needs apache-beam: pip install 'ldp-budget[beam]'") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class AggregatePartitions(apache_beam.CombineFn):  # type: ignore[misc]
+    """A `CombineFn` from addresses of partitions, or partials, to the one `Partial` of all of them.
+
+    Parameters:
+        collection: what the reports are of.
+
+    Raises:
+        InvalidParameter: it is no collection.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__()
+        self._collection = check_instance("collection", collection, Collection, "a collection")
+
+    def create_accumulator(self, *_: Any, **__: Any) -> Partial:
+        """The partial of nothing.
+
+        Raises:
+            Nothing.
+        """
+        return Partial(self._collection)
+
+    def add_input(self, accumulator: Partial, element: str | Partial, *_: Any, **__: Any) -> Partial:
+        """The accumulator with one partition, or one partial, more.
+
+        Parameters:
+            accumulator: a partial.
+            element: an address as `aggregate` takes it, or a partial.
+
+        Raises:
+            ReportFileError: the partition is foreign, truncated, damaged or made for another collection.
+            InvalidParameter: the accumulator holds it already.
+        """
+        part = element if isinstance(element, Partial) else aggregate(element, self._collection)
+        return accumulator.merge(part)
+
+    def merge_accumulators(self, accumulators: Iterable[Partial], *_: Any, **__: Any) -> Partial:
+        """All of them together.
+
+        Parameters:
+            accumulators: partials.
+
+        Raises:
+            InvalidParameter: two of them share a partition.
+        """
+        return functools.reduce(Partial.merge, accumulators, Partial(self._collection))
+
+    def extract_output(self, accumulator: Partial, *_: Any, **__: Any) -> Partial:
+        """The accumulator itself.
+
+        Parameters:
+            accumulator: a partial.
+
+        Raises:
+            Nothing.
+        """
+        return accumulator

@@ -1,0 +1,385 @@
+"""Charging users and releasing their reports, so that an interruption neither charges twice nor frees a report.
+
+Batch by batch the users are charged, under a key that is bound to the whole input. Only then are the reports of those
+who were accepted drawn and stored in `OUT.partial`. At the end the file takes its name. A report of a user who was
+refused, or was not charged yet, is never on the disk. A run that was interrupted is run again with the same input:
+what was charged is not charged again, and what was stored is used and never drawn again. When the file has its name,
+`OUT.partial` goes, and the run is over: the same command once more would be another round of charges, so it is
+refused for as long as the file is there.
+
+A batch that was only partly written must not be drawn again while parts of it can be read, which would be two reports
+for one charge. So it is written under a mask, whose key follows when all of it is on the disk. Without the key what
+was written says nothing, and is drawn again; with the key it is whole, and is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import secrets as random
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+
+from .._dataframes import check_texts
+from .._files import open_alone, sync_folder
+from .._validation import check_instance, check_name, check_path, check_user, shown
+from ..accounting.batch_charging import refused_places
+from ..accounting.budget_client import BudgetClient
+from ..errors import InvalidParameter, ReportFileError
+from ..guarantees import Memoised
+from ..registry.collections import Collection
+from .parquet import PartitionWriter, writer_to
+from .tables import is_address, local_path, shown_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FORMAT = b"ldp-budget release "
+_MAGIC = _FORMAT + b"2\n"
+_SIZE = struct.Struct("<I")
+_BATCH = 10_000
+_KEY_BYTES = 32
+_SLOT = 2 * _KEY_BYTES
+"""The key of a mask and its SHA-256. At a multiple of their size one sector holds both, which a disk writes whole."""
+
+_FINISHED = (
+    "it is there already, and no run of it was interrupted, so nothing was charged; for a new round, in which "
+    "everybody is charged again, name another file or move this one away"
+)
+_FOREIGN = "it holds no interrupted run and was left as it is; move it away, or name another file"
+_OTHER_VERSION = (
+    "it holds an interrupted run of another version of ldp-budget and was left as it is; finish the run with that "
+    "version, or delete the file, and what it charged stays charged"
+)
+
+
+@dataclass(frozen=True)
+class Released:
+    """How many reports were released, and how many users were refused and sent nothing."""
+
+    reports: int
+    refused: int
+
+
+def release(
+    out: str | os.PathLike[str],
+    collection: Collection,
+    accountant: BudgetClient,
+    values: NDArray[Any],
+    users: Sequence[str],
+    *,
+    policy: str,
+    secrets: Sequence[bytes] | None = None,
+    on_batch: Callable[[int], None] = lambda users: None,
+    on_refused: Callable[[list[str]], None] = lambda users: None,
+) -> Released:
+    """Randomize values, charge their users, and write the reports of those who fit to a file.
+
+    Parameters:
+        out: the file, a partition where it ends in `.parquet`; beside it lies `OUT.partial` until all is done, from
+            which an interrupted run goes on. Both hold reports of users who were charged, and no others.
+        collection: what is asked.
+        accountant: whose ledger is charged.
+        values: one for each user, an array as `collection.read_values` gives it.
+        users: who is charged, one for each value.
+        policy: the policy to hold it against.
+        secrets: one for each user, for mechanisms that memoise; reports of one value are then charged along its
+            curve.
+        on_batch: called with the number of users after each batch.
+        on_refused: called before that with who of them was refused, also where an earlier run has refused them.
+
+    Returns:
+        How many reports were written, and how many users were refused.
+
+    Raises:
+        ReportFileError: before anything is drawn or charged, where `out` is there and no run of it was interrupted;
+            where `OUT.partial` belongs to other input, or to something else; where another run is writing it; and
+            where they cannot be written.
+        InvalidParameter: one of them is of another kind, `out` is an address and no path, or there are not as many
+            users as values. Nothing was charged.
+        OutsideDomain: a value is not in the declared domain.
+        UnknownName: there is no such policy.
+        NotSupported: the mechanism has no client.
+        LedgerError: the ledger cannot be read or written.
+    """
+    import numpy as np
+
+    given = _checked(collection, accountant, values, users)
+    users = [check_user(user) for user in given]
+    check_name("policy", policy)
+    out = check_out(out)
+    for name, call in (("on_batch", on_batch), ("on_refused", on_refused)):
+        if not callable(call):
+            raise InvalidParameter(name, "a function", shown(call))
+    if secrets is not None:
+        from ..sampling.memoisation import secrets_for_each
+
+        secrets = secrets_for_each(secrets, len(values))
+    _check_drawable(collection, values, secrets)
+    refused = 0
+    mechanism = collection.mechanism
+    # An unknown policy, or a place that is no file, is told before anything is stored.
+    singly = secrets is not None or accountant.policy(policy).plan is not None
+    writer = writer_to(out, collection, charged=True)
+    with _Store(Path(out), collection, accountant.keyed_digest(_input(values, users, policy, singly))) as store:
+        if isinstance(writer, PartitionWriter):
+            writer.call(store.run)  # gone on with, it makes the same partition, of which one is counted
+        with writer:
+            for number, start in enumerate(range(0, len(values), _BATCH)):
+                batch = slice(start, start + _BATCH)
+                own = None if secrets is None else secrets[batch]
+                names = list(users[batch])
+                charge = _Charge(accountant, collection, policy, f"{store.run}/{number}")
+                labels = _labels(collection, values[batch], own)
+                accepted = charge.one_by_one(names, labels) if singly else charge.together(names)
+                drawn = store.stored(number)
+                if drawn is None:
+                    some = None if own is None else [own[place] for place in accepted]
+                    drawn = store.add(accepted, collection.randomize(values[batch][accepted], secrets=some))
+                # The ledger decides again about what was stored: it may be a backup from before the charge.
+                released = np.isin(drawn.places, accepted)
+                writer.write(drawn.reports[released])
+                stays = set(drawn.places[released].tolist())
+                refused += len(names) - len(stays)
+                on_refused([name for place, name in enumerate(given[batch]) if place not in stays])
+                on_batch(len(names))
+            writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
+        store.remove()
+    return Released(len(values) - refused, refused)
+
+
+def check_out(out: str | os.PathLike[str]) -> str:
+    """The path of a file on this machine, for reports to be released to. Raises `InvalidParameter`."""
+    check_path("out", out)
+    if is_address(os.fspath(out)):
+        expected = "a path of this machine, on whose disk an interrupted run goes on"
+        raise InvalidParameter("out", expected, f"the address {shown_place(os.fspath(out))}")
+    return local_path(os.fspath(out))
+
+
+def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
+    """The users as they were given, if all is of its kind, and each value has one. Raises `InvalidParameter`."""
+    check_instance("collection", collection, Collection, "a collection")
+    if isinstance(accountant, type) or not isinstance(accountant, BudgetClient):
+        raise InvalidParameter("accountant", "an accountant", shown(accountant))
+    if getattr(values, "ndim", 0) != 1:
+        raise InvalidParameter("values", "a one-dimensional array of values", shown(values))
+    listed = list(check_texts("users", users, "users, one for each value"))
+    if len(listed) != len(values):
+        raise InvalidParameter("users", f"one for each of {len(values)} values", len(listed))
+    return listed
+
+
+def _check_drawable(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> None:
+    """Raise what drawing would raise, before any user is charged. The report that is tried goes nowhere."""
+    if collection.mechanism.domain is not None:
+        collection.mechanism.domain.check(values)
+    collection.randomize(values[:1], secrets=None if secrets is None else secrets[:1])
+
+
+class _Charge:
+    """The charges of one batch, under keys of their run, which is that of one input."""
+
+    def __init__(self, accountant: BudgetClient, collection: Collection, policy: str, key: str) -> None:
+        self._accountant = accountant
+        self._collection = collection
+        self._policy = policy
+        self._key = key
+
+    def together(self, users: list[str]) -> NDArray[np.int64]:
+        """Charge all of them at once; returns the places of those who were accepted."""
+        result = self._accountant.spend_many(users, self._collection, key=self._key, policy=self._policy)
+        struck = set(refused_places(users, result.refused_users))
+        return _places(place for place in range(len(users)) if place not in struck)
+
+    def one_by_one(self, users: list[str], labels: list[str | None]) -> NDArray[np.int64]:
+        """Charge each under the label of its memoised value, or under none; a plan admits its reports only so."""
+        kept = []
+        for place, (user, label) in enumerate(zip(users, labels, strict=True)):
+            receipt = self._accountant.spend(
+                user,
+                self._collection,
+                key=f"{self._key}/{place}",
+                label=label,
+                policy=self._policy,
+            )
+            if receipt:
+                kept.append(place)
+        return _places(kept)
+
+
+def _places(places: Iterable[int]) -> NDArray[np.int64]:
+    import numpy as np
+
+    return np.fromiter(places, np.int64)
+
+
+def _labels(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
+    """Which memoised value each report repeats; None without a curve, where that makes no difference."""
+    if secrets is None or not isinstance(collection.mechanism.guarantee, Memoised):
+        return [None] * len(values)
+    return [*collection.labels(values, secrets)]
+
+
+def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> bytes:
+    """What makes two runs the same run, so that each charge has the same key in both.
+
+    It is a digest of the true answers, of which there are few: whoever has it can try them all. So it is stored only
+    under the ledger's key.
+    """
+    digest = hashlib.sha256(values.tobytes())
+    digest.update(json.dumps([list(users), policy, singly]).encode())
+    return digest.digest()
+
+
+class _Drawn(NamedTuple):
+    """The reports of a batch: of which of its users, by their places, and what was drawn for them."""
+
+    places: NDArray[np.int64]
+    reports: NDArray[Any]
+
+
+class _Store:
+    """`OUT.partial`: the reports of users who were charged. What was not stored whole says nothing."""
+
+    def __init__(self, out: Path, collection: Collection, digest: str) -> None:
+        self._out = out
+        self._path = Path(f"{out}.partial")
+        self._header = {"fingerprint": collection.fingerprint, "input": digest}
+        self._batches: list[_Drawn] = []
+        self._file: IO[bytes] | None = None
+        self.run = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = open_alone(self._path)
+        except OSError as error:
+            raise ReportFileError(str(self._path), f"it cannot be written: {error.strerror}") from None
+        try:
+            self._open()
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def _open(self) -> None:
+        """Go on with the run that was interrupted, or begin a new one."""
+        assert self._file is not None
+        self._file.seek(0)
+        magic = self._file.read(len(_MAGIC))
+        if not _MAGIC.startswith(magic):
+            raise ReportFileError(str(self._path), _OTHER_VERSION if magic.startswith(_FORMAT) else _FOREIGN)
+        line = self._file.readline()
+        if line.endswith(b"\n"):
+            self._resume(line)
+        else:  # it was interrupted before anything was drawn, if it was there at all
+            self._begin()
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._file is not None
+        self._file.close()
+
+    def stored(self, number: int) -> _Drawn | None:
+        """The reports of a batch that an earlier run has drawn."""
+        return self._batches[number] if number < len(self._batches) else None
+
+    def add(self, places: NDArray[np.int64], reports: NDArray[Any]) -> _Drawn:
+        """Put the next batch of reports on the disk, and return them. Their users have been charged."""
+        import numpy as np
+
+        assert self._file is not None
+        drawn = _Drawn(places, reports)
+        buffer = io.BytesIO()
+        for part in drawn:
+            np.save(buffer, part, allow_pickle=False)
+        data, key = buffer.getvalue(), random.token_bytes(_KEY_BYTES)
+        masked = _masked(data, key)
+        start = self._file.seek(0, os.SEEK_END)
+        block = _SIZE.pack(len(masked)) + masked + _SIZE.pack(zlib.crc32(masked))
+        slot = start + len(block) + _padding(start + len(block))
+        self._file.write(block.ljust(slot + _SLOT - start, b"\0"))
+        self._sync()
+        with open(self._path, "r+b", buffering=0) as file:  # in place, which the other handle cannot write
+            file.seek(slot)
+            file.write(key + hashlib.sha256(key).digest())
+            os.fsync(file.fileno())
+        self._batches.append(drawn)
+        return drawn
+
+    def remove(self) -> None:
+        """The release is done; nothing of it needs to be kept."""
+        self._path.unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        assert self._file is not None
+        if self._out.exists():
+            self.remove()
+            raise ReportFileError(str(self._out), _FINISHED)
+        self.run = random.token_hex(16)
+        self._file.truncate(0)
+        self._file.write(_MAGIC + json.dumps({"run": self.run, **self._header}).encode() + b"\n")
+        self._sync()
+        sync_folder(self._path.parent)
+
+    def _resume(self, line: bytes) -> None:
+        assert self._file is not None
+        try:
+            header = json.loads(line)
+            self.run = str(header.pop("run"))
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise ReportFileError(str(self._path), _FOREIGN) from None
+        if header != self._header:
+            raise ReportFileError(
+                str(self._path),
+                "it holds the interrupted run of another collection, other input or another policy; finish that run "
+                "first, or delete the file, and what it charged stays charged",
+            )
+        end = self._file.tell()
+        while (drawn := self._block()) is not None:
+            self._batches.append(drawn)
+            end = self._file.tell()
+        self._file.truncate(end)
+
+    def _block(self) -> _Drawn | None:
+        """The next block; None where it was not written whole, or its key was not."""
+        import numpy as np
+
+        assert self._file is not None
+        size = self._file.read(_SIZE.size)
+        if len(size) < _SIZE.size:
+            return None
+        masked = self._file.read(_SIZE.unpack(size)[0])
+        check = self._file.read(_SIZE.size)
+        self._file.read(_padding(self._file.tell()))
+        slot = self._file.read(_SLOT)
+        key = slot[:_KEY_BYTES]
+        if slot[_KEY_BYTES:] != hashlib.sha256(key).digest() or check != _SIZE.pack(zlib.crc32(masked)):
+            return None
+        buffer = io.BytesIO(_masked(masked, key))
+        return _Drawn(np.load(buffer, allow_pickle=False), np.load(buffer, allow_pickle=False))
+
+    def _sync(self) -> None:
+        assert self._file is not None
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _masked(data: bytes, key: bytes) -> bytes:
+    """Data under a mask that its key alone makes; masked twice it is what it was."""
+    import numpy as np
+
+    mask = hashlib.shake_256(key).digest(len(data))
+    return (np.frombuffer(data, np.uint8) ^ np.frombuffer(mask, np.uint8)).tobytes()
+
+
+def _padding(place: int) -> int:
+    """How many bytes after that place the slot of a key begins."""
+    return -place % _SLOT

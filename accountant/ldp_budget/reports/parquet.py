@@ -1,0 +1,411 @@
+"""Report partitions: report files as Parquet, which many tasks write side by side (extra `arrow`).
+
+A partition has one column, `report`, of fixed-size binary: the bytes of a report as in a report file. Beside it stand
+the report file's header, with a version and what the partition is called (`ldp-budget partition`), and how many
+reports it holds with a SHA-256 (`ldp-budget end`). That is over the header and the bytes of the reports, and not over
+how Parquet keeps them: whoever packs them anew and keeps both lines has the same partition.
+
+A partition is called by its **task**, or by 128 random bits where it has none. The hash covers the name, so two
+partitions of few reports are two even where their bytes agree, while a copy is known for what it is wherever it lies.
+The name decides: of two partitions of one task, or of a partition and its copy, only one is ever counted, whatever
+noise they hold; the other is refused by name. It guards against accidents. It is no signature, so whoever may write
+to the folder can make up reports.
+
+Places are paths, or addresses that `fsspec` knows (`s3://…`, `memory://…`); written are those alone where a partition
+appears whole or not at all. One that is cut short is refused wherever it lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from .._files import canonical_json
+from .._validation import check_instance, check_path, check_switch, check_text
+from ..errors import NotSupported, ReportFileError
+from ..registry.collections import Collection
+from .report_file import Layout, ReportWriter, header_in, read_charged, read_layout, writing
+from .tables import EXTRA, check_writable, inside, opened, shown_place, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+SUFFIX = ".parquet"
+MAGIC = b"PAR1"
+"""How a Parquet file begins."""
+
+_HEADER, _END = b"ldp-budget partition", b"ldp-budget end"
+_VERSION = 1
+_COLUMN = "report"
+_GROUP_BYTES, _GROUP_ROWS = 8 << 20, 1 << 20
+"""The most that is held of a partition while it is written or read."""
+_READ_BYTES = 1 << 20
+
+
+class Source(NamedTuple):
+    """Which partition it is: what it is called, its SHA-256, and the name of the file that it was read from."""
+
+    name: str
+    sha256: str
+    file: str
+
+    def __str__(self) -> str:
+        kind, _, name = self.name.partition(" ")
+        return f"{self.file} (task {name})" if kind == "task" else self.file
+
+
+class PartitionWriter:
+    """Writes reports to a partition, which has its name on a clean exit, whole.
+
+    A context manager; on an exception nothing is left behind. An existing partition is replaced only at the end, so
+    a task that is repeated replaces what it wrote.
+
+    Parameters:
+        path: of the file, which should end in `.parquet`; or an address that `fsspec` knows.
+        collection: what the reports are of.
+        task: what the partition is called for good, such as `2026-11-21/7`: of all partitions of a task only one is
+            ever counted, wherever they were written. None for a random name.
+        charged: whether the users were charged for the reports, which the file says then; None says nothing.
+
+    Raises:
+        ReportFileError: the place cannot be written, or another run is writing it.
+        InvalidParameter: one of them is of another kind.
+        NotSupported: pyarrow is missing, or fsspec for an address; or no file there is sure to appear whole.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        collection: Collection,
+        *,
+        task: str | None = None,
+        charged: bool | None = None,
+    ) -> None:
+        check_path("path", path)
+        self._place = os.fspath(path)
+        self._collection = check_instance("collection", collection, Collection, "a collection")
+        self._name = f"random {secrets.token_hex(16)}" if task is None else f"task {check_text('task', task)}"
+        self._charged = charged if charged is None else check_switch("charged", charged)
+        self._layout: Layout | None = None
+        self._open = ExitStack()
+        self._file: Any = None
+        self._parquet: Any = None
+        self._waiting: list[NDArray[Any]] = []
+        self._waits = self._total = 0
+        self._sha256 = hashlib.sha256()
+        _pyarrow()
+        with writing(self._place):
+            check_writable(self._place)
+
+    def __enter__(self) -> Self:
+        with writing(self._place):
+            self._file = self._open.enter_context(written(self._place))
+        return self
+
+    def call(self, name: str) -> None:
+        """Call the partition so in place of a random name, before anything is written: the same run, the same name.
+
+        Parameters:
+            name: 32 hexadecimal digits that were drawn at random for the run.
+
+        Raises:
+            InvalidParameter: it is no text.
+        """
+        self._name = f"random {check_text('name', name)}"
+
+    def write(self, reports: NDArray[Any]) -> None:
+        """Append reports.
+
+        Parameters:
+            reports: an array whose first axis is the users; all of them have the same shape.
+
+        Raises:
+            InvalidParameter: they are no such array.
+            ReportFileError: they cannot be written.
+        """
+        layout = Layout.of(reports)
+        if self._layout is None:
+            self._begin(layout)
+        assert self._layout is not None
+        data = self._layout.data(reports)
+        step = self._group_rows
+        for start in range(0, len(data), step):
+            self._add(data[start : start + step])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with writing(self._place):
+            if error is None:
+                try:
+                    self._end()
+                except BaseException as failed:
+                    self._give_up(failed)
+                    raise
+                self._open.__exit__(None, None, None)
+            else:
+                self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        if self._parquet is not None:
+            with suppress(Exception):  # what it ends goes away with the file
+                self._parquet.close()
+        self._open.__exit__(type(error), error, error.__traceback__)
+
+    @property
+    def _group_rows(self) -> int:
+        assert self._layout is not None
+        return max(1, min(_GROUP_ROWS, _GROUP_BYTES // self._layout.row_bytes))
+
+    def _begin(self, layout: Layout) -> None:
+        pyarrow, parquet = _pyarrow()
+        self._layout = layout
+        said = layout.header(self._collection, self._charged)
+        header = canonical_json({**said, "version": _VERSION, "name": self._name}).encode()
+        self._sha256.update(header + b"\n")
+        field = pyarrow.field(_COLUMN, pyarrow.binary(layout.row_bytes), nullable=False)
+        self._schema = pyarrow.schema([field], metadata={_HEADER: header})
+        with writing(self._place):
+            self._parquet = parquet.ParquetWriter(
+                self._file, self._schema, compression="zstd", use_dictionary=False, write_statistics=False
+            )
+
+    def _add(self, data: NDArray[Any]) -> None:
+        """Keep rows until they fill a group."""
+        if self._waits + len(data) > self._group_rows:
+            self._write_group()
+        self._waiting.append(data.copy())  # whoever hands them in may go on with the array
+        self._waits += len(data)
+
+    def _write_group(self) -> None:
+        import numpy as np
+
+        if not self._waits:
+            return
+        pyarrow, _ = _pyarrow()
+        data: Any = np.concatenate(self._waiting)
+        self._sha256.update(data)
+        column = pyarrow.FixedSizeBinaryArray.from_buffers(
+            self._schema.field(0).type, len(data), [None, pyarrow.py_buffer(data)]
+        )
+        with writing(self._place):
+            batch = pyarrow.record_batch([column], schema=self._schema)
+            self._parquet.write_batch(batch, row_group_size=self._group_rows)
+        self._total += len(data)
+        self._waiting, self._waits = [], 0
+
+    def _end(self) -> None:
+        if self._layout is None:
+            raise ReportFileError(
+                shown_place(self._place), "it was not written: expected an array of reports, if an empty one"
+            )
+        self._write_group()
+        end = {"reports": self._total, "sha256": _finished(self._sha256, self._total)}
+        self._parquet.add_key_value_metadata({_END: canonical_json(end).encode()})
+        self._parquet.close()
+
+
+def writer_to(
+    path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None
+) -> PartitionWriter | ReportWriter:
+    """The writer for what is named so: of a partition where it ends in `.parquet`, else of a report file.
+
+    Parameters:
+        path: of the file; or an address that `fsspec` knows.
+        collection: what the reports are of.
+        charged: whether the users were charged for the reports, which the file says then; None says nothing.
+
+    Raises:
+        ReportFileError: the place cannot be written.
+        InvalidParameter: one of them is of another kind.
+        NotSupported: what that needs is missing; or it is an address where nobody promises that a file appears whole.
+    """
+    if check_path("path", path).suffix == SUFFIX:
+        return PartitionWriter(path, collection, charged=charged)
+    return ReportWriter(path, collection, charged=charged)
+
+
+def charged_at(place: str | os.PathLike[str]) -> bool | None:
+    """Whether the users of the reports at a place were charged for them, of any collection.
+
+    Parameters:
+        place: a report file or a partition; a path, or an address that `fsspec` knows.
+
+    Returns:
+        None where the writer did not say, or it is neither of the two.
+
+    Raises:
+        ReportFileError: it cannot be read.
+        InvalidParameter: it is no path.
+        NotSupported: pyarrow is missing, or fsspec for an address.
+    """
+    check_path("place", place)
+    name = os.fspath(place)
+    with _reading(name), opened(name) as file:
+        start = file.read(len(MAGIC))
+        file.seek(0)
+        try:
+            if start == MAGIC:
+                _, parquet = _pyarrow()
+                with parquet.ParquetFile(file) as read:
+                    line: bytes = (read.metadata.metadata or {}).get(_HEADER, b"{}")
+            else:
+                line = header_in(file)
+            return read_charged(json.loads(line))
+        except (ValueError, AttributeError):
+            return None
+
+
+def partitions_in(place: str | os.PathLike[str]) -> list[str]:
+    """The partitions at a place, in the order of their names: the `*.parquet` right in a folder, or the one file.
+
+    Names that begin with `_` or `.` are left out, as they are what other programs keep beside their data.
+
+    Parameters:
+        place: a path, or an address that `fsspec` knows.
+
+    Raises:
+        ReportFileError: there is none, or it cannot be read.
+        InvalidParameter: it is of another kind.
+        NotSupported: fsspec is missing.
+    """
+    check_path("place", place)
+    name = os.fspath(place)
+    with _reading(name):
+        there = inside(name)
+    if there is None:
+        return [name]
+    found = sorted(each for each in there if each.endswith(SUFFIX) and _file(each)[0] not in "._")
+    if not found:
+        raise ReportFileError(shown_place(name), f"there is no *{SUFFIX} in this folder")
+    return found
+
+
+class Partition:
+    """An open partition: its `source`, how many `reports` it says that it holds, their `layout`, and these, once.
+
+    `charged`: whether their users were charged for them; None where the writer did not say.
+
+    Made by `open_partition`.
+    """
+
+    def __init__(self, place: str, parquet: Any, collection: Collection) -> None:
+        self._place, self._parquet = place, parquet
+        said = parquet.metadata.metadata or {}
+        header, end = said.get(_HEADER), said.get(_END)
+        if header is None or end is None:
+            raise ReportFileError(place, "it is Parquet, but no report partition")
+        self._sha256 = hashlib.sha256(header + b"\n")
+        try:
+            read, ended = json.loads(header), json.loads(end)
+            version, name = int(read["version"]), str(read["name"])
+            self.reports, stated = int(ended["reports"]), str(ended["sha256"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ReportFileError(place, "its header is damaged") from None
+        if version != _VERSION:
+            raise ReportFileError(place, f"expected a partition of version {_VERSION}; found {version}")
+        self.layout = read_layout(place, read, collection)
+        self.charged = read_charged(read)
+        self.source = Source(name, stated, _file(place))
+        expected = [(_COLUMN, f"fixed_size_binary[{self.layout.row_bytes}]")]
+        if [(field.name, str(field.type)) for field in parquet.schema_arrow] != expected:
+            raise ReportFileError(place, "its columns are not those of a report partition")
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """The reports in order, block by block, of some megabytes each; they lie where Arrow has put them.
+
+        Raises:
+            ReportFileError: they are not those that were written, or not as many; at the latest before the last block
+                is used up.
+        """
+        rows = max(1, min(_GROUP_ROWS, _GROUP_BYTES // 2 // self.layout.row_bytes))
+        total = 0
+        with _reading(self._place):
+            for batch in self._parquet.iter_batches(batch_size=rows, use_threads=False):
+                column = batch.column(0)
+                if column.null_count:
+                    raise ReportFileError(self._place, f"it is damaged after {total} reports: one is missing")
+                size, count = self.layout.row_bytes, len(column)
+                buffer = column.buffers()[1]
+                self._sha256.update(memoryview(buffer)[column.offset * size : (column.offset + count) * size])
+                total += count
+                if count:
+                    yield self.layout.rows(buffer, column.offset * size, count)
+        if total != self.reports or _finished(self._sha256, total) != self.source.sha256:
+            raise ReportFileError(
+                self._place,
+                f"its {total} reports are not the {self.reports} that were written: their SHA-256 is another than it "
+                "says, so it was damaged or changed",
+            )
+
+
+@contextmanager
+def open_partition(place: str | os.PathLike[str], collection: Collection) -> Iterator[Partition]:
+    """Open one partition, of which only what it says of itself is read so far.
+
+    Parameters:
+        place: a path, or an address that `fsspec` knows.
+        collection: what the reports are of.
+
+    Returns:
+        The partition, while it is open.
+
+    Raises:
+        ReportFileError: it is foreign, truncated, damaged, or made for another collection.
+        InvalidParameter: one of them is of another kind.
+        NotSupported: pyarrow is missing, or fsspec for an address.
+    """
+    check_instance("collection", collection, Collection, "a collection")
+    check_path("place", place)
+    name = os.fspath(place)
+    _, parquet = _pyarrow()
+    with ExitStack() as stack:
+        with _reading(name):
+            file = stack.enter_context(opened(name))
+            # Read as it is asked for: a partition of any size takes the same memory.
+            read = parquet.ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
+            partition = Partition(shown_place(name), stack.enter_context(read), collection)
+        yield partition
+
+
+def _finished(sha256: Any, total: int) -> str:
+    """The hash with the number of reports at its end."""
+    whole = sha256.copy()
+    whole.update(total.to_bytes(8, "little"))
+    return str(whole.hexdigest())
+
+
+def _file(place: str) -> str:
+    """The name of a file without its folder."""
+    return place.replace("\\", "/").rstrip("/").rpartition("/")[2] or place
+
+
+@contextmanager
+def _reading(place: str) -> Iterator[None]:
+    """What goes wrong with a file while it is read, told as such."""
+    try:
+        yield
+    except Exception as error:
+        place = shown_place(place)
+        if isinstance(error, OSError) and error.strerror:
+            raise ReportFileError(place, f"it cannot be read: {error.strerror}") from None
+        if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
+            why = (str(error).splitlines() or [""])[0]
+            raise ReportFileError(place, f"it is truncated, damaged or no Parquet file: {why}") from None
+        raise
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise NotSupported(f"Parquet needs pyarrow: {EXTRA}") from None
+    return pyarrow, parquet

@@ -1,0 +1,323 @@
+"""What goes wrong with a place of reports while it is read or written, told as such.
+
+What stands in front of stored reports: whose they are, and how one of them is laid out.
+
+The report file: what clients send and the server reads.
+
+    ldp-budget reports 1\n                       magic and version
+    {"collection": ..., "fingerprint": ..., "dtype": ..., "shape": [...]}\n       header, one line of JSON
+    block*                                       uint32 rows > 0, the rows (C order, little-endian), uint32 CRC-32
+    uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
+
+Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements; a file that a
+sandbox made has `"sandbox": true` beside them. `"charged"` says whether the users were charged for the reports;
+without it the writer did not say. Each CRC-32 is that of the header line followed by its block, so
+that a damaged header shows as well. A file appears whole under its name or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+
+from .._validation import check_instance, check_path, check_switch, shown
+from ..errors import InvalidParameter, ReportFileError
+from ..registry.collections import Collection
+from .tables import check_writable, opened, shown_place, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..registry.collections import Collection
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Raises `ReportFileError` in place of an `OSError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ReportFileError(shown_place(place), f"it cannot be read: {error.strerror or error}") from None
+
+
+@contextmanager
+def writing(place: str) -> Iterator[None]:
+    """Raises `ReportFileError` in place of an `OSError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ReportFileError(shown_place(place), f"it cannot be written: {error.strerror or error}") from None
+
+
+class Layout(NamedTuple):
+    """One report: numpy's name of its elements, little-endian, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, reports: Any) -> Layout:
+        """That of an array whose first axis is the users. Raises `InvalidParameter` for anything else."""
+        if not (getattr(reports, "ndim", 0) and hasattr(reports, "dtype")):
+            raise InvalidParameter("reports", "an array whose first axis is the users", shown(reports))
+        return cls(reports.dtype.newbyteorder("<").str, tuple(reports.shape[1:]))
+
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes one report takes."""
+        import numpy as np
+
+        return int(np.dtype(self.dtype).itemsize * math.prod(self.shape))
+
+    def data(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
+        """The bytes of reports, row by row, shape (n, row_bytes); a view where they lie so already."""
+        import numpy as np
+
+        rows = np.ascontiguousarray(reports, dtype=self.dtype)
+        return rows.reshape(-1).view(np.uint8).reshape(len(rows), self.row_bytes)
+
+    def rows(self, data: Any, offset: int = 0, count: int = -1) -> NDArray[Any]:
+        """The reports that lie in a buffer, from that byte on, so many of them or all; nothing is copied."""
+        import numpy as np
+
+        items = count if count < 0 else count * math.prod(self.shape)
+        return np.frombuffer(data, self.dtype, items, offset).reshape(-1, *self.shape)
+
+    def header(self, collection: Collection, charged: bool | None = None) -> dict[str, Any]:
+        """What is written in front of reports of a collection; `charged`: as `read_charged` reads it."""
+        return {
+            "collection": collection.name,
+            "fingerprint": collection.fingerprint,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            **({"sandbox": True} if collection.sandbox else {}),
+            **({} if charged is None else {"charged": charged}),
+        }
+
+
+def read_layout(path: str, header: Any, collection: Collection) -> Layout:
+    """The layout of reports with that header. Raises `ReportFileError` unless they are reports of the collection."""
+    import numpy as np
+
+    try:
+        name, fingerprint = header["collection"], str(header["fingerprint"])
+        dtype, shape = np.dtype(str(header["dtype"])), tuple(int(size) for size in header["shape"])
+    except (ValueError, KeyError, TypeError):
+        raise ReportFileError(path, "its header is damaged") from None
+    check_whose(path, name, fingerprint, bool(header.get("sandbox")), collection)
+    if dtype.kind not in "uif" or min(shape, default=1) < 1:
+        raise ReportFileError(path, f"its header is damaged: dtype {dtype}, shape {shape}")
+    return Layout(dtype.newbyteorder("<").str, shape)
+
+
+def read_charged(header: Any) -> bool | None:
+    """Whether the users of reports with that header were charged for them; None where the writer did not say."""
+    charged = header.get("charged")
+    return charged if isinstance(charged, bool) else None
+
+
+def check_mixed(place: str, charged: int, uncharged: int) -> None:
+    """Raise `ReportFileError` where some reports were charged to their users and others were not."""
+    if charged and uncharged:
+        raise ReportFileError(
+            place,
+            f"{uncharged} of {charged + uncharged} reports were not charged to their users, and the others were. "
+            "Estimate the two kinds apart, or add --mixed",
+        )
+
+
+def check_whose(path: str, name: str, fingerprint: str, sandbox: bool, collection: Collection) -> None:
+    """Raise `ReportFileError` unless that is the collection, and no sandbox's counts where it is none."""
+    if sandbox and not collection.sandbox:
+        raise ReportFileError(path, "it was made in a sandbox, whose reports count nowhere else")
+    if fingerprint != collection.fingerprint:
+        raise ReportFileError(
+            path,
+            f"its reports were made for collection {name} with fingerprint {fingerprint[:12]}…; "
+            f"{collection.name} here has {collection.fingerprint[:12]}…",
+        )
+
+
+MAGIC = b"ldp-budget reports 1\n"
+_HEADER_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
+_ROWS = struct.Struct("<I")
+_TOTAL = struct.Struct("<Q")
+
+
+class ReportWriter:
+    """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit, whole and durable.
+
+    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. At an
+    address that fsspec knows, which must be one where a file appears whole or not at all, it is put at the end.
+
+    Parameters:
+        path: of the file, or its address.
+        collection: what the reports are of.
+        charged: whether the users were charged for the reports, which the file says then; None says nothing.
+
+    Raises:
+        ReportFileError: the place cannot be written, or another run is writing it.
+        NotSupported: it is an address where nobody promises that, or what opens it is not installed.
+        InvalidParameter: one of them is of another kind.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None) -> None:
+        check_path("path", path)
+        self._place = os.fspath(path)
+        self._collection = check_instance("collection", collection, Collection, "a collection")
+        self._charged = charged if charged is None else check_switch("charged", charged)
+        self._whole = self._written()
+        self._file: IO[bytes] | None = None
+        self._layout: Layout | None = None
+        self._total = 0
+        self._header_crc = 0
+        with writing(self._place):
+            check_writable(self._place)
+
+    def __enter__(self) -> Self:
+        with writing(self._place):
+            self._whole.__enter__()
+        return self
+
+    def write(self, reports: NDArray[Any]) -> None:
+        """Append reports.
+
+        Parameters:
+            reports: an array whose first axis is the users; all of them have the same shape.
+
+        Raises:
+            InvalidParameter: they are no such array.
+            ReportFileError: they cannot be written.
+        """
+        layout = Layout.of(reports)
+        if self._layout is None:
+            self._layout = layout
+            self._begin()
+        if len(reports):
+            self._block(_ROWS.pack(len(reports)), reports.astype(self._layout.dtype, copy=False).tobytes())
+        self._total += len(reports)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with writing(self._place):
+            self._whole.__exit__(kind, error, trace)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """The file from its first bytes to its last; what is written in between are the header and the blocks."""
+        with written(self._place) as self._file:
+            self._file.write(MAGIC)
+            yield
+            self._block(_ROWS.pack(0), _TOTAL.pack(self._total))
+
+    def _begin(self) -> None:
+        assert self._file is not None
+        assert self._layout is not None
+        header = json.dumps(self._layout.header(self._collection, self._charged)).encode() + b"\n"
+        self._header_crc = zlib.crc32(header)
+        with writing(self._place):
+            self._file.write(header)
+
+    def _block(self, count: bytes, data: bytes) -> None:
+        assert self._file is not None
+        with writing(self._place):
+            self._file.write(count)
+            self._file.write(data)
+            self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count, self._header_crc))))
+
+
+def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
+    """The blocks of reports in a file, in order, one by one; nothing is looked at before the first is asked for.
+
+    Parameters:
+        path: of the file, or its address.
+        collection: what the reports are of.
+
+    Raises:
+        NotSupported: it is an address, and what opens those is not installed.
+        ReportFileError: the file is foreign, truncated, damaged, or made for another collection; at the latest
+            before the last block is used up.
+        InvalidParameter: one of them is of another kind.
+    """
+    with open_reports(path, collection) as reports:
+        yield from reports.blocks()
+
+
+@contextmanager
+def open_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[Reports]:
+    """Open a file of reports, of which only its header is read so far; raises as `read_reports`."""
+    check_path("path", path)
+    place = os.fspath(path)
+    check_instance("collection", collection, Collection, "a collection")
+    with reading(place), opened(place) as file:
+        yield Reports(shown_place(place), file, collection)
+
+
+def header_in(file: IO[bytes]) -> bytes:
+    """The header of the report file that begins here; empty where none does."""
+    return file.readline(_HEADER_BYTES) if file.read(len(MAGIC)) == MAGIC else b""
+
+
+class Reports:
+    """An open file of reports: whether their users were `charged`, and the reports, once.
+
+    Made by `open_reports`.
+    """
+
+    def __init__(self, path: str, file: IO[bytes], collection: Collection) -> None:
+        self._path = path
+        self._file = file
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ReportFileError(path, f"it does not start with {MAGIC.decode().strip()!r}")
+        self._layout = self._read_header(collection)
+        self._row_bytes = self._layout.row_bytes
+
+    def _read_header(self, collection: Collection) -> Layout:
+        line = self._file.readline(_HEADER_BYTES)
+        self._header_crc = zlib.crc32(line)
+        try:
+            header = json.loads(line)
+        except (ValueError, RecursionError):
+            raise ReportFileError(self._path, "its header is damaged") from None
+        layout = read_layout(self._path, header, collection)
+        self.charged = read_charged(header)
+        return layout
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """The reports in order, block by block. Raises `ReportFileError`."""
+        total = 0
+        while True:
+            count = self._exactly(_ROWS.size)
+            rows = _ROWS.unpack(count)[0]
+            data = self._exactly(rows * self._row_bytes if rows else _TOTAL.size)
+            crc = zlib.crc32(data, zlib.crc32(count, self._header_crc))
+            if _ROWS.unpack(self._exactly(_ROWS.size))[0] != crc:
+                raise ReportFileError(self._path, f"it is damaged after {total} reports")
+            if not rows:
+                break
+            total += rows
+            yield self._layout.rows(data)
+        if _TOTAL.unpack(data)[0] != total or self._file.read(1):
+            raise ReportFileError(self._path, "it does not end where it says")
+
+    def _exactly(self, size: int) -> bytes:
+        # In pieces: a damaged count may ask for more than there is memory.
+        pieces = []
+        while size > 0:
+            piece = self._file.read(min(size, _READ_BYTES))
+            if not piece:
+                raise ReportFileError(self._path, "it is truncated")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)

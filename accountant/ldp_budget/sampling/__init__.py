@@ -1,0 +1,69 @@
+"""The one room where random draws are made.
+
+Every discrete draw compares bytes of a stream with integers, so its probabilities are exact multiples of
+2**-64 (or exact ratios of integers); floating point never decides. ``open_stream`` gives the stream, the
+other functions draw.
+
+``threshold`` and ``ONE`` are all that a calibration needs. Whatever draws loads numpy, and is imported when it is
+first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees.fixed_point import ONE, threshold
+
+if TYPE_CHECKING:
+    # What `__getattr__` finds, for type checkers and editors.
+    from .continuous import laplace, normal
+    from .discrete import bernoulli, choices, geometric, integers, subsets, unary_bits
+    from .rng import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
+
+_HOMES = {
+    "ChaCha20Stream": "streams",
+    "GeneratorStream": "streams",
+    "RandomSource": "streams",
+    "SeededStream": "streams",
+    "Stream": "streams",
+    "SystemStream": "streams",
+    "bernoulli": "_bits",
+    "choices": "_discrete",
+    "geometric": "_discrete",
+    "integers": "_discrete",
+    "laplace": "_exponentials",
+    "normal": "_normals",
+    "open_stream": "streams",
+    "subsets": "_discrete",
+    "unary_bits": "_bits",
+}
+
+__all__ = [
+    "ONE",
+    "ChaCha20Stream",
+    "GeneratorStream",
+    "RandomSource",
+    "SeededStream",
+    "Stream",
+    "SystemStream",
+    "bernoulli",
+    "choices",
+    "geometric",
+    "integers",
+    "laplace",
+    "normal",
+    "open_stream",
+    "subsets",
+    "threshold",
+    "unary_bits",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    # Kept: clients that draw for one user at a time ask thousands of times.
+    globals()[name] = found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return found

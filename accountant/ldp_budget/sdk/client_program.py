@@ -1,0 +1,441 @@
+"""The operators of client programs: a closed set, each defined in one sentence.
+
+The sentences are the definition: `docs/reference/client-programs.md` is made of them, and a client in another
+language is written from it. A vector is a list of whole numbers; bits are 0 and 1. Divisions round down.
+
+A mechanism's client as data: a straight-line program over whole numbers, that any device can run.
+
+A program reads the answer as one whole number, `value`, then does its steps in order, and lays out the report. A step
+is a name and an expression; an expression is a whole number, the name of an earlier step or of a table, or a list of
+an operator and its arguments. What an operator does stands in `operators`; the set is closed, and an interpreter
+refuses any other. There are no loops, and nothing branches on the answer: a draw stands alone at the top of a step,
+so that the stream of random bytes is read in the order of the steps, whatever is answered.
+
+Nothing in a program is a floating-point number: whole numbers beyond 2**53 - 1 and doubles are text, a double as the
+shortest decimal that means it, so that every language reads and hashes the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Context, Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from .domain import Categories, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class Operator(NamedTuple):
+    """`kind`: draw (reads the stream), memo (reads the secret), hash, each (number by number) or whole."""
+
+    kind: str
+    arguments: tuple[str, ...] | None
+    """What it takes; None for any number of whole numbers."""
+    sentence: str
+    labelled: bool = False
+    """Whether its first argument is a text, and not an expression."""
+
+
+def _draw(arguments: str, sentence: str) -> Operator:
+    return Operator("draw", tuple(arguments.split()), sentence)
+
+
+def _memo(arguments: str, sentence: str) -> Operator:
+    return Operator("memo", ("label", *arguments.split()), sentence, labelled=True)
+
+
+def _each(arguments: str, sentence: str) -> Operator:
+    return Operator("each", tuple(arguments.split()), sentence)
+
+
+def _whole(arguments: str, sentence: str) -> Operator:
+    return Operator("whole", tuple(arguments.split()), sentence)
+
+
+DRAWS = ("draw", "memo")
+"""Kinds that stand alone at the top of a step."""
+
+OPERATORS = {
+    # from the stream
+    "bit": _draw(
+        "t",
+        "One with probability t/2**64: nothing is read for t = 0 and t = 2**64, else one byte b, which is compared "
+        "with the top byte of t, and where they are equal and the lower 56 bits of t are not all zero seven more, "
+        "little-endian, which are compared with those.",
+    ),
+    "bits": _draw(
+        "t n",
+        "A vector of n bits as by `bit`: n bytes are read first, then seven for each tie, in order; of more than "
+        "2**18 bits so many at a time, and then the next.",
+    ),
+    "bit_at": _draw(
+        "t",
+        "The same for a t < 2**64 that was worked out: one byte is always read, and seven more at every tie.",
+    ),
+    "bits_each": _draw("vector", "A bit, as by `bit`, for each threshold of a vector, one after the other."),
+    "below": _draw(
+        "b",
+        "A whole number, uniform below b <= 2**63: words of 1, 2, 4 or 8 bytes, the fewest that hold b - 1, "
+        "little-endian, are read one by one and cut to as many low bits as b - 1 has, until one is below b; "
+        "for b = 1 one byte is read too.",
+    ),
+    "belows": _draw(
+        "b n",
+        "A vector of n such numbers, in the order in which they were drawn: as many words as are still missing are "
+        "read together, and those below b are appended.",
+    ),
+    "belows_from": _draw("b n", "A vector of n numbers, the i-th (from 0) by `below` b + i."),
+    "subset": _draw(
+        "m n",
+        "n different numbers below m, ascending: where 2n <= m, `belows` m n, sorted, and as long as some equal the "
+        "one before, these are drawn again by one `belows` and all are sorted; else the numbers that `subset` m "
+        "(m - n) leaves out.",
+    ),
+    "shuffle": _draw(
+        "vector",
+        "The vector in uniform order: from the last place down to the second, each is swapped with the place that "
+        "`below` (place + 1) draws.",
+    ),
+    "geometric": _draw("t", "How many bits, as by `bit` t < 2**64, are one before the first that is zero."),
+    "laplace": _draw(
+        "k",
+        "The whole part of 2**k times a Laplace deviate, k <= 40: its exponential magnitude by von Neumann's "
+        "comparisons of 8-byte words, then a `bit` 2**63 that turns x into -x - 1; see [the stream](#the-stream).",
+    ),
+    "normal": _draw(
+        "k",
+        "The whole part of 2**k times a normal deviate, k <= 40, by Karney's Algorithm N, ten proposals side by "
+        "side, of which the first that is accepted counts; see [the stream](#the-stream).",
+    ),
+    # from the secret
+    "kept_bits": _memo(
+        "v t n", "A vector of n bits: the i-th is 1 where the i-th word of the secret for v is below t."
+    ),
+    "kept_belows": _memo(
+        "v b n", "A vector of n numbers: the i-th word (from 0) of the secret for v modulo b + i, b from 1 to 2**63."
+    ),
+    "kept_top": _memo("v k", "The k highest bits of the first word of the secret for v."),
+    # public hashes
+    "polynomial": Operator(
+        "hash",
+        ("seed", "j", "v", "m"),
+        "h_j(v) = floor(m·y / 2**61) with y = (a·x + b)·x + c modulo P = 2**61 - 1, where x and (a, b, c) are words "
+        "modulo P: under the key BLAKE2b(seed as text; 32 bytes, personalised `ldp-budget seed`), x is BLAKE2b(v as "
+        "text; 8 bytes, personalised `value`) and (a, b, c) BLAKE2b(j as 8 bytes; 24 bytes, personalised "
+        "`coefficients`).",
+        labelled=True,
+    ),
+    "bloom": Operator(
+        "hash",
+        ("seed", "j", "v", "m", "n"),
+        "A vector of m bits, 1 at each of the first n words, modulo m, of SHAKE-128 over the text "
+        "`ldp-budget bloom 1:` seed `:` j `:` v.",
+        labelled=True,
+    ),
+    # number by number, also over vectors of one length; a number beside a vector stands for each place
+    "add": _each("a b", "a + b."),
+    "sub": _each("a b", "a - b."),
+    "mul": _each("a b", "a·b."),
+    "div": _each("a b", "a divided by b, rounded down."),
+    "mod": _each("a b", "What that division leaves, from 0 to b - 1."),
+    "shr": _each("a k", "a divided by 2**k, rounded down."),
+    "shl": _each("a k", "a·2**k."),
+    "and": _each("a b", "The bits that both have, of numbers >= 0."),
+    "xor": _each("a b", "The bits that one of them has alone, of numbers >= 0."),
+    "min": _each("a b", "The smaller one."),
+    "max": _each("a b", "The larger one."),
+    "lt": _each("a b", "1 if a < b, else 0."),
+    "ge": _each("a b", "1 if a >= b, else 0."),
+    "eq": _each("a b", "1 if a = b, else 0."),
+    "where": _each("c a b", "a where c is 1, b where it is 0."),
+    "parity": _each("a", "1 if the number of ones in a >= 0 is odd, else 0."),
+    # with whole vectors
+    "list": Operator("whole", None, "The vector of its arguments."),
+    "at": _whole("vector i", "Entry i of a vector, from 0, or row i of a table."),
+    "put": _whole("vector i a", "The vector with a at place i."),
+    "sort": _whole("vector", "The vector in ascending order."),
+    "first": _whole("bits", "The place of the first 1, and 0 where there is none."),
+    "rank": _whole("vector a", "How many entries of an ascending vector are <= a."),
+    "onehot": _whole("i n", "n zeros with a 1 at place i."),
+    "join": _whole("bits", "The number whose bits these are, the lowest first."),
+    "floyd": _whole(
+        "vector b",
+        "The vector in which, from the left, an entry that stands before it already becomes b - 1 + its place.",
+    ),
+}
+
+
+VERSION = 1
+"""Of the operators and of the layout. An interpreter runs the versions that it knows, and no other."""
+
+Expression: TypeAlias = "int | str | list[Any]"
+
+_EXACT = 2**53 - 1
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
+_UNSIGNED = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(rf"-?{_UNSIGNED.pattern}")
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a client draws and sends.
+
+    `input` says how an answer becomes `value` (`answers`, `nearest`, `floored`), `report` how the bytes of a report
+    are laid out (`uint`, `packed`, `float64`, `record`). `tables` are named lists of whole numbers, or of such lists.
+    `memo` names what of a memoised draw depends on the answer, `value` or a step: reports of one secret with equal
+    ones hold the same draw, and share a label; empty where nothing is drawn from a secret.
+
+    Raises ValueError for what no interpreter would run: an unknown operator or name, a draw within an expression, a
+    part of the report that is not the name of a step.
+    """
+
+    input: Mapping[str, Any]
+    steps: tuple[tuple[str, Expression], ...]
+    report: Mapping[str, Any]
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    memo: str = ""
+
+    def __post_init__(self) -> None:
+        known = {"value"}
+        for name in (*self.tables, *(name for name, _ in self.steps)):
+            if not _NAME.fullmatch(name) or name in known:
+                raise ValueError(f"expected a name of its own for each table and step, in lower case; found {name!r}")
+            known.add(name)
+        known = {"value", *self.tables}
+        for name, expression in self.steps:
+            _check(name, expression, known, top=True)
+            known.add(name)
+        for part in self.report["parts"]:
+            _check_part(part, known)
+        for name, table in self.tables.items():
+            _check_table(name, table)
+        _check_input(self.input)
+        if self.memo and self.memo not in known:
+            raise ValueError(f"expected memo to name a step; found {self.memo!r}")
+        if bool(self.memo) != any(_operator(step) in MEMO for _, step in self.steps):
+            raise ValueError("expected memo where something is drawn from a secret, and only there")
+
+    def to_json(self) -> dict[str, Any]:
+        """The program as it stands in the public definition of a collection."""
+        return {
+            "input": dict(self.input),
+            "steps": [[name, expression] for name, expression in self.steps],
+            "tables": dict(self.tables),
+            "report": dict(self.report),
+            "memo": self.memo,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Program:
+        """Read back what `to_json` made. Raises ValueError, KeyError or TypeError for anything else."""
+        steps = tuple((name, expression) for name, expression in data["steps"])
+        return cls(data["input"], steps, data["report"], data["tables"], data["memo"])
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of a report."""
+        return sum(size_of(part) for part in self.report["parts"])
+
+    @cached_property
+    def table_values(self) -> dict[str, Any]:
+        """The tables as lists of whole numbers, worked out once for all runs."""
+        return {name: _table(table) for name, table in self.tables.items()}
+
+
+MEMO = frozenset(name for name, operator in OPERATORS.items() if operator.kind == "memo")
+
+
+def _operator(expression: Expression) -> str:
+    return expression[0] if isinstance(expression, list) and expression else ""
+
+
+def _check(place: str, expression: Expression, known: set[str], *, top: bool) -> None:
+    if isinstance(expression, int) and not isinstance(expression, bool):
+        if abs(expression) > _EXACT:
+            raise ValueError(f"{place}: expected a whole number beyond 2**53 - 1 as text; found {expression}")
+    elif isinstance(expression, str):
+        if expression not in known and not _NUMBER.fullmatch(expression):
+            raise ValueError(f"{place}: nothing before it is called {expression!r}")
+    elif isinstance(expression, list) and expression and expression[0] in OPERATORS:
+        _check_call(place, expression, known, top=top)
+    else:
+        raise ValueError(f"{place}: expected a whole number, a name or an operator; found {expression!r}")
+
+
+def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> None:
+    name, *arguments = call
+    operator = OPERATORS[name]
+    if operator.kind in DRAWS and not top:
+        raise ValueError(f"{place}: {name} draws, so it stands alone at the top of a step")
+    if operator.arguments is not None and len(arguments) != len(operator.arguments):
+        raise ValueError(f"{place}: {name} takes {', '.join(operator.arguments)}; found {len(arguments)} arguments")
+    if operator.labelled and not isinstance(arguments[0], str):
+        raise ValueError(f"{place}: expected a text for the {operator.arguments[0]}; found {arguments[0]!r}")  # type: ignore[index]
+    for argument in arguments[1:] if operator.labelled else arguments:
+        _check(place, argument, known, top=False)
+
+
+def _is_whole(number: Any, least: int | None = None) -> bool:
+    """Whether a number stands as `whole` has it, and is at least `least`."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return False
+    if abs(number) > _EXACT if isinstance(number, int) else not _NUMBER.fullmatch(number):
+        return False
+    return least is None or int(number) >= least
+
+
+def _is_size(number: Any) -> bool:
+    return isinstance(number, int) and _is_whole(number, 0)
+
+
+def _is_double(text: Any) -> bool:
+    return isinstance(text, str) and _DECIMAL.fullmatch(text) is not None and math.isfinite(float(text))
+
+
+_PARTS: dict[str, tuple[Callable[[Any], bool], ...]] = {
+    "uint": (lambda size: _is_size(size) and 1 <= size <= _WORD_BYTES, _is_size),
+    "packed": (_is_size,),
+    "float64": (_is_double, _is_double, _is_whole),
+}
+
+
+def _check_part(part: list[Any], known: set[str]) -> None:
+    kind, name, *more = part
+    if kind not in _PARTS:
+        raise ValueError(f"expected a part of a report out of {', '.join(_PARTS)}; found {kind!r}")
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"the report: expected the name of a step in a part; found {name!r}")
+    fits = _PARTS[kind]
+    if len(more) != len(fits) or not all(fit(each) for fit, each in zip(fits, more, strict=True)):
+        raise ValueError(f"the report: expected whole numbers, and doubles as text, after {kind}; found {more}")
+
+
+def _check_table(name: str, table: Any) -> None:
+    if isinstance(table, dict):
+        decimals = all(isinstance(table[key], str) and _UNSIGNED.fullmatch(table[key]) for key in ("first", "ratio"))
+        good = decimals and all(_is_whole(table[key], 0) for key in ("digits", "floor", "count"))
+    else:
+        numbers = [number for row in table for number in (row if isinstance(row, list) else [row])]
+        good = isinstance(table, list) and all(map(_is_whole, numbers))
+    if not good:
+        raise ValueError(f"table {name}: expected whole numbers, those beyond 2**53 - 1 as text; or a falling one")
+
+
+def _check_input(given: Mapping[str, Any]) -> None:
+    if given["kind"] == "answer":
+        good = _is_whole(given["count"], 1) and isinstance(given["text"], bool)
+    else:
+        steps = [given[name] for name in ("times", "step") if name in given]
+        good = given["kind"] == "number" and len(steps) == 1 and _is_whole(given["last"], 0)
+        good = good and all(_is_double(text) for text in (given["lower"], given["upper"], *steps))
+    if not good:
+        raise ValueError(f"expected answers as `answers`, `nearest` or `floored` have them; found {dict(given)}")
+
+
+# -- how an answer becomes a whole number ----------------------------------------------------------------------------
+
+
+def answers(domain: Categories) -> dict[str, Any]:
+    """One of the answers 0..size-1, as it is; where they are not listed, any text by `Categories.number_of`."""
+    return {"kind": "answer", "count": whole(domain.size), "text": not domain.listed}
+
+
+def nearest(interval: Interval, times: float, last: int) -> dict[str, Any]:
+    """Of a number x the whole number next to (x - lower)·times, ties to even, at most `last`; in doubles."""
+    return {**_numbers(interval), "times": double(times), "last": whole(last)}
+
+
+def floored(interval: Interval, step: float, last: int) -> dict[str, Any]:
+    """Of a number x the whole part of (x - lower)/step, at most `last`; in doubles."""
+    return {**_numbers(interval), "step": double(step), "last": whole(last)}
+
+
+def _numbers(interval: Interval) -> dict[str, Any]:
+    lower, upper = map(double, interval.ends)
+    return {"kind": "number", "lower": lower, "upper": upper}
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+
+def uint(name: str, largest: int, count: int | None = None) -> dict[str, Any]:
+    """A step that is a whole number up to `largest`, or a vector of `count`.
+
+    Unsigned, little-endian, 1, 2, 4 or 8 bytes each.
+    """
+    size = next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
+    shape = [] if count is None else [count]
+    kind = "|u1" if size == 1 else f"<u{size}"
+    return record([["uint", name, size, count or 1]], kind, shape)
+
+
+def packed(name: str, columns: int) -> dict[str, Any]:
+    """A step that is a vector of `columns` bits: bit i is bit i % 8 of byte i // 8, the lowest being bit 0."""
+    return record([["packed", name, columns]])
+
+
+def float64(name: str, origin: float, step: float, plus: int = 0) -> dict[str, Any]:
+    """The double origin + (r + plus)·step of a step that is a whole number r, little-endian."""
+    return record([["float64", name, double(origin), double(step), whole(plus)]], "<f8", [])
+
+
+def record(parts: list[list[Any]], dtype: str = "|u1", shape: Iterable[int] | None = None) -> dict[str, Any]:
+    """Parts one after the other, as one user's row of an array of that dtype and shape; bytes where none is named."""
+    listed = [sum(map(size_of, parts))] if shape is None else [*shape]
+    return {"dtype": dtype, "shape": listed, "parts": parts}
+
+
+def size_of(part: list[Any]) -> int:
+    """Bytes of a part of a report."""
+    kind, _, *more = part
+    if kind == "uint":
+        return int(more[0]) * int(more[1])
+    if kind == "packed":
+        return -(-int(more[0]) // 8)
+    if kind == "float64":
+        return 8
+    raise ValueError(f"expected a part of a report out of uint, packed, float64; found {kind!r}")
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def whole(number: int) -> int | str:
+    """A whole number as it stands in a program."""
+    return int(number) if abs(number) <= _EXACT else str(int(number))
+
+
+def double(number: float) -> str:
+    """A double as it stands in a program: the shortest decimal that means it."""
+    return repr(float(number))
+
+
+def falling(first: str, ratio: str, digits: int, floor: int, count: int) -> dict[str, Any]:
+    """A table of running totals 0, w_0, w_0 + w_1, … of `count` weights that fall geometrically.
+
+    w_i is the whole part of first·ratio^i, and at least `floor`; each product is rounded down to so many digits.
+    """
+    return {"first": first, "ratio": ratio, "digits": digits, "floor": whole(floor), "count": count}
+
+
+def _table(table: Any) -> list[Any]:
+    if isinstance(table, dict):
+        return _falling(table)
+    return [[int(n) for n in row] if isinstance(row, list) else int(row) for row in table]
+
+
+def _falling(table: dict[str, Any]) -> list[int]:
+    context = Context(prec=table["digits"], rounding=ROUND_FLOOR)
+    weight, ratio, floor = Decimal(table["first"]), Decimal(table["ratio"]), int(table["floor"])
+    totals = [0]
+    for _ in range(table["count"]):
+        totals.append(totals[-1] + max(int(weight), floor))
+        weight = context.multiply(weight, ratio)
+    return totals

@@ -1,0 +1,585 @@
+"""What the server computes: aggregates that merge exactly, and estimates with standard errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+import numpy as np
+
+from .._dataframes import html_table
+from .._validation import check_instance, check_many, check_switch, shown
+from ..errors import InvalidParameter, NotSupported
+from .interpreter import as_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class Aggregate(Protocol):
+    """A sufficient statistic of `reports` reports to the mechanism with that `fingerprint`."""
+
+    fingerprint: str
+    reports: int
+
+    def merge(self, other: Self) -> Self:
+        """Add another aggregate of the same mechanism to this one, exactly; returns this one."""
+        ...
+
+
+_FEW = 4
+"""How many answers an estimate prints of."""
+
+
+def _named(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _some(values: Sequence[str]) -> str:
+    """The first few of them, and how many there are where that is not all."""
+    return ", ".join(values) if len(values) <= _FEW else f"{', '.join(values[:_FEW])}, … ({len(values)} answers)"
+
+
+@dataclass
+class CountAggregate:
+    """What a frequency mechanism keeps of n reports: how many of them support each answer.
+
+    `fingerprint`: of the mechanism that made them. `reports`: n. `support`: an integer array (d,); where a report
+    holds several draws, how many of the draws.
+    """
+
+    fingerprint: str
+    reports: int
+    support: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return (
+            f"<CountAggregate of {_named(self.reports, 'report')}: {_some([str(count) for count in self.support])}>"
+        )
+
+    def merge(self, other: CountAggregate) -> CountAggregate:
+        """Add another aggregate to this one, exactly.
+
+        Parameters:
+            other: an aggregate of reports to the same mechanism.
+
+        Returns:
+            This one.
+
+        Raises:
+            NotSupported: it was made by another mechanism.
+            InvalidParameter: it is no such aggregate.
+        """
+        check_same(self, check_instance("other", other, CountAggregate, "an aggregate of counts"))
+        self.reports += other.reports
+        self.support = self.support + other.support
+        return self
+
+
+@dataclass
+class SumAggregate:
+    """What a numeric mechanism keeps of n reports: their sum in whole steps of its public grid, and so exactly.
+
+    A report y = origin + k·step of `grid()` is k steps. `fingerprint`: of the mechanism that made them. `reports`: n.
+    `total`: Σ k. `total_squares`: Σ k² where the mechanism `keeps_squares`, else 0. All are whole numbers of any
+    size, so parts that are merged in any order come to the same aggregate. The mean of the reports is
+    origin + total/n·step; `report_std` gets one of these to read the spread of a report off.
+    """
+
+    fingerprint: str
+    reports: int
+    total: int
+    total_squares: int = 0
+
+    @classmethod
+    def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> SumAggregate:
+        """The sum of reports that lie on a grid.
+
+        Parameters:
+            fingerprint: that of their mechanism.
+            reports: numbers, shape (n,).
+            grid: (origin, step).
+            squares: whether the sum of their squares is kept as well.
+
+        Raises:
+            NotSupported: they are no finite numbers, or too far from the origin to be summed exactly.
+            InvalidParameter: the grid is no such pair, or `squares` neither True nor False.
+        """
+        check_switch("squares", squares)
+        if not isinstance(grid, tuple) or len(grid) != 2:
+            raise InvalidParameter("grid", "a pair of an origin and a step", shown(grid))
+        rows = as_reports(reports)
+        if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
+            raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
+        origin, step = grid
+        with np.errstate(over="ignore"):
+            steps = np.rint((rows - origin) / step)
+        most = 2**26 if squares else 2**53
+        if (np.abs(steps) > most).any():
+            raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
+        return cls(fingerprint, len(rows), _exact_sum(steps), _exact_sum(steps * steps) if squares else 0)
+
+    def __repr__(self) -> str:
+        return f"<SumAggregate of {_named(self.reports, 'report')}: {self.total} steps in all>"
+
+    def merge(self, other: SumAggregate) -> SumAggregate:
+        """Add another aggregate to this one, exactly.
+
+        Parameters:
+            other: an aggregate of reports to the same mechanism.
+
+        Returns:
+            This one.
+
+        Raises:
+            NotSupported: it was made by another mechanism.
+            InvalidParameter: it is no such aggregate.
+        """
+        check_same(self, check_instance("other", other, SumAggregate, "an aggregate of sums"))
+        self.reports += other.reports
+        self.total += other.total
+        self.total_squares += other.total_squares
+        return self
+
+
+def _exact_sum(steps: Any) -> int:
+    """The sum of whole numbers below 2**53, in blocks whose sums cannot overflow."""
+    return sum(int(np.sum(block.astype(np.int64))) for block in np.array_split(steps, 1 + len(steps) // 512))
+
+
+def check_same(one: Aggregate, other: Aggregate) -> None:
+    """Raise `NotSupported` unless both were made by the same mechanism."""
+    if one.fingerprint != other.fingerprint:
+        raise NotSupported(
+            f"aggregates of different mechanisms do not merge: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
+        )
+
+
+E = TypeVar("E", bound="CountEstimate | MeanEstimate")
+
+
+class Estimate:
+    """What `Mechanism.estimate` returns: a `CountEstimate` or a `MeanEstimate`."""
+
+    reports: int
+    overlap: float = 1.0
+
+    def named(self, answers: Sequence[str] | None) -> Self:
+        """The same estimate with the names of what was counted; one of a mean counts nothing.
+
+        Parameters:
+            answers: one name for each count; None for their numbers.
+
+        Raises:
+            InvalidParameter: there are not as many.
+        """
+        return self
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """Rows that a frame can be made of, `pandas.DataFrame(estimate.to_rows())` or that of Polars.
+
+        Parameters:
+            level: of the intervals, above 0 and below 1.
+
+        Returns:
+            For counts a row for each answer; for a mean one row.
+
+        Raises:
+            InvalidParameter: the level is none.
+        """
+        raise NotSupported(f"a {type(self).__name__} has no rows")
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = self.to_rows()
+        caption = f"{_named(self.reports, 'report')}; 95 % intervals"
+        return html_table(caption, list(rows[0]), (list(row.values()) for row in rows), len(rows))
+
+    def repeated(self, rounds: Sequence[Estimate]) -> Self:
+        """The same estimate with errors for rounds of reports by the same users, from the estimate of each round."""
+        raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
+
+
+class CountLaw(Protocol):
+    """How the estimated counts are distributed about the true ones, as far as intervals need it."""
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """The low and high ends of the intervals, each of shape (d,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountEstimate(Estimate):
+    """Unbiased estimates of how many users hold each answer.
+
+    `counts` and `std_errors` have shape (d,). A standard error is the exact one of the mechanism at the estimated
+    frequency, for the users at hand (they are not a sample of anything).
+
+    `law` and `support`, what the counts were estimated from (d,), are for the intervals; without a law these are
+    normal ones, which need many reports. `overlap`: see `repeated`. `answers`: what was counted, by name, where that
+    is known; else they are numbered.
+    """
+
+    reports: int
+    counts: Floats
+    std_errors: Floats
+    law: CountLaw | None = field(default=None, kw_only=True)
+    support: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    overlap: float = field(default=1.0, kw_only=True)
+    answers: tuple[str, ...] | None = field(default=None, kw_only=True)
+
+    def named(self, answers: Sequence[str] | None) -> Self:
+        expected = f"a name for each of {len(self.counts)} counts"
+        names = None if answers is None else tuple(check_many("answers", answers, expected))
+        if names is not None and not (
+            len(names) == len(self.counts) and all(isinstance(each, str) for each in names)
+        ):
+            raise InvalidParameter("answers", expected, shown(names))
+        return replace(self, answers=names)
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        columns = {
+            "answer": list(self.answers or map(str, range(len(self.counts)))),
+            "count": self.counts.tolist(),
+            "share": self.shares.tolist(),
+            "std_error": self.std_errors.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        }
+        return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+    def __repr__(self) -> str:
+        counts = [f"{count:.1f} ± {error:.1f}" for count, error in zip(self.counts, self.std_errors, strict=True)]
+        return f"<{type(self).__name__} of {_named(self.reports, 'report')}: {_some(counts)} (standard errors)>"
+
+    @property
+    def shares(self) -> Floats:
+        """`counts` over the number of reports."""
+        shares: Floats = self.counts / self.reports
+        return shares
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """The low and high ends of confidence intervals of `counts`, each of shape (d,).
+
+        Where reports support answers or do not, they cover at any number of reports and any share, see `_intervals`:
+        each ends within 0 and the number of reports, unless the estimate itself does not.
+
+        Parameters:
+            level: the probability with which each covers, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: the level is none.
+        """
+        if self.law is not None:
+            return self.law.ends(self, level)
+        margin = _quantile(level) * self.std_errors
+        return self.counts - margin, self.counts + margin
+
+    def repeated(self, rounds: Sequence[Estimate]) -> Self:
+        """The same estimate, with errors that also hold where the same users reported in every one of the rounds.
+
+        Reports that repeat a memoised draw are no independent evidence: a round more then adds reports, and no
+        knowledge. The standard error of a sum of correlated parts is at most the sum of theirs: those of the rounds
+        are added. For intervals, the variance is at most as many times as large as there are rounds.
+
+        Parameters:
+            rounds: the estimate of each round by itself.
+
+        Raises:
+            InvalidParameter: their reports do not add up to those of the estimate.
+        """
+        listed = _checked_rounds(self, rounds)
+        errors: Floats = np.sum([each.std_errors for each in listed], axis=0)
+        return replace(self, std_errors=errors, overlap=self.overlap * len(listed))
+
+
+def _checked_rounds(estimate: E, rounds: Sequence[Estimate]) -> list[E]:
+    """The estimates of rounds. Raises `InvalidParameter` unless they are of this kind and their reports add up."""
+    expected = f"estimates of rounds whose reports add up to {estimate.reports}"
+    listed = list(check_many("rounds", rounds, expected))
+    alike: list[E] = [each for each in listed if isinstance(each, type(estimate))]
+    counted = {np.shape(each.std_errors) for each in [estimate, *alike] if isinstance(each, CountEstimate)}
+    if len(alike) < len(listed) or sum(each.reports for each in alike) != estimate.reports or len(counted) > 1:
+        raise InvalidParameter("rounds", expected, ", ".join(map(shown, listed)))
+    return alike
+
+
+@dataclass(frozen=True, eq=False)
+class SupportLaw:
+    """What the probabilities of support come to, for each answer or once for all of them.
+
+    `draws` is how many independent draws a report holds; `noise` is q; `gap` is p - q, subtracted exactly, as at a
+    small ε the two nearly agree. The variance per user of a count is `at_zero` where nobody holds the answer,
+    `at_one` where everybody does, and grows by `slope`, their difference, with the share of users who do. `shown`:
+    the probability that a report supports an answer by being told of it at all; below 1 where it tells of some
+    answers only.
+    """
+
+    draws: int
+    noise: Floats
+    gap: Floats
+    at_zero: Floats
+    at_one: Floats
+    slope: Floats
+    shown: float = 1.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SupportLaw) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)
+        )
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Fraction, Fraction]], draws: int) -> SupportLaw:
+        """Of (p, q) as they are drawn."""
+        return cls(
+            draws,
+            np.array([float(q) for _, q in pairs]),
+            np.array([float(p - q) for p, q in pairs]),
+            np.array([float(q * (1 - q) / (p - q) ** 2 / draws) for p, q in pairs]),
+            np.array([float(p * (1 - p) / (p - q) ** 2 / draws) for p, q in pairs]),
+            np.array([float((1 - p - q) / (p - q) / draws) for p, q in pairs]),
+        )
+
+    def counts(self, support: Any, reports: int) -> Floats:
+        """The unbiased estimate from how many reports support each answer."""
+        counts: Floats = (support / self.draws - reports * self.noise) / self.gap
+        return counts
+
+    def with_errors(self, counts: Floats, reports: int, support: Any = None) -> CountEstimate:
+        """`counts` with their standard errors, at the shares they come to.
+
+        With `support`, how many draws spoke for each answer (d,), their intervals are those of `_intervals`.
+        """
+        law = None if support is None else self
+        return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)), law=law, support=support)
+
+    def variance(self, counts: Floats, reports: int) -> Floats:
+        """The variance of each count, at the shares that `counts` come to.
+
+        Between its ends and not `at_zero` + f·`slope`: where p and q are both near 1, what is left of the two at a
+        share near 1 is less than their rounding.
+        """
+        shares = np.clip(counts / reports, 0, 1)
+        variance: Floats = reports * ((1 - shares) * self.at_zero + shares * self.at_one)
+        return variance
+
+    def estimate(self, total: CountAggregate) -> CountEstimate:
+        """The unbiased estimate with its standard errors."""
+        return self.with_errors(self.counts(total.support, total.reports), total.reports, total.support)
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """Those of `count_ends`; of overlapping reports, those of as many as are worth the same, stretched."""
+        from .confidence_intervals import count_ends
+
+        assert estimate.support is not None
+        times, reports = estimate.overlap, estimate.reports / estimate.overlap
+        step = 0.5 / (self.draws * self.shown * self.gap)
+        score = (step, reports * self.at_zero, self.at_one - self.at_zero)
+        chances = (self.shown * (self.noise + self.gap), self.shown * self.noise)
+        counts, support = estimate.counts / times, estimate.support / times
+        low, high = count_ends(counts, reports, support, chances, self.draws, score, level)
+        return low * times, high * times
+
+    def total_variance(self, answers: int) -> float:
+        """The variance per user of all the counts together, for any answers the users may have given."""
+        repeat = answers // len(self.at_zero)
+        return float(repeat * self.at_zero.sum() + self.slope.max())
+
+
+@dataclass(frozen=True)
+class StudentLaw:
+    """That of counts whose variances were estimated as well: (count - truth)/error is Student's t.
+
+    `freedom`: the degrees of freedom of those variances.
+    """
+
+    freedom: int
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """Those of Student's intervals, within 0 and the number of reports unless the estimate itself is not."""
+        margin = _quantile(level, self.freedom) * estimate.std_errors
+        counts, most = estimate.counts, float(estimate.reports)
+        low: Floats = np.clip(counts - margin, np.minimum(counts, 0.0), None)
+        high: Floats = np.clip(counts + margin, None, np.maximum(counts, most))
+        return low, high
+
+
+ADJUSTMENTS = ("nonnegative", "simplex")
+
+
+def adjusted(estimate: CountEstimate, how: str) -> Floats:
+    """The counts made to look like counts, shape (d,): no longer unbiased, so only for showing.
+
+    Parameters:
+        estimate: what was estimated.
+        how: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
+            >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
+
+    Raises:
+        InvalidParameter: it is no estimate of counts, or `how` neither of these.
+    """
+    if not isinstance(how, str) or how not in ADJUSTMENTS:
+        found = how if isinstance(how, str) else shown(how)
+        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", found)
+    check_instance("estimate", estimate, CountEstimate, "an estimate of counts")
+    counts = estimate.counts
+    if how == "simplex":
+        falling = np.sort(counts)[::-1]
+        excess = (np.cumsum(falling) - estimate.reports) / np.arange(1, len(counts) + 1)
+        counts = counts - excess[np.nonzero(falling > excess)[0][-1]]
+    nonnegative: Floats = np.maximum(counts, 0.0)
+    return nonnegative
+
+
+@dataclass(frozen=True)
+class MeanEstimate(Estimate):
+    """An estimate of the mean of the users' values, with its standard error.
+
+    `freedom`: where the standard error was itself read off the reports, its degrees of freedom, one less than they
+    are. `overlap`: see `repeated`.
+    """
+
+    reports: int
+    mean: float
+    std_error: float
+    freedom: int | None = field(default=None, kw_only=True)
+    overlap: float = field(default=1.0, kw_only=True)
+
+    def __repr__(self) -> str:
+        mean = f"{self.mean:.6g} ± {self.std_error:.3g} (standard error)"
+        return f"<{type(self).__name__} of {_named(self.reports, 'report')}: {mean}>"
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
+
+        Parameters:
+            level: the probability with which it covers, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: the level is none.
+        """
+        margin = _quantile(level, self.freedom) * self.std_error
+        return self.mean - margin, self.mean + margin
+
+    def repeated(self, rounds: Sequence[Estimate]) -> Self:
+        """The same estimate for users who reported in every round, as `CountEstimate.repeated`.
+
+        Parameters:
+            rounds: the estimate of each round by itself.
+
+        Raises:
+            InvalidParameter: their reports do not add up to those of the estimate.
+        """
+        listed = _checked_rounds(self, rounds)
+        error = math.fsum(each.reports * each.std_error for each in listed) / self.reports
+        return replace(self, std_error=error, overlap=self.overlap * len(listed))
+
+
+@dataclass(frozen=True, repr=False)
+class BitMeanEstimate(MeanEstimate):
+    """A mean estimated from bits, `ones` of which are one.
+
+    A bit is one with probability `least` for the value `lower`, `most` for `upper`, and linear between. The interval
+    is Clopper and Pearson's of the mean probability, see `_intervals`.
+    """
+
+    ones: int = field(kw_only=True)
+    least: float = field(kw_only=True)
+    most: float = field(kw_only=True)
+    lower: float = field(kw_only=True)
+    upper: float = field(kw_only=True)
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of Clopper and Pearson's interval of the mean, which covers at any number of reports."""
+        from .confidence_intervals import binomial_ends, quantile
+
+        quantile(level)
+        times = self.overlap
+        trials = self.reports / times
+        ends = binomial_ends(self.ones / times, trials, level)
+        width = self.upper - self.lower
+        low, high = (
+            self.lower + width * min(max(0.0, (end - self.least) / (self.most - self.least)), 1.0) for end in ends
+        )
+        return min(low, self.mean), max(high, self.mean)
+
+
+class KnownNoise(Protocol):
+    """A mechanism that adds noise of this density, the same whatever the value is, and symmetric about 0."""
+
+    def log_density(self, report: float, value: float) -> float: ...
+
+
+@dataclass(frozen=True, repr=False)
+class NoiseMeanEstimate(MeanEstimate):
+    """A mean of values plus noise whose law is known: that of `mechanism`, the same whatever the value is.
+
+    The interval is that of the sum of the noise while there are few reports, see `sum_quantile`.
+    """
+
+    mechanism: KnownNoise = field(kw_only=True)
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of the interval of the sum of the noise; a normal one where there are many reports."""
+        from .confidence_intervals import sum_quantile
+
+        one = self.std_error * math.sqrt(self.reports / self.overlap)
+        independent = max(1, round(self.reports / self.overlap))
+        times = sum_quantile(lambda noise: self.mechanism.log_density(noise, 0.0), one, independent, level)
+        margin = self.std_error * times
+        return self.mean - margin, self.mean + margin
+
+
+@dataclass(frozen=True, repr=False)
+class BoundedMeanEstimate(MeanEstimate):
+    """A mean of reports that lie in [lower, upper], with a standard error read off the reports.
+
+    Few reports do not show how rarely they lie far out. `most_spread` is the largest standard deviation that a
+    report has, whatever the value; see `bounded_margin`. The interval is one of what reports are on average, so
+    where these are biased not of the users' mean.
+    """
+
+    lower: float = field(kw_only=True)
+    upper: float = field(kw_only=True)
+    most_spread: float = field(kw_only=True)
+
+    def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The ends of an interval that allows for what few reports do not show."""
+        from .confidence_intervals import bounded_margin
+
+        reports = self.reports / self.overlap
+        seen = self.std_error * math.sqrt(reports)
+        margin = bounded_margin(seen, self.most_spread, self.upper - self.lower, reports, level)
+        return max(self.mean - margin, min(self.lower, self.mean)), min(
+            self.mean + margin, max(self.upper, self.mean)
+        )
+
+
+def _quantile(level: float, freedom: int | None = None) -> float:
+    from .confidence_intervals import quantile
+
+    return quantile(level, freedom)

@@ -1,0 +1,318 @@
+"""Numeric mechanisms: what every mechanism has in common that reports one number in [lower, upper].
+
+Reports lie on a public grid, origin + k·step for whole k, so sums of them are sums of whole numbers: aggregates
+merge exactly, in any order.
+
+Integration of smooth functions, piece by piece, by the Gauss-Legendre rule with twelve points.
+
+The rule is exact for polynomials up to degree 23, and good to the last digits for a function that is analytic
+well beyond its piece. So the caller says where the function bends, and no tolerance has to be chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from .._validation import shown
+from ..errors import InvalidParameter, NotSupported
+from ..guarantees.fixed_point import UP
+from .domain import Interval, check_users
+from .mechanism import Mechanism
+from .parameters import optional_real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .estimates import MeanEstimate, SumAggregate
+
+
+# Far enough out, and yet every intermediate figure stays within the range of a double.
+_LEAST_WIDTH, _LARGEST_WIDTH = Decimal("1e-100"), Decimal("1e100")
+
+
+class NumericMechanism(Mechanism):
+    """A mechanism for one number. Subclasses give `grid`, `error_at`, `report_std` and `randomize`.
+
+    Parameters:
+        declared: the fields, by name.
+
+    Raises:
+        InvalidParameter: as for `Mechanism`.
+    """
+
+    keeps_squares: ClassVar[bool] = False
+    """Whether aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
+
+    biased: ClassVar[bool] = False
+    """Whether an estimated mean is off by the bias that `error_at` states; else it is unbiased."""
+
+    lower = optional_real("smallest value a user can have")
+    upper = optional_real("largest value a user can have")
+
+    @classmethod
+    def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
+        """The one that is ranked against others at `epsilon` on [lower, upper], by default calibrated so.
+
+        Override it where more must be chosen, or the fields have other names.
+
+        Parameters:
+            epsilon: of one report.
+            lower: the smallest value a user can have.
+            upper: the largest value a user can have.
+
+        Raises:
+            InvalidParameter: one of them is out of its range.
+            NotSupported: there is none.
+        """
+        return cls._for_ranking(epsilon=epsilon, lower=lower, upper=upper)
+
+    def check(self) -> None:
+        if self.lower is None and self.upper is None:
+            return
+        for name, bound in (("lower", self.lower), ("upper", self.upper)):
+            if bound is None:
+                raise InvalidParameter(name, "a finite number, as lower and upper go together")
+        lower, upper = self.interval.lower, self.interval.upper
+        if lower >= upper:
+            raise InvalidParameter("upper", f"a number > lower = {lower}", upper)
+        if not _LEAST_WIDTH <= UP.subtract(upper, lower) <= _LARGEST_WIDTH:
+            raise InvalidParameter("upper", f"a number from {_LEAST_WIDTH} to {_LARGEST_WIDTH} above lower", upper)
+        if float(lower) == float(upper):
+            raise InvalidParameter("upper", f"a number that is not the same double as lower = {lower}", upper)
+
+    @property
+    def domain(self) -> Interval | None:
+        """[lower, upper]; None where only a sensitivity was declared."""
+        return None if self.lower is None or self.upper is None else Interval(self.lower, self.upper)
+
+    @property
+    def interval(self) -> Interval:
+        """The domain, for what cannot do without; raises `NotSupported` where only a sensitivity was declared."""
+        if self.domain is None:
+            raise NotSupported(f"{self.name}: this needs lower and upper, not a sensitivity alone")
+        return self.domain
+
+    def grid(self) -> tuple[float, float]:
+        """The public grid that reports lie on: (origin, step), in the unit of the values. Subclasses give it.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
+        raise NotImplementedError
+
+    def error_at(self, value: float) -> tuple[float, float]:
+        """(bias, MSE) of one report of a user. Subclasses give it.
+
+        Parameters:
+            value: the user's, a number of the domain.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
+        raise NotImplementedError
+
+    def density(self, report: float, value: float) -> float:
+        """The density of the reports of a user, before the grid.
+
+        Parameters:
+            report: where it is asked for.
+            value: the user's, a number of the domain.
+
+        Raises:
+            NotSupported: it has none.
+        """
+        raise NotSupported(f"{self.name} has no density")
+
+    def log_density(self, report: float, value: float) -> float:
+        """The natural logarithm of `density`; -inf where it is 0.
+
+        Override it, too, where the density may be smaller than a double, below 1e-300: there `density` is 0.
+
+        Parameters:
+            report: where it is asked for.
+            value: the user's, a number of the domain.
+
+        Raises:
+            NotSupported: it has none.
+        """
+        density = self.density(report, value)
+        return math.log(density) if density > 0 else -math.inf
+
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        """The reports between which the loss of a value against any other is monotone, seen from its density alone.
+
+        A mechanism that has a `density` says with them where it bends or jumps.
+
+        Parameters:
+            value: a number of the domain.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
+        lower, upper = self.interval.ends
+        return lower, value, upper
+
+    @property
+    def report_period(self) -> float | None:
+        """The distance after which the densities of all values, beyond the last of their breakpoints on either side
+        and for one period before it, repeat but for one factor. None: they do not, and have no breakpoints there."""
+        return None
+
+    def breakpoints(self) -> Sequence[float]:
+        """The values, ascending from lower to upper, between which `error_at` is smooth.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
+        return self.interval.ends
+
+    def critical_inputs(self) -> Sequence[float]:
+        """The ends and the centre, and where errors bend.
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
+        lower, upper = self.interval.ends
+        return sorted({lower, (lower + upper) / 2, upper, *self.breakpoints()})
+
+    def mse_uniform_prior(self) -> float:
+        """The MSE of one report, averaged over values spread evenly over [lower, upper].
+
+        Raises:
+            NotSupported: only a sensitivity was declared.
+        """
+        pass
+
+        return average(lambda value: self.error_at(value)[1], self.breakpoints())
+
+    def prior_error(self, prior: tuple[Any, Any]) -> tuple[float, float]:
+        """(bias, MSE) of one report, averaged over a prior distribution of the users' values.
+
+        Parameters:
+            prior: (points, weights), two arrays of shape (k,); the points in [lower, upper], the weights
+                non-negative. They need not sum to one.
+
+        Raises:
+            OutsideDomain: a point is not in the domain.
+            InvalidParameter: it is no such pair, or these are no such weights.
+            NotSupported: only a sensitivity was declared.
+        """
+        from ._inputs import as_weights
+
+        if not isinstance(prior, tuple | list) or len(prior) != 2:
+            raise InvalidParameter("prior", "points and weights, two arrays", shown(prior))
+        points = self.interval.check(prior[0])
+        weights = as_weights(prior[1], len(points))
+        bias, mse = weights @ [self.error_at(point) for point in points.tolist()] / weights.sum()
+        return float(bias), float(mse)
+
+    def utility(self, users: int | None = None) -> dict[str, Any]:
+        errors = {name: self.error_at(value) for name, value in self._landmarks()}
+        result: dict[str, Any] = {
+            "mse": {name: mse for name, (_, mse) in errors.items()},
+            "bias": {name: bias for name, (bias, _) in errors.items()},
+        }
+        if self.domain is not None:
+            result["mse_uniform_prior"] = self.mse_uniform_prior()
+            result["constant_output"] = self._constant_output(UP.subtract(self.domain.upper, self.domain.lower))
+        if users is not None:
+            check_users(users)
+            worst = max(mse - bias**2 for bias, mse in errors.values())
+            result["std_error"] = (worst / users) ** 0.5
+        return result
+
+    @staticmethod
+    def _constant_output(width: Decimal) -> dict[str, Any]:
+        """The errors of reporting the centre whatever the value is, to be held against a mechanism's own."""
+        edge = float(width) ** 2 / 4
+        return {"mse": {"lower": edge, "centre": 0.0, "upper": edge}, "mse_uniform_prior": edge / 3}
+
+    def mean_error(self, users: int) -> float:
+        """The root mean squared error of the mean estimated for `users` users who all have one value.
+
+        At a value v that is √(bias(v)² + (MSE(v) - bias(v)²)/users), with the bias and MSE of one report. The
+        largest over lower, centre and upper.
+
+        Parameters:
+            users: how many report.
+
+        Raises:
+            InvalidParameter: `users` is no whole number >= 1.
+        """
+        check_users(users)
+        errors = [self.error_at(value) for _, value in self._landmarks()]
+        return max(math.sqrt(bias**2 + (mse - bias**2) / users) for bias, mse in errors)
+
+    def _landmarks(self) -> Iterator[tuple[str, float]]:
+        """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""
+        low, high = (0.0, 1.0) if self.domain is None else self.domain.ends
+        yield from (("lower", low), ("centre", (low + high) / 2), ("upper", high))
+
+    def read_values(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        return self.interval.read(texts)
+
+    def aggregate(self, reports: Any) -> SumAggregate:
+        from .estimates import SumAggregate
+
+        return SumAggregate.of(self.fingerprint, reports, self.grid(), squares=self.keeps_squares)
+
+    def estimate(self, reports: Any) -> MeanEstimate:
+        from .estimates import MeanEstimate
+
+        total = self.total(reports)
+        origin, step = self.grid()
+        mean = origin + total.total / total.reports * step
+        # Of squares the spread was read off the reports; of one report alone there is none to read.
+        freedom = total.reports - 1 if self.keeps_squares and total.reports > 1 else None
+        return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5, freedom=freedom)
+
+    def report_std(self, total: SumAggregate) -> float:
+        """The standard deviation of one report around its user's value. Subclasses give it.
+
+        Parameters:
+            total: what was reported, for a mechanism whose noise depends on the values.
+
+        Raises:
+            Nothing.
+        """
+        raise NotImplementedError
+
+
+_RIGHT = (
+    (0.1252334085114689, 0.2491470458134027),
+    (0.3678314989981802, 0.2334925365383546),
+    (0.5873179542866175, 0.20316742672306573),
+    (0.7699026741943047, 0.16007832854334642),
+    (0.9041172563704748, 0.10693932599531907),
+    (0.9815606342467192, 0.04717533638651141),
+)
+_RULE = [*((-node, weight) for node, weight in reversed(_RIGHT)), *_RIGHT]
+"""(node, weight) on [-1, 1]. Written out: what is chosen by an integral, as a γ is, is the same on every machine, and
+is charged without numpy."""
+
+
+def average(function: Callable[[float], float], breakpoints: Sequence[float]) -> float:
+    """The mean of `function` over [first, last] of the ascending `breakpoints`, smooth between neighbours.
+
+    Where these are one point, its value there.
+    """
+    if breakpoints[0] == breakpoints[-1]:
+        return function(breakpoints[0])
+    pieces = [weighted_nodes(low, high) for low, high in pairwise(breakpoints)]
+    total = math.fsum(weight for piece in pieces for _, weight in piece)
+    # In units of a power of two, which rounds nothing: over a range of 1e100 the integral may be beyond any double.
+    unit = math.ldexp(1.0, -math.frexp(total)[1])
+    integral = math.fsum(weight * unit * function(node) for piece in pieces for node, weight in piece)
+    return integral / (total * unit)
+
+
+def weighted_nodes(low: float, high: float) -> list[tuple[float, float]]:
+    """(node, weight) of the rule on [low, high]: the integral there is about Σ weight·f(node)."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    return [(middle + half * node, half * weight) for node, weight in _RULE]

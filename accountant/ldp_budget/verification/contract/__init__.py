@@ -1,0 +1,384 @@
+"""What every mechanism must keep to, as plain functions that take a mechanism: no test framework is needed.
+
+Each check in `CHECKS` returns where the mechanism passes, raises `Broken` where it does not, and `NotChecked` where
+it does not apply or nothing can be said. A statistical check compares reports of the shipped client from fixed
+seeds, and calls a mechanism broken only where two independent samples agree: of honest mechanisms less than one in a
+million fails. `ldp_budget.testing` makes pytest tests of them, and `certify` a certificate.
+
+The list of checks, and how they are run where no test framework does.
+
+A certificate: what contract, exact verification and audits came to, and for which versions and sources.
+
+Which plugin is meant by a name.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import random
+import re
+from dataclasses import dataclass, replace
+from importlib import import_module, metadata
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import LdpBudgetError, NotSupported, UnknownName
+from ...guarantees import Memoised, Unbounded
+from ...guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
+from ...registry.certification import source_digest
+from ...registry.plugins import GROUP, Plugin, load_plugin, registry
+from .. import Broken, NotChecked
+from ..exact import HOLDS, UNPROVEN, verify
+from . import client_checks, estimator_checks, parameter_checks, report_checks
+from .parameter_checks import audited_both_ways, check_audit, claim, variations
+from .report_checks import REPORTS, describes_whole_reports
+from .statistics import examples_of, made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ...sdk.mechanism import Mechanism
+
+
+__all__ = [
+    "CHECKS",
+    "FAILED",
+    "PASSED",
+    "SKIPPED",
+    "Broken",
+    "NotChecked",
+    "Result",
+    "certify",
+    "examples_of",
+    "find_plugin",
+    "made",
+    "run",
+    "run_all",
+]
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+CHECKS: dict[str, Callable[[Mechanism], None]] = {
+    "parameters_round_trip": parameter_checks.parameters_round_trip,
+    "bad_parameters_are_refused": parameter_checks.bad_parameters_are_refused,
+    "fingerprint_is_stable": parameter_checks.fingerprint_is_stable,
+    "fingerprint_is_the_same_elsewhere": parameter_checks.fingerprint_is_the_same_elsewhere,
+    "calibration_is_safe": parameter_checks.calibration_is_safe,
+    "guarantee_is_exact": parameter_checks.guarantee_is_exact,
+    "audit_finds_no_more": parameter_checks.audit_finds_no_more,
+    "memo_is_kept": report_checks.memo_is_kept,
+    "many_reports_stay_within_the_cap": report_checks.many_reports_stay_within_the_cap,
+    "client_matches_channel": client_checks.client_matches_channel,
+    "reports_say_no_more_than_described": report_checks.reports_say_no_more_than_described,
+    "reports_have_one_form": report_checks.reports_have_one_form,
+    "reports_lie_on_their_grid": report_checks.reports_lie_on_their_grid,
+    "users_are_drawn_alone_as_together": client_checks.users_are_drawn_alone_as_together,
+    "noise_is_used_once": client_checks.noise_is_used_once,
+    "program_draws_what_the_client_draws": client_checks.program_draws_what_the_client_draws,
+    "program_law_is_the_channel": client_checks.program_law_is_the_channel,
+    "seed_decides": client_checks.seed_decides,
+    "bad_input_is_refused": report_checks.bad_input_is_refused,
+    "unknown_values_do_not_leak": report_checks.unknown_values_do_not_leak,
+    "inputs_are_left_alone": report_checks.inputs_are_left_alone,
+    "no_users_no_reports": report_checks.no_users_no_reports,
+    "estimator_is_unbiased": estimator_checks.estimator_is_unbiased,
+    "aggregates_merge": estimator_checks.aggregates_merge,
+    "reports_survive_the_file": estimator_checks.reports_survive_the_file,
+}
+"""Every check by its name, in the order in which they are worth reading."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check came to: "passed", "failed" or "skipped", and where it did not pass, why.
+
+    `applies`: whether it is asked of such a mechanism; where it is not, it is skipped, and nothing is open.
+    """
+
+    check: str
+    verdict: str
+    why: str = ""
+    applies: bool = True
+
+    def to_json(self) -> dict[str, str | bool]:
+        """A JSON object of the fields."""
+        return dict(vars(self))
+
+
+def run(check: str, mechanism: Mechanism) -> Result:
+    """One check. Whatever else it meets with than `NotChecked` is a failure of the mechanism."""
+    try:
+        CHECKS[check](mechanism)
+    except NotChecked as reason:
+        return Result(check, SKIPPED, str(reason), applies=reason.applies)
+    except MemoryError:
+        return Result(check, SKIPPED, "its reports do not fit into memory")
+    except Broken as reason:
+        return Result(check, FAILED, str(reason))
+    except Exception as error:
+        return Result(check, FAILED, f"{type(error).__name__}: {error}")
+    return Result(check, PASSED)
+
+
+def run_all(mechanism: Mechanism, leave_out: Iterable[str] = ()) -> list[Result]:
+    """Every check but those named."""
+    left_out = set(leave_out)
+    return [run(check, mechanism) for check in CHECKS if check not in left_out]
+
+
+# The certificate has audits of its own, with their figures.
+_LEFT_OUT = ("audit_finds_no_more", "many_reports_stay_within_the_cap")
+_LEAST_USERS = 100
+_LEAST_SAMPLES = 5_000
+_CHOSEN = ((0.3, 1.0), (1.0, 3.0))
+"""Between these a setting of our own is drawn, of the first example: nobody knows beforehand which."""
+_OF_CLIENTS = (
+    "guarantee_is_exact",
+    "memo_is_kept",
+    "client_matches_channel",
+    "reports_say_no_more_than_described",
+    "reports_have_one_form",
+    "reports_lie_on_their_grid",
+    "users_are_drawn_alone_as_together",
+    "noise_is_used_once",
+    "program_draws_what_the_client_draws",
+    "program_law_is_the_channel",
+    "seed_decides",
+)
+"""What is looked at with the settings that nobody could foresee."""
+
+_OWN_PROGRAM = (
+    "its client is a program of its own, of which samples were seen and nothing is proved: what it does once in "
+    "many thousand reports, or elsewhere than here, they do not show; no plugin gets further today, so show others "
+    "more by tests that enumerate its whole reports at small settings"
+)
+_OWN_BESIDE_PROVED = (
+    "its client is a program of its own, of which samples were seen: they agree with the client program, whose law "
+    "is proved, and do not show what it does once in many thousand reports, or elsewhere than here; no plugin gets "
+    "further today, so let devices run the client program"
+)
+_IN_PART = (
+    "`compare` takes different reports for one outcome, and that these say no more of the value was seen in samples "
+    "of their bits only; show others in tests of your own that they are drawn alike"
+)
+
+
+def certify(
+    mechanisms: Sequence[type[Mechanism]],
+    *,
+    distribution: str,
+    version: str,
+    samples: int = 200_000,
+    own: bool = False,
+    told: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Check every mechanism with each of its examples; the certificate as a JSON object.
+
+    `samples`: reports of each audit, a quarter of them at settings that are chosen here; a mechanism that describes
+    its reports is audited twice, by that and by a search. `own`: whether each release of this package enumerates the
+    law of these clients, see `catalogue.certificates`. `told` is called with a line for each setting beforehand.
+
+    Besides the `examples`, two settings are `chosen` by lot, one of them at ε >= 1, and the clients looked at there.
+
+    A mechanism is checked "audited" where no check fails and every client was audited, else "no". "exact" is for
+    those alone whose client's law is proved: where it is our own, every guarantee is proved, and every client was
+    seen to draw what the proof is about, and, to the last byte, what its client program draws. The law of a program
+    is enumerated where that can be listed; one that is not what the promise is about fails. `reasons` say why it is
+    not more.
+    """
+    return {
+        "distribution": distribution,
+        "version": version,
+        "ldp_budget": metadata.version("ldp-budget"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mechanisms": [_mechanism(cls, samples, own, told) for cls in mechanisms],
+    }
+
+
+def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[str], None]) -> dict[str, Any]:
+    found: dict[str, Any] = {"mechanism": cls.name, "checked": NO, "sources": source_digest(cls)}
+    try:
+        examples = examples_of(cls)
+    except LdpBudgetError as error:
+        return {**found, "examples": [], "chosen": [], "problem": str(error), "reasons": [str(error)]}
+    tried = {"examples": examples, "chosen": _drawn(cls, examples)}
+    for name, settings in tried.items():
+        found[name] = []
+        for parameters in settings:
+            words = ", ".join(f"{field}={value}" for field, value in parameters.items())
+            told(f"{cls.name}({words})")
+            found[name].append(_example(cls, parameters, samples, own, name == "chosen"))
+    everything = [example for name in tried for example in found[name]]
+    reasons = dict.fromkeys(reason for example in everything for reason in example["reasons"])
+    return {**found, "checked": _worst([example["checked"] for example in everything]), "reasons": [*reasons]}
+
+
+def _drawn(cls: type[Mechanism], examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first example with another ε, drawn by the operating system; without an ε, with another parameter."""
+    chance = random.SystemRandom()
+    try:
+        mechanism = made(cls, examples[0])
+        if "epsilon" not in mechanism.declared:
+            return [each.declared for _, each in variations(mechanism)][:1]
+    except LdpBudgetError:
+        return []
+    found = []
+    for low, high in _CHOSEN:
+        try:
+            found.append(mechanism.at_epsilon(f"{chance.uniform(low, high):.3f}").declared)
+        except LdpBudgetError:
+            continue  # another parameter, such as the loss of a lifetime, leaves no room for it
+    return found
+
+
+def _worst(checked: Sequence[str]) -> str:
+    return min(checked, key=LEVELS.index, default=NO)
+
+
+def _example(
+    cls: type[Mechanism], parameters: dict[str, Any], samples: int, own: bool, chosen: bool
+) -> dict[str, Any]:
+    try:
+        mechanism = cls(**parameters) if chosen else made(cls, parameters)
+        declared = mechanism.declared
+        claimed = mechanism.guarantee.epsilon
+    except LdpBudgetError as error:
+        failed = Result("parameters_round_trip", FAILED, f"{parameters}: {error}")
+        return {"declared": {}, "checked": NO, "reasons": [failed.why], "checks": [failed.to_json()], "audits": []}
+    checks = run_all(mechanism, leave_out=set(CHECKS) - set(_OF_CLIENTS) if chosen else _LEFT_OUT)
+    if chosen:
+        samples = min(samples, max(_LEAST_SAMPLES, samples // 4))
+    audits = [_audit(mechanism, samples, reports) for reports in _lengths(mechanism, samples)]
+    exact, whole = _exact(mechanism), describes_whole_reports(mechanism)
+    held_by = "" if own else _OWN_BESIDE_PROVED if exact.get("program") == HOLDS else _OWN_PROGRAM
+    checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, held_by)
+    if checked == AUDITED:
+        reasons += _left_open(exact, whole)
+    return {
+        "declared": declared,
+        "checked": checked,
+        "reasons": reasons,
+        "claimed": claimed if math.isfinite(claimed) else None,
+        "whole": whole,
+        "exact": exact,
+        "checks": [each.to_json() for each in checks],
+        "audits": audits,
+    }
+
+
+def _exact(mechanism: Mechanism) -> dict[str, Any]:
+    try:
+        return verify(mechanism).to_json()
+    except NotSupported as error:
+        return {"verdict": UNPROVEN, "problems": [str(error)]}
+    except Exception as error:  # a description that contradicts itself; the check says the same
+        return {"verdict": FAILED, "problems": [f"{type(error).__name__}: {error}"]}
+
+
+def _left_open(exact: dict[str, Any], whole: bool) -> list[str]:
+    """What a proof does not tell that holds."""
+    if exact["verdict"] != HOLDS or exact["method"] == "density":  # then the law of the program is proved
+        return []
+    return [] if whole else [_IN_PART]
+
+
+def _lengths(mechanism: Mechanism, samples: int) -> list[int]:
+    """One report, and of memoised values as many as the samples are enough for."""
+    many = min(REPORTS, samples // _LEAST_USERS)
+    return [1, many] if isinstance(mechanism.guarantee, Memoised) and many > 1 else [1]
+
+
+def _audit(mechanism: Mechanism, samples: int, reports: int) -> dict[str, Any]:
+    promised = claim(mechanism, reports)
+    found = {"reports": reports, "claimed": promised if math.isfinite(promised) else None}
+    try:
+        audit = audited_both_ways(mechanism, samples=samples, reports=reports, seed=None)
+        found |= {name: getattr(audit, name) for name in ("lower_bound", "confidence", "samples")}
+        check_audit(mechanism, audit)
+    except NotChecked as reason:
+        return {**found, "verdict": SKIPPED, "why": str(reason)}
+    except Broken as reason:
+        return {**found, "verdict": FAILED, "why": str(reason)}
+    except Exception as error:
+        return {**found, "verdict": FAILED, "why": f"{type(error).__name__}: {error}"}
+    return {**found, "verdict": PASSED}
+
+
+def _checked(
+    mechanism: Mechanism, checks: dict[str, Result], audits: list[dict[str, Any]], held_by: str
+) -> tuple[str, list[str]]:
+    """The level, and why it is not a higher one. `held_by`: why the client is held by samples alone, if it is."""
+    failed = [f"{each.check}: {each.why}" for each in checks.values() if each.verdict == FAILED]
+    failed += [f"audit: {each['why']}" for each in audits if each["verdict"] == FAILED]
+    if failed:
+        return NO, failed
+    promises = not isinstance(mechanism.guarantee, Unbounded)
+    seen = ("client_matches_channel",) if promises else ()
+    needed = [checks[name] for name in ("guarantee_is_exact", *seen, "program_draws_what_the_client_draws")]
+    open_ = [f"{each.check}: {each.why}" for each in needed if each.verdict != PASSED]
+    if not held_by and not open_:
+        return EXACT, []
+    unheard = [f"no report of it was looked at: {each['why']}" for each in audits if each["verdict"] != PASSED]
+    return (NO, unheard) if unheard else (AUDITED, [held_by, *open_] if held_by else open_)
+
+
+def find_plugin(name: str) -> Plugin:
+    """The plugin that `name` means: a distribution or its entry point, or else a module that can be imported.
+
+    It is loaded on its own; `Plugin.failed` says what is wrong with it. Raises `UnknownName`.
+    """
+    found = [_loaded(point) for point in entry_points(group=GROUP) if name in _names_of(point)]
+    if found:
+        return _joined(found)
+    try:
+        import_module(name)
+    except ImportError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise UnknownName("plugin or module", name, _known()) from None
+    except Exception:
+        pass  # told when it is loaded
+    plugin = _loaded(EntryPoint(name=name, value=name, group=GROUP))
+    brought_by, its_version = _brought_by(name)
+    return replace(plugin, name=brought_by, version=its_version)
+
+
+def _names_of(point: EntryPoint) -> tuple[str, ...]:
+    return (point.name, point.value, "" if point.dist is None else point.dist.name)
+
+
+def _loaded(point: EntryPoint) -> Plugin:
+    return load_plugin(point, registry().reserved)
+
+
+def _joined(parts: list[Plugin]) -> Plugin:
+    """The plugin of a distribution with several entry points; one of them that failed stands for all."""
+    for part in parts:
+        if part.failed:
+            return part
+    return replace(parts[0], mechanisms=tuple(chain(*(part.mechanisms for part in parts))))
+
+
+def _known() -> list[str]:
+    """The entry points that bring mechanisms, or fail to."""
+    found = {point.name: _loaded(point) for point in entry_points(group=GROUP)}
+    return [name for name, plugin in found.items() if plugin.mechanisms or plugin.failed]
+
+
+def _brought_by(module: str) -> tuple[str, str]:
+    """The distribution that a module came in; one that came in none has its own name and no version."""
+    top = module.partition(".")[0]
+    found = next((each for each in distributions() if _brings(each, top)), None)
+    return (module, "") if found is None else (found.metadata["Name"], found.version)
+
+
+def _brings(found: Distribution, top: str) -> bool:
+    """Whether `top` is among its modules. The list of its files is searched as text: a path made of each is dear."""
+    declared = (found.read_text("top_level.txt") or "").split()
+    if declared:
+        return top in declared
+    return re.search(rf"^{re.escape(top)}(/.*)?\.py,", found.read_text("RECORD") or "", re.MULTILINE) is not None

@@ -1,0 +1,307 @@
+"""Checks of what is declared: it comes back from JSON, has one fingerprint, and nothing wrong is accepted.
+
+Checks of the promise: calibration lands on the safe side, the guarantee is exact, and an audit finds no more.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InvalidParameter, LdpBudgetError, NotSupported
+from ...guarantees import Memoised, from_json
+from ...guarantees.fixed_point import canonical, decimal
+from ...sdk.parameters import Choice, Flag, Integer, Real
+from .. import TOP_LEVEL, Broken, NotChecked, expect
+from ..audit import audit
+from ..exact import HOLDS, VIOLATED, verify
+from .statistics import SEEDS, expect_to_fit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...sdk.mechanism import Mechanism
+    from ...sdk.parameters import Field
+    from ..audit import Audit
+
+
+def parameters_round_trip(mechanism: Mechanism) -> None:
+    """What was declared survives JSON, pickle, copies and `replace`; the guarantee survives JSON."""
+    read = type(mechanism)(**json.loads(json.dumps(mechanism.declared)))
+    copies = {"its JSON": read, "a deep copy": copy.deepcopy(mechanism), "replace()": mechanism.replace()}
+    importable = _importable(type(mechanism))
+    if importable:
+        copies["pickle"] = pickle.loads(pickle.dumps(mechanism))
+    for how, other in copies.items():
+        expect(other == mechanism, f"{how} gives {other!r} for {mechanism!r}")
+        expect(other.fingerprint == mechanism.fingerprint, f"{how} gives another fingerprint")
+        expect(other.guarantee == mechanism.guarantee, f"{how} gives another guarantee")
+        expect(dict(other.parameters) == dict(mechanism.parameters), f"{how} gives other parameters")
+    json.dumps(mechanism.describe(1000))
+    stored = json.loads(json.dumps(mechanism.guarantee.to_json()))
+    expect(from_json(stored) == mechanism.guarantee, "the guarantee does not survive its JSON")
+    if not importable:
+        raise NotChecked(
+            f"the rest passes, but {type(mechanism).__qualname__} cannot be imported, so nothing can be pickled; "
+            f"{TOP_LEVEL}"
+        )
+
+
+def _importable(cls: type[Mechanism]) -> bool:
+    """Whether pickle finds the class by its name; not where it was made by `exec` or inside of a function."""
+    found: Any = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is cls
+
+
+# -- the fingerprint ------------------------------------------------------------------------------------------
+
+
+def fingerprint_is_stable(mechanism: Mechanism) -> None:
+    """Equal declarations have one fingerprint however they are spelt, others another."""
+    for name, spelling in _spellings(mechanism):
+        other = type(mechanism)(**{**mechanism.declared, name: spelling})
+        expect(other.fingerprint == mechanism.fingerprint, f"{name}={spelling!r} has another fingerprint")
+    for name, other in variations(mechanism):
+        expect(other.fingerprint != mechanism.fingerprint, f"{name} does not change the fingerprint")
+
+
+def _spellings(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
+    for name, field in mechanism.fields.items():
+        value = getattr(mechanism, name)
+        if value is None or name not in mechanism.declared:
+            continue
+        if isinstance(field, Real):
+            text = canonical(value)
+            yield from ((name, spelt) for spelt in (value, text, f"{text}{'0' if '.' in text else '.0'}"))
+            if decimal(float(value)) == value:
+                yield name, float(value)
+        if isinstance(field, Integer):
+            yield from ((name, spelt) for spelt in (str(value), f"{value}.0", float(value), Decimal(value)))
+
+
+def variations(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
+    """The same mechanism with one declared value changed, as far as that is allowed."""
+    for name in mechanism.declared:
+        for value in _others(mechanism.fields[name], getattr(mechanism, name)):
+            try:
+                yield name, type(mechanism)(**{**mechanism.declared, name: value})
+            except LdpBudgetError:
+                continue
+            break
+
+
+def _others(field: Field[Any], value: Any) -> list[Any]:
+    if isinstance(field, Real):
+        factors = (Decimal("1.01"), Decimal("0.99"), Decimal(2), Decimal("0.5"))
+        return [value * factor for factor in factors] if value else [Decimal("0.01"), Decimal("-0.01")]
+    if isinstance(field, Integer):
+        return [value + 1, value - 1, 2 * value]
+    if isinstance(field, Choice):
+        return [choice for choice in field.choices if choice != value]
+    return [not value] if isinstance(field, Flag) else []
+
+
+_ELSEWHERE = """
+import json, sys
+from importlib import import_module
+given = json.loads(sys.argv[1])
+sys.path[:] = given["path"]
+found = import_module(given["module"])
+for name in given["name"].split("."):
+    found = getattr(found, name)
+print()
+print(found(**given["declared"]).fingerprint)
+"""
+
+
+def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
+    """A fresh interpreter, whose hashes are seeded otherwise, finds the same fingerprint."""
+    cls = type(mechanism)
+    if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
+        raise NotChecked(f"{cls.__qualname__} cannot be imported by another process; {TOP_LEVEL}")
+    given = {"module": cls.__module__, "name": cls.__qualname__, "declared": mechanism.declared, "path": sys.path}
+    done = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE, json.dumps(given)],
+        env={**os.environ, "PYTHONHASHSEED": "1234"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    last = done.stderr.strip().splitlines()[-1:] or [""]
+    if done.returncode and last[0].startswith("ModuleNotFoundError"):
+        raise NotChecked(f"another process cannot import {cls.__module__}; {TOP_LEVEL}")
+    expect(done.returncode == 0, f"another process cannot build it: {last[0]}")
+    expect(done.stdout.splitlines()[-1] == mechanism.fingerprint, "another process finds another fingerprint")
+
+
+# -- what must be refused -------------------------------------------------------------------------------------
+
+
+def bad_parameters_are_refused(mechanism: Mechanism) -> None:
+    """Unknown, missing and impossible parameters raise `InvalidParameter`, and nothing can be set afterwards."""
+    cls, declared = type(mechanism), mechanism.declared
+    _refused(cls, {**declared, "no_such_parameter": 1}, "an unknown parameter")
+    for name, field in cls.fields.items():
+        if field.required:
+            _refused(cls, {other: value for other, value in declared.items() if other != name}, f"no {name}")
+        for value in _wrong(field):
+            _refused(cls, {**declared, name: value}, f"{name}={value!r}")
+        try:
+            setattr(mechanism, name, getattr(mechanism, name))
+        except AttributeError:
+            continue
+        raise Broken(f"{name} can be set on a mechanism, which must be frozen")
+
+
+def _refused(cls: type[Mechanism], declared: dict[str, Any], what: str) -> None:
+    try:
+        cls(**declared)
+    except InvalidParameter:
+        return
+    raise Broken(f"{what} is accepted")
+
+
+def _wrong(field: Field[Any]) -> Iterator[Any]:
+    """Values outside the field's range, and such as are no values at all."""
+    yield from ("nonsense", ["1"], object())
+    if isinstance(field, Real):
+        yield from ("nan", "inf", float("nan"), float("inf"))
+        above, at_least, below, at_most = map(_bound, (field.above, field.at_least, field.below, field.at_most))
+        yield from (bound for bound in (above, below) if bound is not None)
+        yield from (bound - 1 - abs(bound) for bound in (above, at_least) if bound is not None)
+        yield from (bound + 1 + abs(bound) for bound in (below, at_most) if bound is not None)
+    if isinstance(field, Integer):
+        yield from (1.5, "nan", float("inf"))
+        yield from (bound - 1 for bound in (field.at_least,) if bound is not None)
+        yield from (bound + 1 for bound in (field.at_most,) if bound is not None)
+    if isinstance(field, Flag):
+        yield 7
+
+
+def _bound(bound: Any) -> Decimal | None:
+    """A bound as a number; an author may have written it as text."""
+    return None if bound is None else decimal(bound)
+
+
+_TARGETS = 20
+_VERIFIED = 3
+_LOWEST, _HIGHEST = 0.05, 5.0
+
+SAMPLES = 40_000
+CONFIDENCE = 1 - 1e-7
+"""Of an audit: the chance that an honest mechanism is called broken is what is left."""
+
+
+def calibration_is_safe(mechanism: Mechanism) -> None:
+    """Calibrated to random ε the mechanism promises no more than ε (and its δ), and some are verified."""
+    if "epsilon" not in mechanism.declared:
+        raise NotChecked("it is not calibrated to epsilon", applies=False)
+    chance = random.Random(mechanism.fingerprint)
+    verified = met = 0
+    for _ in range(_TARGETS):
+        epsilon = f"{_LOWEST * (_HIGHEST / _LOWEST) ** chance.random():.6g}"
+        try:
+            calibrated = mechanism.at_epsilon(epsilon)
+        except InvalidParameter:
+            continue  # another parameter, such as the loss of a lifetime, leaves no room for it
+        _check_target(calibrated, epsilon)
+        met += 1
+        if verified < _VERIFIED:
+            _not_violated(calibrated)
+            verified += 1
+    if not met:
+        raise NotChecked(f"no epsilon from {_LOWEST} to {_HIGHEST} was accepted; let `check` accept some")
+
+
+def _check_target(calibrated: Mechanism, epsilon: str) -> None:
+    loss = calibrated.guarantee.loss()
+    if loss is None:
+        raise NotChecked("its loss is not bounded by an (ε, δ)", applies=False)
+    expect(loss[0] <= Decimal(epsilon), f"calibrated to epsilon={epsilon} it promises {loss[0]}")
+    if "delta" in calibrated.declared:
+        delta = Decimal(calibrated.declared["delta"])
+        expect(loss[1] <= delta, f"calibrated to delta={delta} it promises {loss[1]}")
+    else:
+        expect(loss[1] == 0, f"calibrated to epsilon alone it promises δ = {loss[1]}")
+
+
+def _not_violated(calibrated: Mechanism) -> None:
+    found = verify(calibrated)
+    expect(found.verdict != VIOLATED, f"{calibrated!r}: {'; '.join(found.problems)}")
+
+
+def guarantee_is_exact(mechanism: Mechanism) -> None:
+    """`verify` finds that the guarantee holds; where it can prove nothing, this is not checked."""
+    try:
+        found = verify(mechanism)
+    except NotSupported as error:
+        raise NotChecked(str(error)) from None
+    why = "; ".join(found.problems)
+    if found.verdict == VIOLATED:
+        raise Broken(why)
+    if found.verdict != HOLDS:
+        raise NotChecked(why or "unproven")
+
+
+def claim(mechanism: Mechanism, reports: int) -> float:
+    """ε that `reports` reports of one value are promised to lose together at most, at their δ."""
+    guarantee = mechanism.guarantee
+    if isinstance(guarantee, Memoised):
+        within = reports <= len(guarantee.curve)
+        return float(guarantee.curve[reports - 1] if within else guarantee.cap)
+    return reports * guarantee.epsilon
+
+
+def audited(mechanism: Mechanism, *, samples: int, reports: int = 1, search: bool = False, seed: int | None) -> Audit:
+    """An audit of that many reports of one value; raises `NotChecked` where the client cannot be run."""
+    _expect_to_fit(mechanism, samples)
+    try:
+        return audit(mechanism, samples=samples, confidence=CONFIDENCE, reports=reports, search=search, rng=seed)
+    except NotSupported as error:
+        raise NotChecked(str(error)) from None
+    except MemoryError:
+        raise NotChecked("its reports do not fit into memory") from None
+
+
+def _expect_to_fit(mechanism: Mechanism, samples: int) -> None:
+    try:
+        one = mechanism.critical_inputs()[:1]
+    except NotSupported:
+        return  # an audit may know inputs where the mechanism names none
+    expect_to_fit(mechanism, one, samples, streamed=True)
+
+
+def audited_both_ways(mechanism: Mechanism, *, samples: int, reports: int = 1, seed: int | None) -> Audit:
+    """The audit that finds more: from the event that is declared, or from a search that believes no declaration.
+
+    What a client sends besides what it declares is seen by the search alone. Each has `samples` reports of its own.
+    """
+    found = audited(mechanism, samples=samples, reports=reports, seed=seed)
+    if not found.declared:
+        return found
+    searched = audited(mechanism, samples=samples, reports=reports, search=True, seed=seed)
+    return max(found, searched, key=lambda each: each.lower_bound)
+
+
+def check_audit(mechanism: Mechanism, found: Audit) -> None:
+    """Raise `Broken` where an audit found more than was promised."""
+    promised = claim(mechanism, found.reports)
+    expect(
+        found.lower_bound <= promised,
+        f"{found.reports} report(s) of one value lose at least {found.lower_bound:.6g} (at {found.pair}: "
+        f"{found.event}); promised is {promised:.6g}",
+    )
+
+
+def audit_finds_no_more(mechanism: Mechanism) -> None:
+    """A small audit of the client, one report of each user: of what it declares, and of whatever else it sends."""
+    check_audit(mechanism, audited_both_ways(mechanism, samples=SAMPLES, seed=SEEDS[0]))

@@ -1,0 +1,250 @@
+"""Is `estimate` unbiased, and are its standard errors true? Decided from the channel.
+
+Where the estimated count of an answer is a sum over the reports, each adds what its outcome is worth. Those worths,
+found from reports of the shipped client one at a time, and the exact odds of the outcomes give the mean and the
+variance that one user adds, without a simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import LdpBudgetError, NotSupported
+from ...guarantees import Memoised, Unbounded
+from ...sdk.frequency_oracle import FrequencyMechanism
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from fractions import Fraction
+
+    from ...sdk.mechanism import Mechanism
+
+_SAMPLES = 4096
+_CLOSE = 1e-7
+_FAR = 0.5
+_MOST_OUTCOMES = 2**12
+_MOST_ANSWERS = 2**12
+_MOST_COUNTS = 2**8
+_FEW_REPORTS = 256
+_LOOKS = 3
+_SILENT = Finding(UNPROVEN)
+
+
+def check_estimator(mechanism: Mechanism, laws: Sequence[Mapping[bytes, Fraction]] = ()) -> Finding:
+    """Whether the estimated counts are unbiased with true standard errors; `unproven` where the channel is silent.
+
+    `laws`: those of the reports of each answer, where they are known; the count of each answer is then looked at
+    for every report.
+    """
+    if not isinstance(mechanism, FrequencyMechanism):
+        return _SILENT
+    found = worst([_check_roles(mechanism), _check_every_count(mechanism, laws)])
+    return found if found.why or found.verdict != UNPROVEN else _SILENT
+
+
+def _check_roles(mechanism: FrequencyMechanism) -> Finding:
+    """The counts of a few answers, with their standard errors."""
+    try:
+        if mechanism.domain.size > _MOST_ANSWERS or mechanism.public_seed:
+            return _SILENT
+        roles = _roles(mechanism)
+        worths = [[_Worths(mechanism, first, other) for other in roles if other != first] for first in roles]
+        if not all(each.known for answer in worths for each in answer):
+            return _SILENT
+        return worst([*(_check(mechanism, answer) for answer in worths), _check_utility(mechanism, worths)])
+    except LdpBudgetError:
+        return _SILENT  # there is no client, or no estimate without more being said
+
+
+def _roles(mechanism: FrequencyMechanism) -> list[Any]:
+    inputs = list(mechanism.critical_inputs())
+    return list(dict.fromkeys((inputs[0], inputs[len(inputs) // 2], inputs[-1])))
+
+
+def _check_every_count(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fraction]]) -> Finding:
+    """The counts of all answers: of every report where the laws are known, else of some reports."""
+    try:
+        if len(laws) == mechanism.domain.size:
+            return _check_laws(mechanism, laws)
+        if mechanism.public_seed:
+            return _SILENT  # it is unbiased over the draw of the hash functions, of which this is one
+        if len(_roles(mechanism)) == mechanism.domain.size:
+            return Finding(HOLDS)  # the roles are all answers
+        return _check_samples(mechanism) if mechanism.domain.size <= _MOST_COUNTS else _SILENT
+    except LdpBudgetError:
+        return _SILENT
+
+
+def _check_laws(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fraction]]) -> Finding:
+    layout = mechanism.client_program().report
+    rows = sorted(set().union(*laws))
+    reports = np.frombuffer(b"".join(rows), layout["dtype"]).reshape(len(rows), *layout["shape"])
+    counts = _counts_of_each(mechanism, reports)
+    scale = max(1.0, float(np.abs(counts).max()))
+    if np.abs(mechanism.estimate(reports).counts - counts.sum(axis=0)).max() > _CLOSE * scale * len(rows):
+        return Finding(VIOLATED, "the estimate of many reports is not the sum of what each is worth")
+    chances = np.array([[float(one.get(row, 0)) for row in rows] for one in laws])
+    means = chances @ counts
+    off = np.abs(means - np.eye(len(laws)))
+    if off.max() > _CLOSE * scale:
+        own, other = np.unravel_index(int(off.argmax()), off.shape)
+        adds = f"a user who holds {own} adds {means[own, other]:.9g} to the count of {other}"
+        return Finding(VIOLATED, f"the estimate is biased: {adds}")
+    return Finding(HOLDS)
+
+
+def _check_samples(mechanism: FrequencyMechanism) -> Finding:
+    """An outcome is worth to each answer what it is worth to the first, which is checked by itself."""
+    size = mechanism.domain.size
+    first, second = 0, 1
+    worths = _Worths(mechanism, first, second)
+    if not worths.known:
+        return _SILENT
+    values = np.resize(np.arange(size), max(_FEW_REPORTS, size))
+    secrets = _secrets(mechanism, 0)
+    reports = mechanism.randomize(values, rng=2, secrets=secrets and secrets[: len(values)])
+    counts = _counts_of_each(mechanism, reports)
+    comparison = mechanism.compare(first, second)
+    for answer in range(size):
+        other = second if answer == first else first
+        if mechanism.compare(answer, other) != comparison:
+            return _SILENT
+        codes = np.asarray(mechanism.outcomes(reports, answer, other)).tolist()
+        if not worths.knows(codes):
+            return _SILENT
+        off = np.abs(counts[:, answer] - [worths.worth_of(code) for code in codes])
+        if off.max() > _CLOSE * worths.scale:
+            found = f"a report is worth {counts[int(off.argmax()), answer]:.9g} to the count of {answer}"
+            return Finding(VIOLATED, f"the estimate is biased: {found}, and one alike another number to {first}")
+    return Finding(HOLDS)
+
+
+def _counts_of_each(mechanism: FrequencyMechanism, reports: Any) -> Any:
+    """The estimated counts of each report by itself, (reports, answers)."""
+    return np.array([mechanism.estimate(reports[place : place + 1]).counts for place in range(len(reports))])
+
+
+def _secrets(mechanism: FrequencyMechanism, side: int) -> list[bytes] | None:
+    """Secrets of as many users as are sampled, where the mechanism memoises."""
+    if not isinstance(mechanism.guarantee, Memoised | Unbounded):
+        return None
+    return [(side * _SAMPLES + user).to_bytes(32, "little") for user in range(_SAMPLES)]
+
+
+class _Worths:
+    """What each outcome of comparing two answers adds to the estimated count of the first."""
+
+    def __init__(self, mechanism: FrequencyMechanism, first: int, second: int) -> None:
+        self._mechanism, self.first = mechanism, first
+        comparison = mechanism.compare(first, second)
+        if comparison.size > _MOST_OUTCOMES:
+            raise NotSupported("the outcomes are too many to see each of them")
+        self._masses = [tuple(map(float, mass)) for mass in comparison.masses()]
+        self.reports = np.concatenate(
+            [
+                mechanism.randomize(np.full(_SAMPLES, value), rng=side, secrets=_secrets(mechanism, side))
+                for side, value in enumerate((first, second))
+            ]
+        )
+        self._codes = np.asarray(mechanism.outcomes(self.reports, first, second)).astype(np.int64)
+        self._worths = {code: self._worth(code) for code in np.unique(self._codes).tolist()}
+
+    def _worth(self, code: int) -> float | None:
+        """What one report of that outcome is estimated to be; None where that depends on what else it says."""
+        places = np.flatnonzero(self._codes == code)[:_LOOKS].tolist()
+        seen = [self.count(self.reports[place : place + 1]) for place in places]
+        same = max(seen) - min(seen) <= _CLOSE * (1 + max(map(abs, seen)))
+        return seen[0] if same else None
+
+    def count(self, reports: Any) -> float:
+        """The estimated count of the first answer."""
+        return float(self._mechanism.estimate(reports).counts[self.first])
+
+    @property
+    def known(self) -> bool:
+        """Whether every outcome that can occur was seen, and is worth the same whenever it does."""
+        return all(self._worths.get(code) is not None for code, mass in enumerate(self._masses) if any(mass))
+
+    def knows(self, codes: Iterable[int]) -> bool:
+        """Whether all of these outcomes were seen."""
+        return all(self._worths.get(code) is not None for code in set(codes))
+
+    def mean(self, side: int) -> float:
+        """What a user adds on average who holds the first answer (side 0) or the second (1)."""
+        return sum(mass[side] * self.worth_of(code) for code, mass in enumerate(self._masses) if any(mass))
+
+    def variance(self, side: int) -> float:
+        """The variance of what such a user adds, whose mean is 1 or 0."""
+        mean = 1 - side
+        return sum(
+            mass[side] * (self.worth_of(code) - mean) ** 2 for code, mass in enumerate(self._masses) if any(mass)
+        )
+
+    def batches(self) -> list[tuple[Any, float]]:
+        """Some reports of both, of the first alone and of the other, with the sum of what each is worth by itself."""
+        parts = (slice(None), slice(0, _SAMPLES), slice(_SAMPLES, None))
+        return [(self.reports[part], sum(map(self.worth_of, self._codes[part].tolist()))) for part in parts]
+
+    @property
+    def scale(self) -> float:
+        return max(1.0, *(abs(worth) for worth in self._worths.values() if worth is not None))
+
+    def worth_of(self, code: int) -> float:
+        """What a report of that outcome adds; where all are known."""
+        worth = self._worths[code]
+        assert worth is not None
+        return worth
+
+
+def _check(mechanism: FrequencyMechanism, worths: list[_Worths]) -> Finding:
+    for each in worths:
+        own, other = each.mean(0), each.mean(1)
+        if max(abs(own - 1), abs(other)) > _CLOSE * each.scale:
+            adds = f"{own:.9g} to the own count and {other:.9g} to another"
+            return Finding(VIOLATED, f"the estimate is biased: a user adds {adds}")
+    others = [each.variance(1) for each in worths]
+    if max(others) - min(others) > _CLOSE * max(others):
+        return _SILENT  # the variance depends on what the others hold, of which a few answers do not tell
+    ratios = [_stated_over_true(mechanism, worths[0], *batch) for batch in worths[0].batches()]
+    if None in ratios:
+        return Finding(VIOLATED, "the estimate of many reports is not the sum of what each is worth")
+    off = [ratio for ratio in ratios if ratio is not None and abs(ratio - 1) > _CLOSE]
+    if not off:
+        return Finding(HOLDS)
+    alike = len(off) == len(ratios) and max(off) - min(off) <= _CLOSE * max(off)
+    if not alike and max(abs(ratio - 1) for ratio in off) < _FAR:
+        return _SILENT  # the shares may be estimated in another way than here, and with them the errors
+    worst_ratio = max(off, key=lambda ratio: abs(ratio - 1))
+    return Finding(VIOLATED, f"the variance of a count is stated {worst_ratio:.6g} times as large as it is")
+
+
+def _check_utility(mechanism: FrequencyMechanism, worths: list[list[_Worths]]) -> Finding:
+    """Whether the published variance is that of a count at zero frequency, for the answer where it is largest."""
+    stated = mechanism.utility().get("variance_per_user")
+    found = [each.variance(1) for answer in worths for each in answer]
+    if stated is None:
+        return Finding(HOLDS)
+    too_small = stated < max(found) * (1 - _CLOSE)
+    # Where all the answers looked at are alike, so are the others.
+    too_large = max(found) - min(found) <= _CLOSE * max(found) and stated > max(found) * (1 + _CLOSE)
+    if too_small or too_large:
+        why = f"utility states a variance of {stated:.6g} for a count; it is {max(found):.6g}"
+        return Finding(VIOLATED, why)
+    return Finding(HOLDS)
+
+
+def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any, total: float) -> float | None:
+    """How the stated variance compares, at the share the batch shows; None where the count is no sum."""
+    estimate, count = mechanism.estimate(batch), worths.count(batch)
+    if abs(count - total) > _CLOSE * worths.scale * len(batch):
+        return None
+    # Standard errors are those at the estimated share: at that of the estimate itself, as near an end of [0, 1] the
+    # last digit of the share may decide.
+    share = min(max(count / len(batch), 0.0), 1.0)
+    true = len(batch) * (share * worths.variance(0) + (1 - share) * worths.variance(1))
+    stated = float(estimate.std_errors[worths.first]) ** 2
+    return stated / true if true else (math.inf if stated else 1.0)

@@ -1,0 +1,425 @@
+"""Answers that enter a client program through one public hash: the promise for all pairs of cells.
+
+Some pairs of answers share a cell under some functions, and are told apart less well than others. Which pairs these
+are is a matter of the seed, and no few answers show it. So a promise is held against two answers that share no cell
+under any function, which no pair of answers exceeds: the law of a report is a mixture over the functions, and a
+divergence is jointly convex. Either the law is listed with the cell in the place of the answer, or two of the answers
+compared share no cell. For filters of several bits, two that have all bits set and none in common take that place.
+
+A program that memoises a rounded number depends on it by the rounded value alone. Then that value takes the place of
+the number.
+
+What one secret gives away over time: the reports of a client program that memoises.
+
+A memoised value has draws of its own, made once from the secret, and beside these there may be draws that all values
+share, such as the buckets of a user. Given both, reports are independent and alike. So the reports of one value,
+however many, say no more than which law they are drawn by: that bounds the cap, and reports counted by kind give each
+point of the curve. The draws of different values have to be made of different words of the secret. Then a history
+costs no more than its values do one by one, whatever the shared draws are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations
+from math import comb, prod
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+
+import numpy as np
+
+from ...errors import NotSupported
+from ...guarantees import Memoised, Pure
+from ...guarantees.fixed_point import UP
+from ...sdk.client_program import OPERATORS
+from ...sdk.interpreter import evaluate
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check_largest
+from .program_distribution import kept_laws, law, law_of_values
+from .symmetry import answers_are_alike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from decimal import Decimal
+    from fractions import Fraction
+
+    from ...guarantees import Guarantee, Memoised
+    from ...sdk.client_program import Expression, Program
+
+    Likely = dict[Any, Fraction]
+
+_MOST_FUNCTIONS = 1 << 14
+"""Functions under which the cells of a pair are looked at."""
+_MOST_MEMOS = 64
+"""Values of a memo whose curves are compared, every two of them."""
+
+
+class Hashed(NamedTuple):
+    """The step of a program that hashes the answer, which is used for nothing else."""
+
+    step: str
+    expression: list[Any]
+
+    @property
+    def function(self) -> Expression:
+        found: Expression = self.expression[2]
+        return found
+
+    @property
+    def size(self) -> int:
+        return int(self.expression[4])
+
+
+def hashed_step(program: Program) -> Hashed | None:
+    """The only step that reads the answer, if that step is a public hash of a size that is written out."""
+    found = [Hashed(name, step) for name, step in program.steps if isinstance(step, list) and _is_hash(step)]
+    readers = [name for name, step in program.steps if "value" in _names(step)]
+    if len(found) != 1 or found[0].expression[3] != "value" or not str(found[0].expression[4]).isdecimal():
+        return None
+    # A draw from the secret names the answer whose draw it is, and its words are uniform either way.
+    others = [name for name in readers if name != found[0].step]
+    kept = {name for name, step in program.steps if _is_memo(step)}
+    return found[0] if set(others) <= kept else None
+
+
+def hashes_the_answer(program: Program) -> bool:
+    """Whether a public hash reads the answer anywhere."""
+    return any(_hashes(step) for _, step in program.steps)
+
+
+def _hashes(expression: Expression) -> bool:
+    return isinstance(expression, list) and (_is_hash(expression) or any(map(_hashes, expression[1:])))
+
+
+def _is_hash(expression: list[Any]) -> bool:
+    return OPERATORS[expression[0]].kind == "hash"
+
+
+def _is_memo(expression: Expression) -> TypeGuard[list[Any]]:
+    return isinstance(expression, list) and OPERATORS[expression[0]].kind == "memo"
+
+
+def _names(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, list):
+        for each in expression[2 if OPERATORS[expression[0]].labelled else 1 :]:
+            yield from _names(each)
+    elif isinstance(expression, str):
+        yield expression
+
+
+# -- the law of cells ------------------------------------------------------------------------------------------------
+
+
+Laws = dict[int, "dict[bytes, Fraction]"]
+
+
+def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
+    """The program of cells, and the law of the report of each cell or of two that stand for all.
+
+    None where these do not cover every answer. Raises `NotSupported` where the draws have more than `most` outcomes.
+    """
+    if program.memo not in ("", "value"):
+        return _memo_laws(program, most, runs)
+    hashed = hashed_step(program)
+    if hashed is None or hashed.expression[0] != "polynomial" or program.memo:
+        return None
+    alike, free = answers_are_alike(program), _is_free(program, hashed)
+    if not alike and not free:
+        return None
+    reduced = _of_cells(program, hashed, free=free)
+    first = law(reduced, 0, most)
+    cells = range(hashed.size) if hashed.size * len(first) <= runs else range(min(2, hashed.size))
+    if len(cells) < hashed.size and not alike:
+        return None
+    return reduced, {cell: law(reduced, cell, most) for cell in cells}
+
+
+def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
+    """Of a program whose reports depend on the answer by its memo alone: the law of each value of the memo.
+
+    Two histories of answers that are equal in the same places, whatever the words are that all values share, have
+    memos that are. So their reports are a mixture, over these words, of those of two such histories of memos.
+    """
+    steps = dict(program.steps)
+    last = _last(program, steps.get(program.memo))
+    if last is None or not 0 < last < _MOST_MEMOS:
+        return None
+    own = [(name, "value" if name == program.memo else step) for name, step in program.steps]
+    kept: list[tuple[str, Expression]] = []
+    used = {part[1] for part in program.report["parts"]} | {program.memo}
+    for name, step in reversed(own):
+        if name in used:
+            kept.insert(0, (name, step))
+            used |= set(_names(step))
+    given = {"kind": "answer", "count": str(last + 1), "text": False}
+    reduced = replace(program, input=given, steps=tuple(kept))
+    # A report that shows the words which all values share is a mixture over them of other laws.
+    memo: Any = steps[program.memo]
+    words: Any = steps[memo[1][2]]
+    if words[1] in [step[1] for _, step in kept if _is_memo(step)]:
+        return None
+    first = law(reduced, 0, most)
+    return None if (last + 1) * len(first) > runs else (reduced, {v: law(reduced, v, most) for v in range(last + 1)})
+
+
+def _last(program: Program, memo: Expression | None) -> int | None:
+    """The largest value of a memo that is rounded from a number and from bits of the secret; None for other memos."""
+    steps = dict(program.steps)
+    if program.input["kind"] == "answer" or not isinstance(memo, list) or memo[0] != "shr":
+        return None
+    added, bits = memo[1:]
+    if not isinstance(added, list) or added[:2] != ["add", "value"] or not isinstance(bits, int):
+        return None
+    words = steps.get(added[2])
+    if not isinstance(words, list) or words[0] != "kept_top" or words[2] != 0 or not isinstance(words[3], int):
+        return None
+    # Each multiple of 2**bits is an answer, and is rounded to its own value whatever the words are.
+    last = int(program.input["last"])
+    return last >> bits if words[3] <= bits and not last % (1 << bits) else None
+
+
+def _is_free(program: Program, hashed: Hashed) -> bool:
+    """Whether the number of the function is drawn, and used for the hash and the report alone."""
+    drawn = dict(program.steps).get(hashed.function) if isinstance(hashed.function, str) else None
+    uses = Counter(name for _, step in program.steps for name in _names(step))
+    return isinstance(drawn, list) and drawn[0] == "below" and uses[str(hashed.function)] == 1
+
+
+def _of_cells(program: Program, hashed: Hashed, *, free: bool) -> Program:
+    """The program with the cell for an answer, without the number of the function where nothing depends on it."""
+    left_out = hashed.function if free else ""
+    steps = [(name, "value" if name == hashed.step else step) for name, step in program.steps if name != left_out]
+    parts = [part for part in program.report["parts"] if part[1] != left_out]
+    given = {"kind": "answer", "count": str(hashed.size), "text": False}
+    return replace(program, input=given, steps=tuple(steps), report={**program.report, "parts": parts})
+
+
+# -- two answers that share no cell ----------------------------------------------------------------------------------
+
+
+def pair_is_apart(guarantee: Guarantee, program: Program, first: int, second: int) -> bool:
+    """Whether no two answers are told apart better than these two; the answers of the program are alike.
+
+    That is so where their cells differ under every function. Of a promise of pure ε alone one function is enough, if
+    nothing but the hash and the report depends on which it is.
+    """
+    hashed = hashed_step(program)
+    functions = None if hashed is None else _functions(program, hashed.function)
+    if hashed is None or functions is None or functions > _MOST_FUNCTIONS:
+        return False
+    apart = (_is_apart(hashed, number, first, second) for number in range(functions))
+    if isinstance(guarantee, Pure | Memoised) and _is_used_once(program, hashed.function):
+        return any(apart)
+    return all(apart)
+
+
+def _is_apart(hashed: Hashed, function: int, first: int, second: int) -> bool:
+    name, seed, _, _, *sizes = hashed.expression
+    one, other = (evaluate([name, seed, function, value, *sizes], {}, None) for value in (first, second))
+    if name == "polynomial":
+        return bool(one != other)
+    bits, most = np.array([one, other]), int(sizes[1])
+    return bool((bits.sum(axis=1) == most).all() and not bits.all(axis=0).any())
+
+
+def _functions(program: Program, function: Expression) -> int | None:
+    """How many functions may be drawn; None where that is not written out."""
+    steps = dict(program.steps)
+    if isinstance(function, list) and function[0] == "shr" and isinstance(function[2], int):
+        places = _functions(program, function[1])
+        return None if places is None else ((places - 1) >> function[2]) + 1
+    while isinstance(function, str) and isinstance(steps.get(function), str):
+        function = steps[function]
+    drawn = steps.get(function) if isinstance(function, str) else None
+    if not isinstance(drawn, list):
+        return None
+    if drawn[0] == "at" and drawn[2] == 0 and isinstance(drawn[1], str):
+        kept = steps.get(drawn[1])
+        return _count(kept[3]) if isinstance(kept, list) and kept[0] == "kept_belows" else None
+    return _count(drawn[1]) if drawn[0] == "below" else None
+
+
+def _count(number: Expression) -> int | None:
+    return int(number) if isinstance(number, int) or (isinstance(number, str) and number.isdecimal()) else None
+
+
+def _is_used_once(program: Program, function: Expression) -> bool:
+    """Whether the function, and what it is made of, enters one other step alone; the report may show it."""
+    uses = Counter(name for _, step in program.steps for name in _names(step))
+    steps = dict(program.steps)
+    while isinstance(function, str):
+        if uses[function] != 1:
+            return False
+        step = steps.get(function)
+        function = step[1] if isinstance(step, list) and step[0] == "at" else step if isinstance(step, str) else 0
+    return function == 0
+
+
+_LONGEST = 40
+"""Points of the curve that are looked at."""
+_MOST_KINDS = 100_000
+"""Ways in which reports can be counted by kind, for each law that they may be drawn by."""
+_VALUES = 3
+"""So many values are looked at together where they share words of the secret."""
+
+
+def check_memoised(guarantee: Memoised, program: Program, values: Sequence[int], most: int) -> Iterator[Finding]:
+    """The curve and the cap of each value alone, and whether the values of one secret have draws of their own."""
+    shared = shared_labels(program)
+    kept = [kept_laws(program, value, shared, most) for value in values]
+    together = [_merged(one.values()) for one in kept]
+    yield from _on_the_curve(guarantee, together)
+    alone = [_capped(guarantee, [one[words][1] for one in kept]) for words in kept[0]]
+    if any(found.verdict != HOLDS for found in alone):
+        # Of all users together less may be lost than where the shared draws are known.
+        yield _capped(guarantee, together)
+        yield _two_values(guarantee, program, values, most)
+        yield Finding(UNPROVEN, "where the draws that all values share are known, a value loses more than the cap")
+    if guarantee.values is not None and not _is_no_more(program, guarantee.values):
+        yield from (_all_values(guarantee, guarantee.values, [one[words][1] for one in kept]) for words in kept[0])
+
+
+def _merged(parts: Iterable[tuple[Fraction, Likely]]) -> Likely:
+    """The laws that reports are drawn by, over the shared draws."""
+    found: Likely = {}
+    for weight, laws in parts:
+        for each, likely in laws.items():
+            found[each] = found.get(each, Fraction(0)) + weight * likely
+    return found
+
+
+def _capped(guarantee: Memoised, laws: list[Likely]) -> Finding:
+    """Which law reports are drawn by is all that ever so many of them tell."""
+    return _within(guarantee.cap, laws)
+
+
+def _within(bound: Decimal, laws: list[Likely]) -> Finding:
+    largest = Fraction(1)
+    for each in set().union(*laws):
+        likely = [one.get(each, Fraction(0)) for one in laws]
+        if not min(likely):
+            return Finding(VIOLATED, "a report that one input can give is impossible for another")
+        largest = max(largest, max(likely) / min(likely))
+    return check_largest(bound, largest)
+
+
+def _is_no_more(program: Program, values: int) -> bool:
+    return program.input["kind"] == "answer" and int(program.input["count"]) <= values
+
+
+def _all_values(guarantee: Memoised, values: int, laws: list[Likely]) -> Finding:
+    """All values of one secret together, against any other history that is equal in the same places.
+
+    From each value the way leads over one law to the value in its place. So every law is left once and reached once.
+    """
+    found = []
+    for middle in laws:
+        steps = [_largest(one, other) for own in laws for one, other in ((own, middle), (middle, own))]
+        if None not in steps:
+            found.append(prod((step for step in steps if step is not None), start=Fraction(1)))
+    if found and check_largest(UP.multiply(guarantee.cap, values), min(found)).verdict == HOLDS:
+        return Finding(HOLDS)
+    return Finding(UNPROVEN, f"that all values together lose {values} times the cap at most is not shown")
+
+
+def _largest(one: Likely, other: Likely) -> Fraction | None:
+    """The largest ratio of the first to the second; None where it is infinite."""
+    if not one.keys() <= other.keys():
+        return None
+    return max(likely / other[each] for each, likely in one.items())
+
+
+def _on_the_curve(guarantee: Memoised, laws: list[Likely]) -> Iterator[Finding]:
+    """t > 1 reports for each t, counted by kind, as far as they can be listed; beyond, the cap alone is proved."""
+    rows = sorted({row for one in laws for each in one for row, _ in each})
+    needed = sum(point < guarantee.cap for point in guarantee.curve)
+    for reports in range(2, max(2, min(needed, _LONGEST)) + 1):
+        if comb(reports + len(rows) - 1, reports) * sum(map(len, laws)) > _MOST_KINDS:
+            if reports <= needed:
+                yield Finding(UNPROVEN, f"of the curve the points from {reports} reports on were not looked at")
+            return
+        bound = guarantee.curve[reports - 1] if reports <= len(guarantee.curve) else guarantee.cap
+        yield _within(bound, [_counted(one, rows, reports) for one in laws])
+    if needed > _LONGEST:
+        yield Finding(UNPROVEN, f"of the curve the first {_LONGEST} points were looked at")
+
+
+def _counted(laws: Likely, rows: list[bytes], reports: int) -> Likely:
+    """How likely reports in one order are, by how many there are of each kind; impossible ones are left out."""
+    tables = [(likely, dict(each)) for each, likely in laws.items()]
+    found: Likely = {}
+    for kinds in combinations_with_replacement(rows, reports):
+        chances = [prod((table.get(row, Fraction(0)) for row in kinds), start=likely) for likely, table in tables]
+        chance = sum(chances, Fraction(0))
+        if chance:
+            found[kinds] = chance
+    return found
+
+
+def _two_values(guarantee: Memoised, program: Program, values: Sequence[int], most: int) -> Finding:
+    """One report of each of two values of one secret, against those of two others."""
+    pairs = list(permutations(values[:_VALUES], 2))
+    try:
+        laws: list[Likely] = [{**law_of_values(program, pair, most)} for pair in pairs]
+    except NotSupported as error:
+        return Finding(UNPROVEN, f"two values of one secret were not looked at: {error}")
+    found = _within(UP.multiply(guarantee.curve[0], 2), laws)
+    return found if found.verdict == HOLDS else Finding(found.verdict, f"of two values of one secret, {found.why}")
+
+
+# -- which words of the secret are whose -----------------------------------------------------------------------------
+
+
+def shared_labels(program: Program) -> frozenset[str]:
+    """The labels of the draws that all values share. Raises `NotSupported` where draws are neither shared nor own."""
+    own, fixed = {"value", program.memo}, {*program.tables}
+    kept, labels, shared = {"value", *program.tables}, Counter[str](), set[str]()
+    for name, expression in program.steps:
+        used = set(_memos_names(expression))
+        if used <= fixed and not _reads_the_stream(expression):
+            fixed.add(name)
+        if used <= kept and not _reads_the_stream(expression):
+            kept.add(name)
+        if not _is_kept(expression):
+            continue
+        label, whose = expression[1:3]
+        labels[label] += 1
+        if name in fixed:
+            shared.add(label)
+        elif not isinstance(whose, str) or whose not in own or name not in kept:
+            raise NotSupported(f"the draws of {label} are neither of one value nor shared by all")
+    if labels and max(labels.values()) > 1:
+        raise NotSupported(f"two draws may be made of the same words of the secret, those of {max(labels)}")
+    return frozenset(shared)
+
+
+def memo_tells_all(program: Program) -> bool:
+    """Whether a report is worked out of `memo` and draws alone, and `memo` of the answer and the secret alone."""
+    told, kept = {program.memo, *program.tables}, {"value", *program.tables}
+    for name, expression in program.steps:
+        used = set(_memos_names(expression))
+        if used <= told:
+            told.add(name)
+        if used <= kept and not _reads_the_stream(expression):
+            kept.add(name)
+    parts = {part[1] for part in program.report["parts"]}
+    drawn = {name for _, step in program.steps if _is_kept(step) for name in _memos_names(step)}
+    return {each for each in parts | drawn if isinstance(each, str)} <= told and program.memo in kept
+
+
+def _memos_names(expression: Expression) -> Iterator[str]:
+    """The names in an expression."""
+    if isinstance(expression, list):
+        operator = OPERATORS[expression[0]]
+        for argument in expression[2 if operator.labelled else 1 :]:
+            yield from _memos_names(argument)
+    elif isinstance(expression, str) and not expression.lstrip("-").isdecimal():
+        yield expression
+
+
+def _reads_the_stream(expression: Expression) -> bool:
+    return isinstance(expression, list) and OPERATORS[expression[0]].kind == "draw"
+
+
+def _is_kept(expression: Expression) -> TypeGuard[list[Any]]:
+    return isinstance(expression, list) and OPERATORS[expression[0]].kind == "memo"

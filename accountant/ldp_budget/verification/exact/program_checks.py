@@ -1,0 +1,405 @@
+"""Does a client program keep the promise? Decided from its law, every outcome of every draw in fractions.
+
+What `compare` says is a description; the program is what devices run. So whole reports are held against all of the
+promise, for every pair of answers, and then against the description. Where not every answer was looked at, by itself,
+in a range (`ranges`) or by a symmetry that the steps show (`symmetry`), a program is unproven, and says what was
+looked at. Of memoised reports all that one secret ever gives is looked at, see `memos`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from math import lcm
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._files import canonical_json
+from ...errors import NotSupported
+from ...guarantees import Memoised, Pure, SymmetricPair, Unbounded
+from ...sdk.channels import Comparison
+from ...sdk.interpreter import read
+from .. import undefined
+from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
+from .memoisation_checks import (
+    cell_laws,
+    check_memoised,
+    hashes_the_answer,
+    memo_tells_all,
+    pair_is_apart,
+    shared_labels,
+)
+from .numeric_grids import check_grid
+from .numeric_ranges import Piece, check_noise, pieces_of
+from .program_distribution import kept_laws, law
+from .symmetry import answers_are_alike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from decimal import Decimal
+
+    from ...guarantees import Guarantee
+    from ...sdk.client_program import Program
+    from ...sdk.mechanism import Mechanism
+
+    Law = dict[bytes, Fraction]
+
+MOST_OUTCOMES = 4096
+"""Of a report of one answer."""
+_MOST_RUNS = 20_000
+"""Of all answers together."""
+_MOST_CELLS = 1_000_000
+"""Reports, counted for each pair of answers, of all the pairs that are compared."""
+_FEW = 6
+"""Inputs of which every pair is held against its description."""
+_REPEATS = (
+    "its reports repeat draws of a secret, and what one loses given earlier reports was not looked at; promise"
+    " `Memoised` for the same change pattern, if that will do"
+)
+_BY_HAND = "so samples and the audit stand for it"
+
+
+@dataclass(frozen=True)
+class ProgramFinding(Finding):
+    """What a check of a client program came to.
+
+    `every`: whether that is of every pair of answers. `laws`: of each answer where each was listed, else of none.
+    """
+
+    every: bool = False
+    laws: tuple[Law, ...] = ()
+
+
+def check_program(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_OUTCOMES) -> ProgramFinding:
+    """What the law of a client program, of up to `most` outcomes, says of it; where it is unproven, why."""
+    try:
+        program = mechanism.client_program()
+    except NotSupported as error:
+        return ProgramFinding(UNPROVEN, undefined(mechanism, error, "client_program"))
+    if program.memo and not memo_tells_all(program):
+        why = f"its reports depend on more of the answer than {program.memo}, the memo that they are charged by"
+        return ProgramFinding(VIOLATED, f"client program: {why}")
+    added = check_noise(mechanism.guarantee, program) or check_grid(mechanism.guarantee, program)
+    if added is not None:
+        why = f"client program: {added.why}" if added.why else ""
+        return ProgramFinding(added.verdict, why, added.verdict == HOLDS)
+    if len(inputs) < 2:
+        return ProgramFinding(UNPROVEN, f"there are no two inputs to run the client program for, {_BY_HAND}")
+    try:
+        return _checked(mechanism, program, inputs, most)
+    except NotSupported as error:
+        return ProgramFinding(UNPROVEN, f"the law of the client program is not listed, {_BY_HAND}: {error}")
+    except _NoReport as error:
+        return ProgramFinding(VIOLATED, f"client program: {error}")
+
+
+def stand_for_all(mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether the steps of the client program tell no two answers apart better than the two of one of the pairs."""
+    try:
+        program = mechanism.client_program()
+    except NotSupported:
+        return False
+    if not answers_are_alike(program):
+        return False
+    return not hashes_the_answer(program) or any(pair_is_apart(mechanism.guarantee, program, *pair) for pair in pairs)
+
+
+def check_given_memos(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_OUTCOMES) -> Finding:
+    """Each report given all that the secret was used for before, where the guarantee is not that of memoised reports.
+
+    Reports that repeat a draw are not independent, and such a guarantee adds up over reports of any history. So it
+    has to hold between any law by which reports of one input are drawn once the secret is known, and any law of
+    another input. Draws that all inputs share are the same for both.
+    """
+    try:
+        program = mechanism.client_program()
+    except NotSupported:
+        return Finding(UNPROVEN, _REPEATS) if mechanism.repeats else Finding(HOLDS)
+    if not program.memo:
+        return Finding(UNPROVEN, _REPEATS) if mechanism.repeats else Finding(HOLDS)
+    if flip_hides_all(mechanism):
+        return Finding(HOLDS)
+    try:
+        shared = shared_labels(program)
+        kept = [kept_laws(program, read(program, value), shared, most) for value in inputs]
+    except NotSupported:
+        return Finding(UNPROVEN, _REPEATS)
+    pairs = {
+        frozenset((first, second))
+        for one, other in combinations(kept, 2)
+        for words in one
+        for first, second in product(one[words][1], other[words][1])
+        if first != second
+    }
+    if not pairs or len(pairs) > _MOST_RUNS:
+        return Finding(UNPROVEN if pairs else HOLDS, _REPEATS if pairs else "")
+    found = worst(
+        finding for pair in pairs for finding in _pairs_within(mechanism.guarantee, dict(enumerate(map(dict, pair))))
+    )
+    return found if found.verdict == HOLDS else Finding(found.verdict, f"given earlier reports, {found.why}")
+
+
+def flip_hides_all(mechanism: Mechanism) -> bool:
+    """Whether one report is within the guarantee though its bit is known, but for a fresh flip at last.
+
+    That is of every two inputs: what is drawn before is a mixture of known bits.
+    """
+    if isinstance(mechanism.guarantee, Memoised):
+        return False
+    try:
+        flip = _last_flip(mechanism.client_program())
+    except NotSupported:
+        return False
+    return flip is not None and worst(_flipped_within(mechanism.guarantee, flip)).verdict == HOLDS
+
+
+def _last_flip(program: Program) -> Fraction | None:
+    """The chance of the fresh bit that a report of one bit is added to at last; None where it is made otherwise."""
+    steps: dict[Any, Any] = dict(program.steps)
+    match program.report["parts"], [steps.get(part[1]) for part in program.report["parts"]]:
+        case [_], [["xor", ["at", str(kept), 0], str(fresh)]]:
+            bit, source = steps.get(fresh), steps.get(kept)
+        case _:
+            return None
+    uses = canonical_json([*steps.values(), program.report]).count(f'"{fresh}"')
+    match bit, source:
+        case ["bit", str(threshold)], ["kept_bits", *_] if threshold.isdecimal() and uses == 1:
+            return Fraction(int(threshold), 2**64)
+    return None
+
+
+def _flipped_within(guarantee: Guarantee, flip: Fraction) -> Iterator[Finding]:
+    """Reports of a bit that is known, but for the flip, against those of the other one."""
+    bit = {row: likely for row, likely in ((b"0", 1 - flip), (b"1", flip)) if likely}
+    other = {row: likely for row, likely in ((b"1", 1 - flip), (b"0", flip)) if likely}
+    yield from _pairs_within(guarantee, {0: bit, 1: other})
+
+
+class _NoReport(Exception):  # noqa: N818 - reads as what it is
+    """A program that comes to no report."""
+
+
+def _checked(mechanism: Mechanism, program: Program, inputs: Sequence[Any], most: int) -> ProgramFinding:
+    cells = _over_cells(mechanism.guarantee, program, most)
+    try:
+        return _listed(mechanism, program, inputs, most, cells)
+    except NotSupported as error:
+        if cells is not None and cells.verdict == VIOLATED:
+            return ProgramFinding(VIOLATED, f"client program: {cells.why}")
+        if cells is None or cells.verdict != HOLDS:
+            raise
+        why = "its reports are within the promise for all cells, and are not compared with the description"
+        return ProgramFinding(UNPROVEN, f"{why}: {error}", every=True)
+
+
+def _listed(
+    mechanism: Mechanism, program: Program, inputs: Sequence[Any], most: int, cells: Finding | None
+) -> ProgramFinding:
+    known = {read(program, value): value for value in inputs}
+    laws = {value: _law(program, value, most) for value in known}
+    every = _every(program, laws)
+    within = _promised(mechanism.guarantee, program, laws if every is None else every, most)
+    found = worst([*within, _described(mechanism, program, {known[value]: one for value, one in laws.items()})])
+    if every is None:
+        looked = cells or _over_ranges(mechanism.guarantee, program)
+        if looked.verdict != HOLDS:
+            found = worst([found, looked])
+    why = f"client program: {found.why}" if found.why else ""
+    listed = tuple(every.values()) if every is not None and len(every) == _answers(program) else ()
+    return ProgramFinding(found.verdict, why, found.verdict == HOLDS, listed)
+
+
+def _answers(program: Program) -> int:
+    """How many whole numbers an answer can be."""
+    given = program.input
+    return int(given["count"]) if given["kind"] == "answer" else int(given["last"]) + 1
+
+
+def _law(program: Program, value: int, most: int) -> Law:
+    try:
+        return law(program, value, most)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _NoReport(f"it makes no report of {value}: {error}") from None
+
+
+def _every(program: Program, laws: dict[int, Law]) -> dict[int, Law] | None:
+    """The laws of all answers, or of some that stand for all as the steps treat all alike; None where neither is."""
+    answers = _answers(program)
+    if answers * max(map(len, laws.values())) <= _MOST_RUNS:
+        return {value: laws[value] if value in laws else _law(program, value, _MOST_RUNS) for value in range(answers)}
+    if program.input["kind"] != "answer" or hashes_the_answer(program):
+        return None
+    return laws if answers_are_alike(program) else None
+
+
+def _over_cells(guarantee: Guarantee, program: Program, most: int) -> Finding | None:
+    """The promise for all cells of a hash, or all values of a memo; None where these laws are not listed."""
+    if program.memo and not isinstance(guarantee, Memoised):
+        return None
+    try:
+        found_laws = cell_laws(program, most, _MOST_RUNS)
+    except NotSupported:
+        return None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return Finding(UNPROVEN, "some cell, or some value of its memo, comes to no report")
+    if found_laws is None:
+        return None
+    reduced, laws = found_laws
+    try:
+        found = worst(_promised(guarantee, reduced, laws, most))
+    except NotSupported as error:
+        return Finding(UNPROVEN, str(error))
+    if found.verdict != VIOLATED or program.memo:  # every value of the memo is that of some answer
+        return found
+    return Finding(UNPROVEN, f"of two answers that share no cell, if there are any, {found.why}")
+
+
+# -- against the promise ---------------------------------------------------------------------------------------------
+
+
+def _promised(guarantee: Guarantee, program: Program, laws: dict[int, Law], most: int) -> Iterator[Finding]:
+    """Whole reports of these answers against all of the guarantee."""
+    if isinstance(guarantee, Unbounded):
+        yield Finding(HOLDS)
+    elif isinstance(guarantee, Memoised):
+        yield _within(guarantee.curve[0], list(laws.values()))
+        yield from check_memoised(guarantee, program, list(laws), most)
+    else:
+        yield from _pairs_within(guarantee, laws)
+
+
+def _pairs_within(guarantee: Guarantee, laws: dict[int, Law]) -> Iterator[Finding]:
+    promised = guarantee.loss()
+    if promised is not None and not promised[1]:
+        yield _within(promised[0], list(laws.values()))
+    if isinstance(guarantee, Pure):
+        return
+    comparisons, complete = _compared(list(laws.values()))
+    yield from (check(guarantee, each) for each in comparisons)
+    if not complete:
+        why = f"of the pairs of {len(laws)} answers the first {_MOST_CELLS:,} outcomes were compared"
+        yield Finding(UNPROVEN, why)
+
+
+def _compared(laws: list[Law]) -> tuple[list[Comparison], bool]:
+    """The different comparisons of the different laws, in both orders; and whether they are of every pair."""
+    distinct = list({frozenset(one.items()): one for one in laws}.values())
+    common = lcm(*(likely.denominator for one in distinct for likely in one.values()))
+    rows = sorted(set().union(*distinct))
+    scaled = [[_numerator(one.get(row), common) for row in rows] for one in distinct]
+    different: dict[frozenset[Any], list[tuple[int, int]]] = {}
+    left = _MOST_CELLS
+    for first, second in combinations(scaled, 2):
+        left -= len(rows)
+        if left < 0:
+            break
+        masses = Counter(zip(first, second, strict=True))
+        different.setdefault(frozenset(masses.items()), list(masses.elements()))
+    found = []
+    for masses_ in different.values():
+        sides = [[Fraction(mass[side], common) for mass in masses_] for side in (0, 1)]
+        found += [Comparison.rows(*sides), Comparison.rows(*sides[::-1])]
+    return list(dict.fromkeys(found)), left >= 0
+
+
+def _numerator(likely: Fraction | None, common: int) -> int:
+    return 0 if likely is None else likely.numerator * (common // likely.denominator)
+
+
+def _within(bound: Decimal, laws: list[Law]) -> Finding:
+    """Whether no report is more than e^bound times as likely for one answer as for another."""
+    return _largest_within(bound, [{row: (likely, likely) for row, likely in one.items()} for one in laws])
+
+
+def _largest_within(bound: Decimal, laws: list[dict[bytes, tuple[Fraction, Fraction]]]) -> Finding:
+    """The same of bounds of each probability, of which the least and the most that they allow count."""
+    largest, never = Fraction(1), (Fraction(0), Fraction(0))
+    for row in set().union(*laws):
+        least, most = (side(one.get(row, never)[end] for one in laws) for end, side in enumerate((min, max)))
+        if not least:
+            return Finding(VIOLATED, "a report that one input can give is impossible for another")
+        largest = max(largest, most / least)
+    return check_largest(bound, largest)
+
+
+# -- of more answers than can be listed ------------------------------------------------------------------------------
+
+
+def _over_ranges(guarantee: Guarantee, program: Program) -> Finding:
+    """All answers, range by range; what their bounds do not decide is looked at at the ends of each range."""
+    answers = _answers(program)
+    try:
+        pieces = pieces_of(program, answers, _MOST_RUNS)
+    except NotSupported as error:
+        return Finding(UNPROVEN, f"not every one of its {answers:,} answers was looked at: {error}")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return Finding(VIOLATED, f"it makes no report of some answer: {error}")
+    found = _of_pieces(guarantee, pieces)
+    if found.verdict == HOLDS:
+        return found
+    ends = {value: _law(program, value, _MOST_RUNS) for piece in pieces for value in (piece.first, piece.last)}
+    seen = worst(_promised(guarantee, program, ends, _MOST_RUNS))
+    if seen.verdict == VIOLATED:
+        return seen
+    why = f"its {answers:,} answers were looked at in {len(pieces)} ranges: {found.why or seen.why}"
+    return Finding(UNPROVEN, why)
+
+
+def _of_pieces(guarantee: Guarantee, pieces: list[Piece]) -> Finding:
+    laws = [piece.law for piece in pieces]
+    if isinstance(guarantee, Unbounded):
+        return Finding(HOLDS)
+    if isinstance(guarantee, Memoised):
+        return Finding(UNPROVEN, "what one secret gives over time was looked at for a few answers")
+    if all(piece.exact for piece in pieces):
+        points = {piece.first: {row: ends[0] for row, ends in piece.law.items()} for piece in pieces}
+        return worst(_pairs_within(guarantee, points))
+    if isinstance(guarantee, Pure) or (isinstance(guarantee, SymmetricPair) and guarantee.tau == 1):
+        found = _largest_within(guarantee.bound, laws)
+        return found if found.verdict == HOLDS else Finding(UNPROVEN, "the bounds of the ranges leave it open")
+    return Finding(UNPROVEN, "its laws differ from answer to answer, and more than ε is promised of them")
+
+
+# -- against the description -----------------------------------------------------------------------------------------
+
+
+def _described(mechanism: Mechanism, program: Program, laws: dict[Any, Law]) -> Finding:
+    """Whether outcomes are exactly as likely as `compare` says: of each input against the next, both ways."""
+    try:
+        for pair in _described_pairs(list(laws)):
+            for first, second in (pair, pair[::-1]):
+                if not _as_described(mechanism, program, laws, first, second):
+                    return Finding(VIOLATED, f"the law of the program is not what compare({first}, {second}) says")
+    except NotSupported as error:
+        return Finding(UNPROVEN, f"its reports are within the promise, and what they say is not described: {error}")
+    return Finding(HOLDS)
+
+
+def _described_pairs(inputs: list[Any]) -> Iterable[tuple[Any, Any]]:
+    """Every pair of a few inputs; of more each against the next, and the last against the first."""
+    if len(inputs) <= _FEW:
+        return combinations(inputs, 2)
+    return zip(inputs, [*inputs[1:], inputs[0]], strict=True)
+
+
+def _as_described(mechanism: Mechanism, program: Program, laws: dict[Any, Law], first: Any, second: Any) -> bool:
+    masses = mechanism.compare(first, second).masses()
+    rows = sorted(laws[first].keys() | laws[second].keys())
+    reports = np.frombuffer(b"".join(rows), program.report["dtype"]).reshape(len(rows), *program.report["shape"])
+    codes = np.asarray(mechanism.outcomes(reports, first, second)).tolist()
+    if not all(0 <= code < len(masses) for code in codes):
+        return False
+    for side, value in enumerate((first, second)):
+        one = laws[value]
+        common = lcm(*(likely.denominator for likely in one.values()))
+        sums = [0] * len(masses)
+        for row, code in zip(rows, codes, strict=True):
+            likely = one.get(row)
+            if likely is not None:
+                sums[int(code)] += likely.numerator * (common // likely.denominator)
+        if any(found != mass[side] * common for found, mass in zip(sums, masses, strict=True)):
+            return False
+    return True

@@ -1,0 +1,249 @@
+"""The exact law of a client program: every outcome of every draw, in fractions.
+
+A secret's words are taken for uniform and independent, which is what SHAKE-256 is relied on for, and a word modulo b
+for uniform below b, from which it is off by b/2**64: it says which buckets or functions a user has, and nothing of
+the answer. Beyond that nothing is assumed, and nothing is sampled.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, permutations, product
+from math import comb, factorial, log2, prod
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+
+from ...errors import NotSupported
+from ...sampling import ONE
+from ...sdk.interpreter import evaluate, known_of, laid_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ...sdk.client_program import Program
+
+Vector: TypeAlias = "list[int]"
+Words: TypeAlias = "tuple[str, int]"
+"""Of a secret: those of a label and a number."""
+
+MOST_OUTCOMES = 200_000
+
+
+def law(program: Program, value: int, most: int = MOST_OUTCOMES, reports: int = 1) -> dict[bytes, Fraction]:
+    """How likely each report of `value` is, a whole number as `interpreter.read` makes it of an answer.
+
+    With several `reports` of one secret, how likely they are together, one after the other.
+
+    Raises `NotSupported` where the draws have more than `most` outcomes, or endlessly many.
+    """
+    return law_of_values(program, [value] * reports, most)
+
+
+def law_of_values(program: Program, values: Sequence[int], most: int = MOST_OUTCOMES) -> dict[bytes, Fraction]:
+    """How likely the reports of these values are together, one after the other, all of one secret."""
+    sums = law_of_numerators(program, values, most)
+    return {row: sum((Fraction(a, b) for b, a in parts.items()), Fraction(0)) for row, parts in sums.items()}
+
+
+def law_of_numerators(program: Program, values: Sequence[Any], most: int) -> dict[bytes, dict[int, Any]]:
+    """The same in numerators by denominator: few are different, and fractions would be reduced at every step."""
+    likely = dict[bytes, dict[int, Any]]()
+    for count, run in enumerate(_runs(program, values, _Outcomes(most)), 1):
+        if count > most:
+            raise _too_many(most)
+        parts = likely.setdefault(b"".join(run.sent), {})
+        parts[run.below_the_line] = parts.get(run.below_the_line, 0) + run.above_the_line
+    return likely
+
+
+Law: TypeAlias = "frozenset[tuple[bytes, Fraction]]"
+
+
+def kept_laws(
+    program: Program, value: int, shared: frozenset[str], most: int
+) -> dict[Any, tuple[Fraction, dict[Law, Fraction]]]:
+    """By which laws the reports of `value` are drawn once the secret is known, and how likely each law is.
+
+    That is for each outcome of the draws whose labels are `shared`, with the probability of that outcome.
+    """
+    sums: dict[Any, dict[Any, dict[bytes, Fraction]]] = {}
+    for count, run in enumerate(_runs(program, [value], _Outcomes(most)), 1):
+        if count > most:
+            raise _too_many(most)
+        words = {label: (how, _frozen(drawn)) for (label, _), (how, drawn) in run.kept.items()}
+        common = frozenset(item for item in words.items() if item[0] in shared)
+        rows = sums.setdefault(common, {}).setdefault(frozenset(words.items()), {})
+        likely = Fraction(run.above_the_line, run.below_the_line)
+        rows[run.sent[0]] = rows.get(run.sent[0], Fraction(0)) + likely
+    found: dict[Any, tuple[Fraction, dict[Law, Fraction]]] = {}
+    for common, kept in sums.items():
+        weight = sum((likely for rows in kept.values() for likely in rows.values()), Fraction(0))
+        laws: dict[Law, Fraction] = {}
+        for rows in kept.values():
+            own = sum(rows.values(), Fraction(0))
+            if own:
+                each = frozenset((row, likely / own) for row, likely in rows.items() if likely)
+                laws[each] = laws.get(each, Fraction(0)) + own / weight
+        found[common] = weight, laws
+    return found
+
+
+def _frozen(drawn: Any) -> Any:
+    return tuple(drawn) if isinstance(drawn, list) else drawn
+
+
+def _too_many(most: int) -> NotSupported:
+    return NotSupported(f"its draws have more than {most} outcomes")
+
+
+class _Run(NamedTuple):
+    """How the draws went so far, and how likely that is."""
+
+    known: dict[str, Any]
+    """What the steps before `place` came to, in the report that is under way."""
+    place: int
+    kept: dict[Words, tuple[Any, Any]]
+    """What was made of words of the secret, and which way."""
+    sent: tuple[bytes, ...]
+    above_the_line: int
+    below_the_line: int
+
+
+class _Fork(NamedTuple):
+    """The outcomes of a draw, each with its numerator; `how` says what was made of which words of the secret."""
+
+    outcomes: Sequence[tuple[Any, int]]
+    denominator: int = 1
+    words: Words | None = None
+    how: Any = None
+
+
+def _runs(program: Program, values: Sequence[Any], draws: _Outcomes) -> Iterator[_Run]:
+    """Every run to its end, one report of each value. What comes before a draw is worked out once."""
+    waiting = [iter([_Run(known_of(program, values[0]), 0, {}, (), 1, 1)])]
+    while waiting:
+        run = next(waiting[-1], None)
+        if run is None:
+            waiting.pop()
+            continue
+        fork = _next_draw(program, run, draws)
+        if fork is not None:
+            waiting.append(_branches(program, run, *fork))
+            continue
+        sent = (*run.sent, laid_out(program, run.known))
+        if len(sent) == len(values):
+            yield run._replace(sent=sent)
+        else:
+            waiting.append(iter([run._replace(known=known_of(program, values[len(sent)]), place=0, sent=sent)]))
+
+
+def _next_draw(program: Program, run: _Run, draws: _Outcomes) -> tuple[int, _Fork] | None:
+    """Do the steps up to the next that draws: where that is, and its outcomes; None where there is no other."""
+    draws.kept = run.kept
+    for place in range(run.place, len(program.steps)):
+        name, expression = program.steps[place]
+        found = evaluate(expression, run.known, draws)
+        if isinstance(found, _Fork):
+            return place, found
+        run.known[name] = found
+    return None
+
+
+def _branches(program: Program, run: _Run, place: int, fork: _Fork) -> Iterator[_Run]:
+    """The runs on from each outcome."""
+    name, below_the_line = program.steps[place][0], run.below_the_line * fork.denominator
+    for drawn, numerator in fork.outcomes:
+        kept = run.kept if fork.words is None else {**run.kept, fork.words: (fork.how, drawn)}
+        known = {**run.known, name: drawn}
+        yield _Run(known, place + 1, kept, run.sent, run.above_the_line * numerator, below_the_line)
+
+
+class _Outcomes:
+    """What the operators that draw come to: all of it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.kept: dict[Words, tuple[Any, Any]] = {}
+
+    def _uniform(self, choices: int, every: Iterable[Any]) -> _Fork:
+        if choices > self._most:
+            raise _too_many(self._most)
+        outcomes = [(outcome, 1) for outcome in every]
+        return _Fork(outcomes, len(outcomes))
+
+    def _expect(self, choices: int, draws: int) -> None:
+        """Raise `NotSupported` where one draw alone, at least so many choices so often, has too many outcomes."""
+        if choices > 1 and draws * log2(choices) > log2(self._most) + 1:
+            raise _too_many(self._most)
+
+    # -- from the stream ----------------------------------------------------------------------------------
+
+    def bit(self, t: int) -> _Fork:
+        if not 0 <= t <= ONE:
+            raise ValueError(f"expected a threshold from 0 to 2**64; found {t}")
+        if t in (0, ONE):
+            return _Fork([(int(t == ONE), 1)])
+        return _Fork([(0, ONE - t), (1, t)], ONE)
+
+    bit_at = bit
+
+    def bits(self, t: int, n: int) -> _Fork:
+        if t not in (0, ONE):
+            self._expect(2, n)
+        return self.bits_each([t] * n)
+
+    def bits_each(self, vector: Vector) -> _Fork:
+        self._expect(2, sum(t not in (0, ONE) for t in vector))
+        each = [self.bit(t) for t in vector]
+        bits = product(*([bit for bit, _ in fork.outcomes] for fork in each))
+        chances = product(*([numerator for _, numerator in fork.outcomes] for fork in each))
+        outcomes = [(list(row), prod(chance)) for row, chance in zip(bits, chances, strict=True)]
+        return _Fork(outcomes, prod(fork.denominator for fork in each))
+
+    def below(self, b: int) -> _Fork:
+        return self._uniform(b, range(max(1, b)))
+
+    def belows(self, b: int, n: int) -> _Fork:
+        self._expect(b, n)
+        return self._uniform(b, map(list, product(range(max(1, b)), repeat=n)))
+
+    def belows_from(self, b: int, n: int) -> _Fork:
+        self._expect(max(2, b), n - 1)
+        return self._uniform(b + n - 1, map(list, product(*(range(max(1, b + place)) for place in range(n)))))
+
+    def subset(self, m: int, n: int) -> _Fork:
+        self._expect(2, min(n, m - n))
+        return self._uniform(comb(m, n), map(list, combinations(range(m), n)))
+
+    def shuffle(self, vector: Vector) -> _Fork:
+        self._expect(2, len(vector) - 1)
+        return self._uniform(factorial(len(vector)), map(list, permutations(vector)))
+
+    def geometric(self, t: int) -> NoReturn:
+        raise NotSupported("a geometric draw has endlessly many outcomes")
+
+    def laplace(self, k: int) -> NoReturn:
+        raise NotSupported("a Laplace deviate has endlessly many outcomes")
+
+    def normal(self, k: int) -> NoReturn:
+        raise NotSupported("a normal deviate has endlessly many outcomes")
+
+    # -- from the secret ----------------------------------------------------------------------------------
+
+    def _once(self, label: str, v: int, how: tuple[Any, ...], draw: Callable[[], _Fork]) -> _Fork:
+        """What was drawn for a value is drawn again; `how` says what is made of its words."""
+        words = label, v % ONE  # that is how v is hashed
+        if words not in self.kept:
+            return draw()._replace(words=words, how=how)
+        before, drawn = self.kept[words]
+        if before != how:
+            raise NotSupported(f"two draws are made of the same words of the secret, those of {label}")
+        return _Fork([(drawn, 1)])
+
+    def kept_bits(self, label: str, v: int, t: int, n: int) -> _Fork:
+        return self._once(label, v, ("bits", t, n), lambda: self.bits(t, n))
+
+    def kept_belows(self, label: str, v: int, b: int, n: int) -> _Fork:
+        return self._once(label, v, ("belows", b, n), lambda: self.belows_from(b, n))
+
+    def kept_top(self, label: str, v: int, k: int) -> _Fork:
+        return self._once(label, v, ("top", k), lambda: self._uniform(1 << k, range(1 << k)))

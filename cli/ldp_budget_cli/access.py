@@ -1,0 +1,292 @@
+"""`ldp-budget api-key`.
+
+`ldp-budget invite`: links by which respondents take part in a survey, each their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from ldp_budget.errors import UnknownName
+
+from .app import check_local, open_ledger
+from .inputs import listed_users, user_column_option
+from .output import (
+    CSV,
+    confirm,
+    counted,
+    json_option,
+    print_json,
+    print_row_table,
+    print_rows,
+    rows_options,
+    yes_option,
+)
+from .table_reader import layout_options
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ldp_budget.accounting.api_keys import ApiKey
+    from ldp_budget.accounting.budget_client import BudgetClient
+    from ldp_budget.accounting.invitations import Invitations
+
+
+_days = click.option(
+    "--expires",
+    type=click.FloatRange(0, 36_600, min_open=True),
+    metavar="DAYS",
+    help="Days until the secret expires.",
+)
+
+
+@click.group()
+def api_key() -> None:
+    """Create, list, rotate and revoke the API keys of a service.
+
+    The secret of an API key is printed once, on stdout. The ledger keeps a hash of it.
+    """
+
+
+@api_key.command("create")
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(["spend", "collect", "read", "policy", "erase", "audit", "admin"]),
+    help="What the key may do; admin is everything. Repeat for more.",
+)
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy. Repeat for more.")
+@click.option(
+    "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection. Repeat for more."
+)
+@click.option(
+    "--share", metavar="NAME", help="Its charges must fit this share as well. Not with the scopes policy and admin."
+)
+@_days
+@json_option
+@click.pass_context
+def create(
+    ctx: click.Context,
+    name: str,
+    scopes: tuple[str, ...],
+    policies: tuple[str, ...],
+    collections: tuple[str, ...],
+    share: str | None,
+    expires: float | None,
+    as_json: bool,
+) -> None:
+    """Create the API key NAME and print its secret.
+
+    \b
+    Example:
+      ldp-budget api-key create app --scope spend --scope read > app.key
+    """
+    from ldp_budget.accounting.api_keys import ApiKeys
+
+    ledger = open_ledger(ctx)
+    _check_known(ledger, policies, collections, share)
+    made, secret = ApiKeys(ledger).create(
+        name,
+        scopes,
+        policies=policies or None,
+        collections=collections or None,
+        share=share,
+        expires=_after(ledger, expires),
+    )
+    _show(ledger, made, secret, as_json)
+
+
+def _check_known(
+    ledger: BudgetClient, policies: tuple[str, ...], collections: tuple[str, ...], share: str | None
+) -> None:
+    """Raise `UnknownName` for a name that the ledger does not have: a key bound to it could do nothing."""
+    there = ledger.policies() if policies or share else []
+    known = {
+        "policy": [policy.name for policy in there],
+        "collection": [row["name"] for row in ledger.collections()] if collections else [],
+        "share": sorted({each.name for policy in there for each in policy.shares}),
+    }
+    asked = {"policy": policies, "collection": collections, "share": () if share is None else (share,)}
+    for kind, names in asked.items():
+        for name in names:
+            if name not in known[kind]:
+                raise UnknownName(kind, name, known[kind], "No key was made")
+
+
+@api_key.command("rotate")
+@click.argument("name")
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 3660),
+    default=7.0,
+    show_default=True,
+    metavar="DAYS",
+    help="Days for which the old secret stays valid.",
+)
+@_days
+@json_option
+@click.pass_context
+def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None, as_json: bool) -> None:
+    """Give the API key NAME a new secret and print it. The old secret stays valid for --overlap."""
+    from ldp_budget.accounting.api_keys import ApiKeys
+
+    ledger = open_ledger(ctx)
+    made, secret = ApiKeys(ledger).rotate(name, overlap=timedelta(days=overlap), expires=_after(ledger, expires))
+    _show(ledger, made, secret, as_json)
+
+
+@api_key.command("list")
+@rows_options
+@click.pass_context
+def list_(ctx: click.Context, form: str | None) -> None:
+    """List every API key with its state, also expired and revoked ones."""
+    from ldp_budget.accounting.api_keys import ApiKeys
+
+    ledger = open_ledger(ctx)
+    now = ledger.now()
+    rows = [each.to_json(now) for each in ApiKeys(ledger).all()]
+    if form is not None:
+        print_rows(rows, form)
+        return
+    print_row_table([{name: row[name] for name in _COLUMNS} for row in rows])
+
+
+_COLUMNS = ("name", "state", "scopes", "policies", "collections", "share", "expires", "made", "by")
+
+
+@api_key.command("revoke")
+@click.argument("name")
+@click.pass_context
+def revoke(ctx: click.Context, name: str) -> None:
+    """Revoke the API key NAME, with every secret of it. This cannot be undone."""
+    from ldp_budget.accounting.api_keys import ApiKeys
+
+    ApiKeys(open_ledger(ctx)).revoke(name)
+    click.echo(f"revoked {name}; a service that runs knows it within a second", err=True)
+
+
+def _after(ledger: BudgetClient, days: float | None) -> datetime | None:
+    return None if days is None else ledger.now() + timedelta(days=days)
+
+
+def _show(ledger: BudgetClient, made: ApiKey, secret: str, as_json: bool) -> None:
+    shown: dict[str, Any] = made.to_json(ledger.now())
+    if as_json:
+        print_json({**shown, "secret": secret})
+        return
+    until = "" if made.expires is None else f" until {shown['expires']}"
+    click.echo(
+        f"key {made.name}: {', '.join(made.scopes)}{until}; this is its secret, which is kept nowhere:", err=True
+    )
+    click.echo(secret)
+
+
+_INVITE_COLUMNS = ("user", "link")
+_DIGITS = 32
+"""How much of the definition's digest is in a link: nobody finds another one that begins with as much."""
+
+
+@click.command()
+@click.argument("collection")
+@click.argument("file", required=False)
+@user_column_option
+@layout_options
+@click.option(
+    "--expires",
+    type=click.FloatRange(0, 3660, min_open=True),
+    default=14.0,
+    show_default=True,
+    metavar="DAYS",
+    help="For how long they are good.",
+)
+@click.option(
+    "--round", default="", metavar="NAME", help="Which time it is asked: each user may answer once in each."
+)
+@click.option(
+    "--service",
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    metavar="URL",
+    help="Where respondents reach the service.",
+)
+@click.option(
+    "--revoke",
+    is_flag=True,
+    help="End the links made so far: those of the users in FILE; without FILE all of them, which asks first.",
+)
+@yes_option
+@rows_options
+@click.pass_context
+def invite(
+    ctx: click.Context,
+    collection: str,
+    file: str | None,
+    user_column: str | None,
+    delimiter: str,
+    encoding: str,
+    no_header: bool,
+    expires: float,
+    round: str,
+    service: str,
+    revoke: bool,
+    yes: bool,
+    form: str | None,
+) -> None:
+    """Print a link for each user in FILE ('-' is standard input) to answer COLLECTION, as CSV.
+
+    A link is as good as a password: whoever has it can answer in its user's place. Nothing of it is stored.
+    """
+    from ldp_budget.accounting.invitations import Invitations
+
+    from .inputs import Repeats
+
+    if file is None and not revoke:
+        raise click.UsageError("FILE: expected a file that lists users; nothing was given")
+    ledger = check_local(open_ledger(ctx), "links are made and ended on the machine of the ledger")
+    invitations = Invitations(ledger, fresh=0)
+    repeats = Repeats()
+    users = None if file is None else listed_users(file, user_column, delimiter, encoding, no_header)
+    if revoke:
+        if users is None:
+            confirm(f"End the links of all users to {collection}?", yes)
+        _revoke(invitations, collection, users)
+        return
+    assert users is not None
+    made = invitations.invite(
+        collection, repeats.counting(users), ledger.now() + timedelta(days=expires), round=round
+    )
+    digest = ledger.collection(collection).definition()["digest"]
+    print_rows(_links(made, _address(service, collection), digest), form or CSV, _INVITE_COLUMNS)
+    repeats.warn_of_case()
+
+
+def _links(made: Iterable[tuple[str, str]], address: str, digest: str) -> Iterator[dict[str, str]]:
+    # The digest tells the page which definition the link was made for, and a fragment is sent to nobody.
+    return ({"user": user, "link": f"{address}#{token}~{digest[:_DIGITS]}"} for user, token in made)
+
+
+def _address(service: str, collection: str) -> str:
+    if not service.startswith(("https://", "http://")) or any(each in service for each in "#? "):
+        expected = "an address that begins with https:// or http://, without ? and #"
+        raise click.UsageError(f"--service: expected {expected}; found {service!r}")
+    return f"{service.rstrip('/')}/s/{quote(collection, safe='')}"
+
+
+def _revoke(invitations: Invitations, collection: str, users: Iterable[str] | None) -> None:
+    if users is None:
+        invitations.revoke(collection)
+        click.echo("revoked: everybody's invitations so far", err=True)
+        return
+    count = 0
+    for user in users:
+        invitations.revoke(collection, user)
+        count += 1
+    click.echo(f"revoked: the invitations of {counted(count, 'user')} so far", err=True)

@@ -1,0 +1,250 @@
+"""The answers of a table, as a collection's mechanism takes them; wrong ones are told or left out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ldp_budget._validation import canonical_user
+from ldp_budget.errors import InvalidParameter, OutsideDomain
+from ldp_budget.reports.tables import shown_place
+from ldp_budget.sdk.domain import Interval
+
+from .output import counted
+from .table_reader import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.reports.arrow_tables import Stretch
+
+    from .table_reader import CsvTable, Note, Table
+
+_NOTHING_DONE = "; nothing was written"
+
+_ROWS = 20_000
+"""How many rows of a CSV file are held at a time."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the answers are to be read: which columns, which of their values are none, what is done with odd rows."""
+
+    column: str
+    user_column: str | None
+    layout: Layout
+    missing: frozenset[str]
+    clip: bool
+    once: bool
+
+
+class Batch(NamedTuple):
+    """Answers that count: `values` as the mechanism takes them, and whose they are where that is asked for."""
+
+    values: Any
+    users: list[str]
+
+
+@dataclass
+class Answers:
+    """The answers of a table, batch by batch, and how many rows of it were left out or changed."""
+
+    left_out: LeftOut
+    reports: int = 0
+    clipped: int = 0
+    again: int = 0
+
+    def tell(self, skipped_to: str | None) -> None:
+        """Say how many rows were left out or changed, and why."""
+        left_out = self.left_out
+        for count, told in (
+            (left_out.invalid, f"skipped as invalid: see {skipped_to}"),
+            (left_out.missing, "left out, as the answer is missing"),
+            (self.again, "left out, as its user was there before (--once)"),
+        ):
+            if count:
+                click.echo(f"{counted(count, 'row')} {told}", err=True)
+        if self.clipped:
+            click.echo(f"{counted(self.clipped, 'number')} outside the range taken for its nearest end", err=True)
+
+
+class AnswerReader:
+    """Reads the answers of a file once. Wrong rows are noted and left out, or an error where there is no `note`."""
+
+    def __init__(self, path: str, collection: Collection, how: Reading, note: Note | None) -> None:
+        self._path = path
+        self._collection = collection
+        self._how = how
+        self._note = note
+        self._held: list[Sequence[Any]] = []
+        held = None if note is None else self._held.append
+        self.answers = Answers(LeftOut(held, consequence=_NOTHING_DONE, counted=True))
+        self._any_row = False
+        self._seen: set[str] = set()
+
+    def batches(self) -> Iterator[Batch]:
+        """The answers that count, none of the batches empty; no more of the file is held than one of them."""
+        how, answers = self._how, self.answers
+        with open_table(self._path, how.layout) as table:
+            place = table.place("column", how.column)
+            user_place = None if how.user_column is None else table.place("user_column", how.user_column)
+            if isinstance(table, ArrowTable):
+                found = self._of_columns(table, place, user_place)
+            else:
+                found = self._of_rows(table, place, user_place)
+            for each in found:
+                self._any_row = True
+                self._tell_left_out()
+                batch = self._once(each) if how.once else each
+                answers.reports += len(batch.values)
+                if len(batch.values):
+                    yield batch
+        shown = shown_place(self._path)
+        if not self._any_row:
+            below = " below its header" if how.layout.header else ""
+            raise click.ClickException(f"{shown} has no rows{below}{_NOTHING_DONE}")
+        if not answers.reports:
+            why = f"; the first: {answers.left_out.first}" if answers.left_out.first else ""
+            raise click.ClickException(f"{shown} has no row with an answer{_NOTHING_DONE}{why}")
+
+    def _tell_left_out(self) -> None:
+        """Note the rows that were left out so far, in their order."""
+        if self._note is not None:
+            for row in sorted(self._held, key=lambda row: row[1]):
+                self._note(row)
+            self._held.clear()
+
+    def _once(self, batch: Batch) -> Batch:
+        """Of the answers of a user the first one."""
+        first = []
+        for number, user in enumerate(batch.users):
+            if user not in self._seen:
+                self._seen.add(user)
+                first.append(number)
+        self.answers.again += len(batch.users) - len(first)
+        return Batch(batch.values[first], [batch.users[number] for number in first])
+
+    # -- row by row ------------------------------------------------------------------------------------------
+
+    def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
+        each = table.rows()
+        while some := list(islice(each, _ROWS)):
+            rows: list[Row] = []
+            for row in some:
+                try:
+                    complete = _complete(self.answers.left_out, table, row, place, user_place, self._how.missing)
+                except click.ClickException:
+                    self._kept(table, rows, place)  # a wrong answer further up is told first
+                    raise
+                if complete:
+                    rows.append(row)
+            values, kept = self._kept(table, rows, place)
+            yield Batch(
+                values,
+                [] if user_place is None else [canonical_user(rows[number].cells[user_place]) for number in kept],
+            )
+
+    def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
+        """The values of the rows that hold an answer of the collection, and which these are."""
+        texts = [row.cells[place] for row in rows]
+        if self._how.clip:
+            shown = [_clipped(self._collection, text) for text in texts]
+            self.answers.clipped += sum(one is not other for one, other in zip(texts, shown, strict=True))
+            texts = shown
+        left_out = self.answers.left_out
+        try:
+            return self._collection.read_values(texts), list(range(len(rows)))
+        except OutsideDomain as error:
+            if error.position is None:
+                raise
+            if not left_out.allowed:
+                wrong = f"expected {error.domain}; found {texts[error.position]!r}"
+                left_out.leave(table, rows[error.position], place, wrong)
+        reasons = {text: _wrong(self._collection, table, text) for text in dict.fromkeys(texts)}
+        kept = []
+        for number, text in enumerate(texts):
+            if reasons[text]:
+                left_out.leave(table, rows[number], place, reasons[text])
+            else:
+                kept.append(number)
+        return self._collection.read_values([texts[number] for number in kept]), kept
+
+    # -- column by column ------------------------------------------------------------------------------------
+
+    def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
+        """The same from columns, of which only wrong rows are looked at singly."""
+        numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
+        places = (place,) if user_place is None else (place, user_place)
+        for first, found in table.stretches(*places, numbers=numbers):
+            users = [] if user_place is None else list(map(canonical_user, found[1].cells()))
+            yield self._of_stretch(table, first, place, user_place, found[0], users)
+
+    def _of_stretch(
+        self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, users: list[str]
+    ) -> Batch:
+        from ldp_budget.reports.answers import read_cells
+
+        nobody = [number for number, user in enumerate(users) if not user] if "" in users else []
+        clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
+        cells = read_cells(self._collection, found, counts_as=clip, none=self._how.missing, without=nobody)
+        for number, text in cells.wrong:
+            row = Row(None, first + number, [], "")
+            if users and not users[number]:
+                self.answers.left_out.leave(table, row, user_place, NO_USER)
+            elif text in self._how.missing:
+                self.answers.left_out.leave_missing(table, row, place, text)
+            else:
+                self.answers.left_out.leave(table, row, place, _wrong(self._collection, table, text))
+        self.answers.clipped += cells.changed
+        kept = users if len(cells.kept) == len(users) else [users[number] for number in cells.kept if users]
+        return Batch(cells.values, kept)
+
+
+def _complete(
+    left_out: LeftOut, table: Table, row: Row, place: int, user_place: int | None, missing: frozenset[str]
+) -> bool:
+    """Whether a row has its cells, a user and an answer; else it is left out."""
+    if row.problem:
+        left_out.leave(table, row, None, row.problem)
+    elif user_place is not None and not canonical_user(row.cells[user_place]):
+        left_out.leave(table, row, user_place, NO_USER)
+    elif row.cells[place] in missing:
+        left_out.leave_missing(table, row, place, row.cells[place])
+    else:
+        return True
+    return False
+
+
+def _clipped(collection: Collection, text: str) -> str:
+    """The nearest end of the range in place of a number beyond it; any other text as it is."""
+    domain = collection.mechanism.domain
+    if not isinstance(domain, Interval):
+        raise InvalidParameter("clip", "a collection of numbers from a range", f"{collection.name}, which has none")
+    lower, upper = domain.ends
+    number = _number(text)
+    if number < lower or number > upper:
+        return str(domain.lower if number < lower else domain.upper)
+    return text
+
+
+def _number(text: str) -> float:
+    """The finite number that a text is; NaN, which is beyond no end, for any other text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _wrong(collection: Collection, table: Table, text: str) -> str:
+    """What is wrong with an answer; empty where nothing is."""
+    try:
+        collection.read_values([text])
+    except OutsideDomain as error:
+        return f"expected {error.domain}; found {table.found(text)}"
+    return ""

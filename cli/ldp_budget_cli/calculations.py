@@ -1,0 +1,341 @@
+"""`ldp-budget calibrate`.
+
+`ldp-budget compose` and `ldp-budget plan`: what many reports cost together, and what each may cost.
+
+The total of many reports on a command line: its δ, and why some rules do not apply.
+
+`ldp-budget compare`: which mechanism has the least predicted error.
+
+`ldp-budget mechanisms`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ldp_budget.registry.certification import mechanism_rows
+
+from .mechanism_commands import mechanism_command, parse_reports
+from .output import (
+    JSON,
+    central_loss,
+    counted,
+    decimal_option,
+    json_option,
+    print_fields,
+    print_json,
+    print_row_table,
+    print_rows,
+    print_table,
+    rows_options,
+    shown,
+    shuffled_option,
+)
+from .plots import plot_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from decimal import Decimal
+
+    from ldp_budget.guarantees import Guarantee
+    from ldp_budget.sdk.mechanism import Mechanism
+
+    Chosen = tuple[type[Mechanism], Mapping[str, Any]]
+
+
+@mechanism_command(
+    "Find the parameters that meet a privacy target, and what they promise and cost.",
+    build=lambda mechanism, values: mechanism.calibrate(**values),
+    offers=lambda mechanism, field: not field.derived,
+)
+@click.option("--users", type=int, metavar="N", help="Predict the standard error for this many users.")
+@plot_option("the error against ε, and of a numeric mechanism the densities of its reports")
+@json_option
+def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json: bool) -> None:
+    result = mechanism.describe(users)
+    if plot is not None:
+        from .plots.mechanism import plot_mechanism
+
+        plot_mechanism(mechanism, plot, users)
+    if as_json:
+        print_json(result)
+        return
+    notes = result.pop("notes")
+    print_fields(result)
+    for note in notes:
+        click.echo(f"\nNote: {note}")
+
+
+def parse_delta(text: str) -> Decimal:
+    """The δ of a total."""
+    from ldp_budget.accounting.report_totals import check_delta
+
+    return check_delta(decimal_option("total_delta", text))
+
+
+def print_reasons(reasons: dict[str, str]) -> None:
+    """Why some rules do not apply."""
+    for reason in reasons.values():
+        click.echo(f"not shown: {reason}")
+
+
+_reports_option = click.option(
+    "--reports", required=True, metavar="K", callback=parse_reports, help="How many reports one user sends."
+)
+
+
+@mechanism_command("Show the total loss of K reports of one user, under every rule.")
+@_reports_option
+@click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
+@shuffled_option
+@rows_options
+def compose(
+    mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, form: str | None
+) -> None:
+    from ldp_budget.accounting.report_totals import central_of, own_delta, promise_of, totals
+
+    guarantee = promise_of(mechanism)
+    delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
+    rules, reasons = totals(mechanism, reports, delta)
+    central, reason = (None, None) if shuffled is None else central_of(mechanism, reports, delta, shuffled)
+    if form == JSON:
+        beside = {} if shuffled is None else {"shuffled": central}
+        print_json({"reports": reports, "delta": float(delta), "rules": rules, **beside})
+        return
+    if form is not None:
+        print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
+        return
+    click.echo(f"{counted(reports, 'report')} of {mechanism!r}; total δ = {delta}")
+    rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
+    print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
+    _print_memoised(guarantee, reports)
+    if central is not None:
+        click.echo(central_loss(central))
+    print_reasons(reasons if reason is None else {**reasons, "shuffled": reason})
+
+
+@mechanism_command(
+    "Find the largest ε of one report for which K reports fit a total, under every rule.",
+    build=lambda mechanism, values: (mechanism, values),
+    offers=lambda mechanism, field: not field.derived and field.name not in mechanism.targets,
+)
+@_reports_option
+@click.option("--total-epsilon", required=True, metavar="E", help="The ε of all reports together.")
+@click.option("--total-delta", default="0", metavar="D", help="The δ of all reports together [default: 0]")
+@rows_options
+def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
+    from ldp_budget.accounting.report_totals import by_rule, maker, planned
+
+    make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
+    epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
+    rules, reasons = by_rule(lambda rule: planned(make, reports, epsilon, delta, rule))
+    if form == JSON:
+        print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
+        return
+    if form is not None:
+        print_rows(_rows(rules), form)
+        return
+    click.echo(f"{counted(reports, 'report')} within ε = {epsilon}, δ = {delta}: each may cost")
+    rows = [
+        (_named(name, row), row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
+        for name, row in _given(rules)
+    ]
+    print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
+    _print_differing(_given(rules))
+    print_reasons(reasons)
+
+
+def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """What is found under each rule as rows; those of a rule that does not apply are empty."""
+    return [{"rule": rule, **(row or {})} for rule, row in rules.items()]
+
+
+def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Where the ε to calibrate to is not what one report loses, such as the ε of a memoised value: both."""
+    if all(math.isclose(row["epsilon_per_report"], row["guaranteed_epsilon_per_report"]) for _, row in rows):
+        return
+    losses = ", ".join(f"{shown(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
+    click.echo(f"epsilon per report is what --epsilon takes; by its guarantee one report alone then loses {losses}")
+
+
+def _print_memoised(guarantee: Guarantee, reports: int) -> None:
+    """Why `basic` may come to less than the other rules, and why all rules may come to less than the reports do."""
+    from ldp_budget.composition.rules import of_one_question
+    from ldp_budget.guarantees import Memoised
+    from ldp_budget.guarantees.fixed_point import float_up
+
+    if not isinstance(guarantee, Memoised):
+        return
+    cap = shown(float_up(guarantee.cap))
+    if guarantee.values is not None and guarantee.values < reports:
+        click.echo(
+            f"all reports of one question and secret lose no more than {guarantee.values} at the cap of what is "
+            f"memoised, ε = {cap}"
+        )
+    if guarantee.epsilon < float_up(guarantee.cap) and of_one_question(guarantee, reports, "basic")[0] == guarantee:
+        click.echo(
+            f"basic counts each report as the first of another memoised value, at ε = {shown(guarantee.epsilon)}; "
+            f"the other rules as one of any value, at its cap ε = {cap}"
+        )
+
+
+def _given(rules: Mapping[str, dict[str, Any] | None]) -> list[tuple[str, dict[str, Any]]]:
+    """The rules that apply."""
+    return [(name, row) for name, row in rules.items() if row is not None]
+
+
+def _named(rule: str, row: Mapping[str, Any]) -> str:
+    """A rule as a limit takes it, with its order."""
+    return f"{rule}:{row['order']:.15g}" if "order" in row else rule
+
+
+def _filter(row: dict[str, Any]) -> str:
+    return "yes" if row["filter"] else "no, a plan's only"
+
+
+@click.command()
+@click.option("--epsilon", required=True, metavar="E", help="Privacy loss of one report.")
+@click.option("--domain-size", type=int, metavar="D", help="Number of possible answers, with --users.")
+@click.option("--users", type=int, metavar="N", help="Number of users; of numbers, rank by their mean.")
+@click.option("--lower", metavar="L", help="Smallest value, with --upper: compare numeric mechanisms.")
+@click.option("--upper", metavar="U", help="Largest value.")
+@click.option(
+    "--reports", metavar="K", callback=parse_reports, help="Show the total loss of K reports of one user as well."
+)
+@click.option("--total-delta", metavar="D", help="The δ of that total [default: the sum of the reports' own]")
+@plot_option("the comparison")
+@rows_options
+def compare(
+    epsilon: str,
+    domain_size: int | None,
+    users: int | None,
+    lower: str | None,
+    upper: str | None,
+    reports: int | None,
+    total_delta: str | None,
+    plot: str | None,
+    form: str | None,
+) -> None:
+    """Rank every mechanism by its predicted error at the same ε, best first."""
+    from ldp_budget.registry.ranking import rank_frequency, rank_numeric
+
+    numeric = _both("lower", lower, "upper", upper)
+    if domain_size is not None or not numeric:  # with a range, --users may also stand alone
+        frequency = _both("domain-size", domain_size, "users", users)
+        if not (frequency or numeric):
+            what = "--domain-size: expected it with --users, or --lower with --upper; nothing was given"
+            raise click.UsageError(what)
+    if total_delta is not None and reports is None:
+        raise click.UsageError("--reports: expected it with --total-delta; nothing was given")
+    reasons: dict[str, str] = {}
+    beside = None if reports is None else _totals_of(reports, total_delta, reasons)
+    rows: list[dict[str, Any]] = []
+    if domain_size is not None and users is not None:
+        rows += rank_frequency(epsilon, domain_size, users, beside=beside)
+    if lower is not None and upper is not None:
+        rows += rank_numeric(epsilon, lower, upper, users, beside=beside)
+    if plot is not None:
+        from .plots.mechanism import plot_comparison
+
+        interval = (lower, upper) if lower is not None and upper is not None else None
+        plot_comparison(rows, plot, epsilon=epsilon, domain_size=domain_size, users=users, interval=interval)
+    if form is not None:
+        print_rows(rows, form)
+        return
+    _print(rows, users)
+    if reports is not None:
+        pass
+
+        _print_totals(rows, reports)
+        print_reasons(reasons)
+
+
+def _totals_of(
+    reports: int, total_delta: str | None, reasons: dict[str, str]
+) -> Callable[[Mechanism], dict[str, Any]]:
+    """What a row says of the total of so many reports: as `compose --json` does. Why rules are missing: `reasons`."""
+    from ldp_budget.accounting.report_totals import own_delta, totals
+
+    pass
+
+    given = None if total_delta is None else parse_delta(total_delta)
+
+    def beside(mechanism: Mechanism) -> dict[str, Any]:
+        delta = own_delta(mechanism.guarantee, reports) if given is None else given
+        rules, missing = totals(mechanism, reports, delta)
+        reasons.update(missing)
+        return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
+
+    return beside
+
+
+def _print_totals(rows: list[dict[str, Any]], reports: int) -> None:
+    """The ε of the totals, in the order of the rows; what says nothing of anybody has none."""
+    told = [row for row in rows if "totals" in row]
+    deltas = dict.fromkeys(row["totals"]["delta"] for row in told)
+    which = ", ".join(f"{delta:g}" for delta in deltas)
+    click.echo(f"Total ε of {counted(reports, 'report')} of one user, by rule, at δ = {which}")
+    names = list(dict.fromkeys(name for row in told for name in row["totals"]["rules"]))
+    print_table(
+        ("mechanism", *names), [(row["mechanism"], *_total_cells(row["totals"]["rules"], names)) for row in told]
+    )
+
+
+def _total_cells(rules: dict[str, Any], names: list[str]) -> list[float | None]:
+    return [None if rules[name] is None else rules[name]["epsilon"] for name in names]
+
+
+def _both(first: str, one: object, second: str, other: object) -> bool:
+    """Whether two options that go together were given."""
+    if (one is None) != (other is None):
+        missing, given = (first, second) if one is None else (second, first)
+        raise click.UsageError(f"--{missing}: expected it with --{given}; nothing was given")
+    return one is not None
+
+
+def _print(rows: list[dict[str, Any]], users: int | None) -> None:
+    shares = [row for row in rows if row["kind"] == "frequency"]
+    if shares:
+        click.echo("Standard error of a share, predicted")
+        header = ("mechanism", "mean over the answers", "at worst", "setting")
+        print_table(header, [_share_cells(row) for row in shares])
+    values = [row for row in rows if row["kind"] == "numeric"]
+    if values:
+        if users is not None:
+            click.echo(
+                f"Error of the mean of {counted(users, 'user who has', 'users who all have')} one value, at worst"
+            )
+        click.echo("Bias and mean squared error of one report; constant-output says the centre whatever the value is")
+        first = ("mechanism",) if users is None else ("mechanism", "error of the mean")
+        last = ("bias at lower", "MSE at lower", "MSE at centre", "MSE uniform prior", "setting")
+        print_table((*first, *last), [_value_cells(row) for row in values])
+
+
+def _share_cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    errors = (_percent(row[name]) for name in ("mean_std_error", "worst_std_error"))
+    return row["mechanism"], *errors, row["setting"]
+
+
+def _value_cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    mean = (row["mean_error"],) if "mean_error" in row else ()
+    mse = row["mse"]
+    errors = (row["bias"]["lower"], mse["lower"], mse["centre"], row["mse_uniform_prior"])
+    return row["mechanism"], *mean, *errors, row["setting"]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+@click.command()
+@rows_options
+def mechanisms(form: str | None) -> None:
+    """List the mechanisms there are; a plugin that could not be used is listed with the reason."""
+    rows = mechanism_rows()
+    if form is not None:
+        print_rows(rows, form)
+    else:
+        print_row_table(rows)

@@ -1,0 +1,152 @@
+"""What an error of the package is on a command line: an exit code, and which command helps.
+
+Ctrl-C: every command that is stopped ends in one sentence that says what is done and how to go on.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ldp_budget.errors import ClockError, InvalidParameter, LdpBudgetError, LedgerMissing, SandboxError, UnknownName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+REFUSED = 3
+
+
+class Refused(click.ClickException):
+    """A spend was refused."""
+
+    exit_code = REFUSED
+
+
+FAILURES: dict[str, type[click.ClickException]] = {
+    "invalid-parameter": click.UsageError,
+    "sandbox-error": click.UsageError,
+    "budget-exceeded": Refused,
+}
+"""How a command ends, by the code of the error: 2 for wrong usage, 3 for a refusal. For any other it is 1."""
+
+ARGUMENTS = ("user", "name", "receipt")
+"""What the commands take as arguments, and never as options."""
+
+
+def for_the_user(error: Exception) -> Exception:
+    """A click error for an error of the package; any other stays what it is."""
+    if not isinstance(error, LdpBudgetError):
+        return error
+    return FAILURES.get(error.code, click.ClickException)(_told(error))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence with the names that are spelt nearly so; empty where none is."""
+    from difflib import get_close_matches
+
+    spelt = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower().replace("_", "-"), list(spelt))
+    return f" Did you mean {' or '.join(repr(spelt[each]) for each in close)}?" if close else ""
+
+
+def _told(error: LdpBudgetError) -> str:
+    if isinstance(error, InvalidParameter):
+        return error.describe(_spelt(error.option))
+    if isinstance(error, LedgerMissing):
+        return f"{error}; `ldp-budget policy set` or `ldp-budget ledger init` makes one"
+    if isinstance(error, SandboxError) and not error.sandbox:
+        return f"{error}; --at is for what `ldp-budget ledger init --sandbox` has made, and nothing was changed"
+    if isinstance(error, ClockError) and error.newest is not None and not error.repairable:
+        return f"{error}: --at {error.newest.isoformat()} or later"
+    if isinstance(error, ClockError) and error.repairable:
+        return f"{error}: ldp-budget ledger repair-clock"
+    if isinstance(error, UnknownName) and error.kind == "user":
+        return f"{error}; --unknown blocks the name all the same"
+    if isinstance(error, UnknownName) and error.kind == "policy" and not error.hint:
+        close = did_you_mean(error.name, error.known)
+        return f"{error}.{close} Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
+    if isinstance(error, UnknownName) and not error.hint:
+        close = did_you_mean(error.name, error.known)
+        return f"{error}.{close}" if close else str(error)
+    return str(error)
+
+
+OTHERWISE = {"count": "reports", "level": "confidence"}
+"""What is called otherwise on the command line than in Python."""
+
+
+def _spelt(option: str) -> str:
+    """A parameter as it stands on the command line: USER, --domain-size."""
+    option = OTHERWISE.get(option, option)
+    return option.upper() if option in ARGUMENTS else "--" + option.replace("_", "-")
+
+
+_SENTENCE = f"{__package__}.stopping"
+"""Where the root's context keeps what a command that is under way says when it is stopped."""
+
+_AGAIN = "the same command again is safe: what is done already it leaves as it is"
+_LOOK = "what it was asked to store is there whole or not at all, and `ldp-budget {} list` shows it"
+
+SENTENCES = {
+    "policy": _LOOK.format("policy"),
+    "collection": _LOOK.format("collection"),
+    "commit": _AGAIN,
+    "void": _AGAIN,
+    "erase": _AGAIN,
+    "ledger": f"the ledger holds what it held; {_AGAIN}",
+    "demo": "its own folder holds what was written so far; run it again in an empty one",
+    "plugin": "no ledger was touched; what `plugin new` has written so far is in its folder",
+}
+"""What is said of the commands that do not say it themselves; any other only reads."""
+
+
+class Stopped(click.ClickException):
+    """A command was stopped by the one who ran it, or not allowed to go on when it asked."""
+
+    def __init__(self, message: str, word: str = "Stopped") -> None:
+        super().__init__(message)
+        self._word = word
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        if sys.stderr.isatty():
+            click.echo(err=True, file=file)  # behind the ^C that a terminal shows
+        click.echo(f"{self._word}: {self.message}", err=True, file=file)
+
+
+def stopped(ctx: click.Context) -> Stopped:
+    """What a command that was stopped ends with."""
+    say: Callable[[], str] | None = ctx.find_root().meta.get(_SENTENCE)
+    if say is not None:
+        return Stopped(say())
+    return Stopped(SENTENCES.get(ctx.invoked_subcommand or "", "nothing was changed; run it again"))
+
+
+def when_stopped(say: Callable[[], str]) -> None:
+    """From now on this command says so when it is stopped."""
+    click.get_current_context().find_root().meta[_SENTENCE] = say
+
+
+@contextmanager
+def telling(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
+    """Say what is done and how to go on where the block is stopped, and where it fails with a part of it done.
+
+    `done` is empty as long as nothing is known to be done.
+    """
+    from ldp_budget.errors import KeyConflict
+
+    pass
+
+    when_stopped(lambda: f"{done() or 'the first users may have been charged'}; {how_to_go_on}")
+    try:
+        yield
+    except Exception as error:
+        told = for_the_user(error)
+        unfinished = done() or getattr(error, "unknown", False)
+        if isinstance(told, click.ClickException) and unfinished and not isinstance(error, KeyConflict):
+            more = f"{done() or 'a charge may stand'}; when that is put right, {how_to_go_on}"
+            raise type(told)(f"{told.message}; {more}") from error
+        raise

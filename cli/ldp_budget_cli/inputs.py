@@ -1,0 +1,244 @@
+"""Reading what commands are given: names from a file or a list, a collection by name or from its JSON file.
+
+Files that list users: those to charge, those to show.
+
+Users who are listed more than once, or in two spellings: counted without keeping a list of names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ldp_budget._validation import canonical_user
+
+from .app import open_ledger
+from .output import counted
+from .table_reader import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ldp_budget.registry.collections import Collection
+
+
+def read_names(option: str, text: str) -> tuple[str, ...]:
+    """The names in a file, one a line, or in a comma-separated list."""
+    if not os.path.isfile(text):
+        return tuple(part.strip() for part in text.split(","))
+    try:
+        with open(text, encoding="utf-8-sig") as file:
+            return tuple(line.strip() for line in file if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{text} cannot be read: {error}", param_hint=f"--{option}") from None
+
+
+def read_json(option: str, path: str) -> Any:
+    """The JSON in a file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{path} cannot be read: {error}", param_hint=f"--{option}") from None
+
+
+def find_collection(ctx: click.Context, name: str) -> Collection:
+    """The collection in the JSON file of that path, or the one of that name in the ledger."""
+    from ldp_budget.registry.collections import Collection
+
+    if os.path.isfile(name):
+        try:
+            with open(name, encoding="utf-8") as file:
+                return Collection.from_json(json.load(file))
+        except OSError as error:
+            raise click.ClickException(f"{name} cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise click.ClickException(
+                f"{name} is a file, but no collection ({error}); collection:{name} means the one in the ledger"
+            ) from None
+    return open_ledger(ctx).collection(name.removeprefix("collection:"))
+
+
+user_column_option = click.option(
+    "--user-column", metavar="C", help="The column that names the users [default: the first one, if it is called so]"
+)
+
+
+def listed_users(file: str, user_column: str | None, delimiter: str, encoding: str, no_header: bool) -> Iterator[str]:
+    """The users of a file, as often as they are listed; a row that names nobody is an error."""
+    return Listing(file, user_column, Layout(delimiter, encoding, not no_header)).listed(LeftOut(None))
+
+
+def check_no_list(user_column: str | None, no_header: bool) -> None:
+    """Raise a click error where it is said how to read a list, and there is none."""
+    if user_column is not None or no_header:
+        option = "--user-column" if user_column is not None else "--no-header"
+        raise click.UsageError(f"--users: expected a file with {option}; nothing was given")
+
+
+class Listing:
+    """The users of a file."""
+
+    def __init__(
+        self,
+        file: str,
+        user_column: str | None,
+        layout: Layout,
+        missing: tuple[str, ...] = (),
+        once: bool = False,
+    ) -> None:
+        self._file = file
+        self._user_column = user_column
+        self._layout = layout
+        self._missing = frozenset(missing)
+        self._once = once
+        self._repeats: Repeats | None = None
+        self._checked = False
+        self.column = ""
+
+    def check(self, skip_invalid: bool) -> int:
+        """Read the file before anybody is charged: what is wrong is told; how many users it has."""
+        passed_over = LeftOut((lambda row: None) if skip_invalid else None)
+        rows = sum(1 for _ in self.users(passed_over))
+        self.warn_of_repeats()
+        self._repeats, self._checked = None, True
+        return rows
+
+    def users(self, left_out: LeftOut) -> Iterator[str]:
+        """The users to charge, as a stream."""
+        pass
+
+        users = self.listed(left_out)
+        if self._once:
+            users = once_each(users)
+        if self._checked:  # what is odd about the names was told
+            yield from users
+        else:
+            self._repeats = Repeats()
+            yield from self._repeats.counting(users)
+
+    def listed(self, left_out: LeftOut) -> Iterator[str]:
+        """The users as they are listed."""
+        with open_table(self._file, self._layout) as table:
+            place = table.user_place(self._user_column)
+            self.column = table.columns[place]
+            if isinstance(table, ArrowTable):
+                yield from self._of_columns(table, place, left_out)
+                return
+            for row in table.rows():
+                if row.problem:
+                    left_out.leave(table, row, None, row.problem)
+                elif row.cells[place] in self._missing:
+                    left_out.leave_missing(table, row, place, row.cells[place])
+                elif not (user := canonical_user(row.cells[place])):
+                    left_out.leave(table, row, place, NO_USER)
+                else:
+                    yield user
+
+    def _of_columns(self, table: ArrowTable, place: int, left_out: LeftOut) -> Iterator[str]:
+        """The same from a column; only where something is wrong with a stretch its rows are looked at."""
+        for first, (found,) in table.stretches(place):
+            cells = found.cells()
+            users = list(map(canonical_user, cells))
+            if "" not in users and self._missing.isdisjoint(cells):
+                yield from users
+                continue
+            for number, (cell, user) in enumerate(zip(cells, users, strict=True), first):
+                row = Row(None, number, [], "")
+                if cell in self._missing:
+                    left_out.leave_missing(table, row, place, cell)
+                elif not user:
+                    left_out.leave(table, row, place, NO_USER)
+                else:
+                    yield user
+
+    def warn_of_repeats(self) -> None:
+        """Say how many users were read more than once, and how many names differ by case alone."""
+        if self._repeats is not None:
+            self._repeats.warn()
+
+    def tell(self, left_out: LeftOut, skipped_to: str | None) -> None:
+        """Say how many rows were left out."""
+        if left_out.invalid:
+            click.echo(f"{counted(left_out.invalid, 'row')} skipped: see {skipped_to}", err=True)
+        if left_out.missing:
+            click.echo(f"{counted(left_out.missing, 'row')} left out, as nobody is named there", err=True)
+
+
+_TOGETHER = 500_000
+"""So many names at a time are counted: all at once would take a hundred bytes for each."""
+
+
+class Repeats:
+    """Counts how often users come again, and how many names differ by case alone, in 16 bytes each.
+
+    Of two users in 10**12 lists of a million one pair may be taken for one; so this is for a warning, and decides
+    nothing.
+    """
+
+    def __init__(self) -> None:
+        self._names = array("q")
+        self._folded = array("q")
+
+    def counting(self, users: Iterable[str]) -> Iterator[str]:
+        """The users as they are, each counted."""
+        for user in users:
+            self._names.append(hash(user))
+            self._folded.append(hash(user.casefold()))
+            yield user
+
+    def warn(self) -> None:
+        """Say how many users come more than once, and how many names differ by case; nothing where none does."""
+        often = more = 0
+        parts = 1 + len(self._names) // _TOGETHER
+        for part in range(parts):
+            times = Counter(each for each in self._names if each % parts == part)
+            again = [count for count in times.values() if count > 1]
+            often += len(again)
+            more += sum(again) - len(again)
+        if often:
+            click.echo(
+                f"Warning: {counted(often, 'user is', 'users are')} listed more than once, which is "
+                f"{counted(more, 'charge')} more than there are users; --once charges each name once",
+                err=True,
+            )
+        self.warn_of_case()
+
+    def warn_of_case(self) -> None:
+        """Say how many names differ from another one by case alone."""
+        alike = 0
+        parts = 1 + len(self._names) // _TOGETHER
+        for part in range(parts):
+            spellings: dict[int, set[int]] = defaultdict(set)
+            for name, folded in zip(self._names, self._folded, strict=True):
+                if folded % parts == part:
+                    spellings[folded].add(name)
+            alike += sum(len(names) for names in spellings.values() if len(names) > 1)
+        if alike:
+            click.echo(
+                f"Warning: {alike} names differ from another one by case alone, and each has a budget of its own. If "
+                "they name the same users, write each user in one way",
+                err=True,
+            )
+
+
+def warn_of_repeats(users: Iterable[str]) -> None:
+    """Say how many users are listed more than once, and how many names differ by case alone."""
+    repeats = Repeats()
+    for _ in repeats.counting(users):
+        pass
+    repeats.warn()
+
+
+def once_each(users: Iterator[str]) -> Iterator[str]:
+    """Each user where it first comes."""
+    seen: set[str] = set()
+    for user in users:
+        if user not in seen:
+            seen.add(user)
+            yield user

@@ -1,0 +1,330 @@
+"""What `balance --plot` draws: what was left of each limit over time, as steps, and where windows refilled it.
+
+What `estimate --plot` draws: a bar for each answer with its interval, or a mean with its own.
+
+What `estimate --by-round --plot` draws: how each answer, or a mean, went from round to round.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..output import counted, rounded
+from .figure import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    bias_told,
+    columns,
+    every,
+    heading,
+    labels,
+    left_out,
+    mechanism_in_short,
+    percent,
+    picture,
+    shortened,
+)
+from .mechanism import MOST, draw_bars, height_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ldp_budget.accounting.budget_projection import Remaining
+    from ldp_budget.registry.collections import Collection
+
+
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
+_MOST_MARKS = 40
+"""So many refills can be marked; of more the title speaks."""
+
+
+def plot_balance(user: str, policy: str, found: Sequence[Remaining], path: str) -> None:
+    """Draw a panel for each amount that a limit counts, all over the same time."""
+    panels = [panel for each in found for panel in _panels(each)]
+    until = found[0].until
+    start = min(panel.times[0] for panel in panels)
+    untouched = all(len(panel.times) == 1 and panel.left[0] == panel.capacity for panel in panels)
+    if untouched:  # a flat line, over some time that is wide enough to be seen
+        start = until - timedelta(hours=1)
+        panels = [panel._replace(times=[start]) for panel in panels]
+    title = f"{shortened(user, 40)}: what is left of each limit, policy {policy}"
+    with picture(path, 1.2 + 1.75 * len(panels)) as figure:
+        every = list(figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0])
+        for axes, panel in zip(every, panels, strict=True):
+            _draw(axes, panel, until)
+        room = (until - start) * 0.02 or timedelta(minutes=30)
+        every[-1].set_xlim(start - room, until + room)
+        _name_days(every[-1])
+        nothing = "nothing was charged" if untouched else ""
+        heading(figure, title, f"as of {until:%Y-%m-%d %H:%M} UTC", nothing, _refills(panels))
+
+
+class _Panel(NamedTuple):
+    """One amount of a limit over time."""
+
+    title: str
+    symbol: str
+    capacity: float
+    times: list[datetime]
+    left: list[float]
+    refills: list[datetime]
+
+
+def _panels(found: Remaining) -> Iterator[_Panel]:
+    """Of each amount that the limit admits at all; of δ = 0 nothing is ever left."""
+    limit = found.limit
+    course = [(left.at, limit.amounts(left.remaining_units)) for left in found.course]
+    refills = [left.at for left in found.course if left.refilled]
+    for name, capacity in limit.amounts(limit.capacity).items():
+        if capacity:
+            symbol = _SYMBOLS[name]
+            total = f"of ε = {float(limit.epsilon):.6g}" + (f", δ = {float(limit.delta):.6g}" if limit.delta else "")
+            title = f"{limit.period} limit ({limit.rule}) {total}: {symbol} left"
+            left = [amounts[name] or 0.0 for _, amounts in course]
+            yield _Panel(title, symbol, capacity, [at for at, _ in course], left, refills)
+
+
+def _draw(axes: Any, panel: _Panel, until: datetime) -> None:
+    times, left = [*panel.times, max(until, panel.times[-1])], [*panel.left, panel.left[-1]]
+    axes.fill_between(times, left, step="post", color=PALE, alpha=0.45, linewidth=0)
+    axes.step(times, left, where="post", color=BLUE, linewidth=1.8 if len(times) < 200 else 0.8)
+    axes.axhline(panel.capacity, color=GREY, linestyle="--", linewidth=1)
+    if 0 < len(panel.refills) <= _MOST_MARKS:
+        full = [panel.capacity] * len(panel.refills)
+        axes.plot(panel.refills, full, linestyle="none", marker="^", color=ORANGE, markersize=6)
+    axes.axhline(0, color=INK, linewidth=0.9)
+    axes.set_ylim(-0.03 * panel.capacity, 1.12 * panel.capacity)
+    axes.set_title(panel.title)
+    axes.yaxis.set_major_formatter(lambda value, place: f"{value:.6g}")
+    axes.set_ylabel(f"{panel.symbol} left")
+    axes.annotate(
+        f"{left[-1]:.4g}",
+        (1, left[-1]),
+        (6, 0),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        va="center",
+        annotation_clip=False,
+    )
+
+
+def _refills(panels: Sequence[_Panel]) -> str:
+    """What the marks mean; empty where nothing was refilled."""
+    most = max(len(panel.refills) for panel in panels)
+    if not most:
+        return "dashed: the whole limit"
+    marked = f"▲ a new window refills it{' (not marked where there are many)' if most > _MOST_MARKS else ''}"
+    return f"dashed: the whole limit; {marked}"
+
+
+def _name_days(axes: Any) -> None:
+    from datetime import UTC
+
+    import matplotlib.dates
+
+    dates: Any = matplotlib.dates
+    locator = dates.AutoDateLocator(tz=UTC, maxticks=8)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=UTC))
+    axes.set_xlabel("time, UTC")
+
+
+def plot_estimate(
+    collection: Collection,
+    result: Mapping[str, Any],
+    path: str,
+    *,
+    level: float = 0.95,
+    out_of: int | None = None,
+    truth: Sequence[float] = (),
+) -> None:
+    """Draw what `estimate --json` prints. `out_of`: of how many answers those in it are the largest.
+
+    `truth`: the true share of each answer, to stand beside it.
+    """
+    title = f"{collection.name}: {counted(result['reports'], 'report')}, {percent(level)} intervals"
+    if "answers" in result:
+        _plot_counts(collection, title, result, path, level, out_of, truth)
+    else:
+        _plot_mean(collection, title, result, path)
+
+
+def _plot_counts(
+    collection: Collection,
+    title: str,
+    result: Mapping[str, Any],
+    path: str,
+    level: float,
+    out_of: int | None,
+    truth: Sequence[float],
+) -> None:
+    rows = result["answers"]
+    chosen = list(range(len(rows)))
+    if len(rows) > MOST:
+        chosen = sorted(chosen, key=lambda place: -rows[place]["count"])[:MOST]
+    shown = [rows[place] for place in chosen]
+    names = [row["answer"] for row in shown]
+    marks = []
+    if truth:
+        marks.append(("truth", [100 * truth[place] for place in chosen]))
+    if "adjusted" in result:
+        adjusted = [100 * row["adjusted_share"] for row in shown]
+        marks.append((f"adjusted ({result['adjusted']}), for showing: not unbiased", adjusted))
+    with picture(path, height_for(names)) as figure:
+        axes = figure.add_subplot()
+        draw_bars(
+            axes,
+            names,
+            [100 * row["share"] for row in shown],
+            [f"{rounded(100 * row['share'], 1)} %" for row in shown],
+            ends=[(100 * row["share_low"], 100 * row["share_high"]) for row in shown],
+            what="estimate",
+            interval=f"{percent(level)} interval",
+            marks=marks,
+        )
+        axes.set_xlabel("share of users, %")
+        heading(
+            figure,
+            title,
+            mechanism_in_short(collection.mechanism),
+            left_out(len(shown), len(rows) if out_of is None else out_of),
+        )
+
+
+def _plot_mean(collection: Collection, title: str, result: Mapping[str, Any], path: str) -> None:
+    mean, low, high = result["mean"], result["low"], result["high"]
+    with picture(path, 2.2) as figure:
+        axes = figure.add_subplot()
+        axes.errorbar(
+            [mean],
+            [0],
+            xerr=[[mean - low], [high - mean]],
+            fmt="o",
+            color=BLUE,
+            markersize=8,
+            capsize=7,
+            elinewidth=2,
+        )
+        figures = f"{mean:.6g}  ({low:.6g} to {high:.6g})"
+        axes.annotate(figures, (mean, 0), (0, 12), textcoords="offset points", ha="center", fontsize=10.5)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(-1, 1)
+        axes.margins(x=0.25)
+        axes.grid(axis="x")
+        axes.set_xlabel(f"estimated mean of the users' values, which are {collection.mechanism.domain}")
+        heading(figure, title, mechanism_in_short(collection.mechanism), bias_told(result))
+
+
+MOST_LINES = 12
+"""So many answers can be followed; each has a panel of its own."""
+_MOST_NAMES = 26
+"""So many rounds can be named below one panel that is as wide as the picture."""
+
+
+def plot_rounds(
+    collection: Collection,
+    rounds: Sequence[Mapping[str, Any]],
+    path: str,
+    *,
+    level: float = 0.95,
+    out_of: int | None = None,
+) -> None:
+    """Draw what `estimate --by-round --json` prints. `out_of`: of how many answers those in it are the largest."""
+    names = [each["round"] for each in rounds]
+    counts = [each["reports"] for each in rounds]
+    size = f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else f"{counts[0]}"
+    reports = "report" if counts == [1] * len(counts) else "reports"
+    title = f"{collection.name}: {counted(len(rounds), 'round')} of {size} {reports}, {percent(level)} intervals"
+    details = [mechanism_in_short(collection.mechanism)]
+    if "answers" in rounds[0]:
+        lines, others = _followed(rounds, out_of)
+        _plot(path, names, lines, "share of users, %", title, [*details, others])
+    else:
+        line = [(each["mean"], each["low"], each["high"]) for each in rounds]
+        what = f"estimated mean of the users' values, which are {collection.mechanism.domain}"
+        _plot(path, names, {what: line}, "mean", title, [*details, bias_told(rounds[0])])
+
+
+_Line = list[tuple[float, float, float]]
+"""An estimate and the ends of its interval, for each round."""
+
+
+def _followed(rounds: Sequence[Mapping[str, Any]], out_of: int | None) -> tuple[dict[str, _Line], str]:
+    """The shares of the answers that are drawn, in percent, and which ones are not."""
+    lines: dict[str, _Line] = {}
+    for each in rounds:
+        for row in each["answers"]:
+            shares = tuple(100 * row[part] for part in ("share", "share_low", "share_high"))
+            lines.setdefault(row["answer"], []).append(shares)
+    total = len(lines) if out_of is None else out_of
+    if len(lines) > MOST_LINES:
+        largest = sorted(lines, key=lambda answer: -sum(share for share, _, _ in lines[answer]))[:MOST_LINES]
+        lines = {answer: lines[answer] for answer in largest}
+    return lines, left_out(len(lines), total)
+
+
+def _plot(
+    path: str, names: list[str], lines: dict[str, _Line], unit: str, title: str, details: Sequence[str]
+) -> None:
+    across = 1 if len(lines) <= 3 else 2
+    down = -(-len(lines) // across)
+    shown = every(len(names), _MOST_NAMES // across)
+    ticks = labels([names[place] for place in shown], width=26, lines=1)
+    # Upright where they do not fit beside each other.
+    upright = len(ticks) * (max(map(columns, ticks)) + 2) > 84 // across
+    foot = max(map(columns, ticks)) * 0.068 if upright else 0.1
+    with picture(path, 1.1 + foot + down * (1.45 if across == 2 else 2.0)) as figure:
+        panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+        for axes, name, line in zip(panels, labels(lines, 80 // across, 2), lines.values(), strict=False):
+            _draw_line(axes, line)
+            axes.set_title(name)
+        for place, axes in enumerate(panels):
+            if place >= len(lines):
+                axes.set_visible(False)
+                continue
+            _finish(axes)
+            _name_rounds(axes, len(names), shown, ticks, upright)
+            axes.tick_params(labelbottom=place + across >= len(lines))
+            if place + across < len(panels):  # into the empty place below, where no other panel has to make room
+                for label in axes.get_xticklabels():
+                    label.set_in_layout(False)
+        figure.supylabel(unit, fontsize=10)
+        figure.supxlabel("round", fontsize=10)
+        heading(figure, title, *details)
+
+
+def _draw_line(axes: Any, line: _Line) -> None:
+    """The estimates of the rounds, joined, each with its interval."""
+    values = [value for value, _, _ in line]
+    below = [max(0.0, value - low) for value, low, _ in line]
+    above = [max(0.0, high - value) for value, _, high in line]
+    crowded = len(line) > 40
+    axes.errorbar(
+        range(len(line)),
+        values,
+        yerr=[below, above],
+        color=BLUE,
+        ecolor=INK,
+        marker="o",
+        markersize=2.5 if crowded else 5,
+        linewidth=1.3,
+        elinewidth=0.7 if crowded else 1.2,
+        capsize=0 if crowded else 3,
+    )
+
+
+def _finish(axes: Any) -> None:
+    low, high = axes.get_ylim()
+    if low <= 0 <= high:
+        axes.axhline(0, color=INK, linewidth=0.9)
+    axes.grid(axis="y")
+
+
+def _name_rounds(axes: Any, rounds: int, shown: Sequence[int], ticks: list[str], upright: bool) -> None:
+    axes.set_xlim(-0.5, rounds - 0.5)
+    axes.set_xticks(shown, ticks, fontsize=9, rotation=90 if upright else 0)

@@ -1,0 +1,375 @@
+"""Tables as people have them: read row by row, and each message says where in the file it is.
+
+A CSV file has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are no rows. What is
+wrong with a row is an error that names its line and its column; or, where the caller takes note of such rows, the row
+is left out and written down with the reason. Parquet and Arrow files are columns of text as well, see `ArrowTable`;
+they have rows, and no lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import sys
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import click
+from click.core import ParameterSource
+
+from ldp_budget._validation import shown
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.reports.arrow_tables import row_file
+from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
+
+from .output import cell, finite, marked, options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TextIO
+
+    from ldp_budget.reports.arrow_tables import ArrowFile, Stretch
+
+    Note = Callable[[Sequence[object]], None]
+
+_USERS = (
+    *("user", "person", "respondent", "participant", "member", "customer", "client", "employee", "subject"),
+    *(
+        "patient",
+        "student",
+        "account",
+        "device",
+        "panelist",
+        "pseudonym",
+        "login",
+        "email",
+        "mail",
+        "name",
+        "id",
+        "uid",
+    ),
+)
+USER_COLUMNS = {word + more for word in _USERS for more in ("", "s", "id", "ids", "name", "names", "number")}
+"""What a column of users is called, whatever the case, spaces, hyphens and underscores."""
+
+_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
+
+
+class Layout(NamedTuple):
+    """How a table is written down."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    header: bool = True
+
+
+def _layout(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Check an option of `layout_options`."""
+    if parameter.name == "delimiter":
+        value = {"tab": "\t", r"\t": "\t"}.get(value, value)
+        if len(value) != 1 or value in '"\r\n':
+            raise InvalidParameter("delimiter", "one character, or tab", repr(value))
+    else:
+        try:
+            "a".encode(value)
+        except LookupError:
+            expected = "an encoding of text, such as utf-8, latin-1, cp1252 or utf-16"
+            raise InvalidParameter("encoding", expected, value) from None
+    return value
+
+
+layout_options = options(
+    click.option(
+        "--delimiter",
+        default=",",
+        metavar="D",
+        callback=_layout,
+        help="What stands between cells [default: ,]; or tab",
+    ),
+    click.option(
+        "--encoding", default="utf-8", metavar="E", callback=_layout, help="The encoding of FILE [default: utf-8]"
+    ),
+    click.option("--no-header", is_flag=True, help="FILE has no header line; its columns are called 1, 2, …"),
+)
+
+
+class Row(NamedTuple):
+    """A row: the line of the file it begins in, if that has any; which row it is from 1; its cells; what is wrong."""
+
+    line: int | None
+    number: int
+    cells: list[str]
+    problem: str
+
+
+class Table:
+    """An open table: its `columns`, by name or number, and what they are called in messages."""
+
+    def __init__(self, path: str, columns: list[str], *, header: bool) -> None:
+        self.path = path
+        self.columns = columns
+        self._header = header
+
+    def place(self, option: str, column: str) -> int:
+        """Where a column stands. Raises `InvalidParameter` unless there is one of that name, and only one."""
+        if column not in self.columns:
+            expected = f"one of the columns {', '.join(self.columns) or '(none)'} of {self.path}{self._hint()}"
+            raise InvalidParameter(option, expected, column)
+        if self.columns.count(column) > 1:
+            expected = f"a column of {self.path} that no other is named like"
+            raise InvalidParameter(option, expected, f"{column}, {self.columns.count(column)} times")
+        return self.columns.index(column)
+
+    def user_place(self, column: str | None) -> int:
+        """Where the users stand: in the column named, else in the first one, if its name says so.
+
+        Raises `InvalidParameter` where that cannot be told, as a first line may as well be the first user.
+        """
+        if column is not None:
+            return self.place("user_column", column)
+        if not self.columns:
+            what = "a header line" if self._header else "a row"
+            raise click.ClickException(f"{self.path}: expected {what}; found nothing")
+        first = self.columns[0]
+        plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
+        if self._header and plain not in USER_COLUMNS:
+            raise InvalidParameter("user_column", f"the name of the column that holds the users{self._doubt(first)}")
+        return 0
+
+    def _doubt(self, first: str) -> str:
+        """Why the first column is not simply taken."""
+        return (
+            f", or --no-header where the list has none: {self.path} begins with {first!r}, which may be a name for a "
+            f"column or the first user{self._hint()}"
+        )
+
+    def _hint(self) -> str:
+        """Where the whole first line is one column and holds another separator, that one."""
+        others = [name for sign, name in _SEPARATORS.items() if len(self.columns) == 1 and sign in self.columns[0]]
+        return f" (its first line is one cell; --delimiter {others[0]} would split it)" if others else ""
+
+    def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
+        """A row, and where it is known the column, as messages name them; `counted`: as well which row it is."""
+        if row.line is None:
+            return f"{self.path}, row {row.number}" + ("" if column is None else f", column {self.columns[column]}")
+        place = f"{self.path}, line {row.line}"
+        if column is not None:
+            place += f", column {self.columns[column]}"
+            if counted:
+                place += f", row {row.number}{' below the header' if self._header else ''}"
+        return place
+
+    def found(self, text: str) -> str:
+        """What was found in a cell, as messages show it."""
+        return repr(text)
+
+
+class CsvTable(Table):
+    """An open CSV file: its `columns`, and its `rows`, once."""
+
+    def __init__(self, path: str, layout: Layout, file: TextIO) -> None:
+        self._layout = layout
+        self._reader = csv.reader(_decoded(path, layout, file), delimiter=layout.delimiter, strict=True)
+        self._each = self._lines()
+        self._first = next(self._each, None)
+        first = [] if self._first is None else self._first[1]
+        columns = first if layout.header else [str(number) for number in range(1, len(first) + 1)]
+        super().__init__(path, columns, header=layout.header)
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Whatever is no empty line, with the line it begins in."""
+        before = 0
+        for cells in self._reader:
+            if cells:
+                yield before + 1, cells
+            before = self._reader.line_num
+
+    def rows(self) -> Iterator[Row]:
+        """The rows below the header, once."""
+        width = len(self.columns)
+        first = [] if self._layout.header or self._first is None else [self._first]
+        for number, (line, cells) in enumerate(chain(first, self._each), 1):
+            yield Row(line, number, cells, "" if len(cells) == width else self._widths(len(cells)))
+
+    def _widths(self, found: int) -> str:
+        as_where = "header" if self._layout.header else "first row"
+        return f"expected {len(self.columns)} cells, as in the {as_where}; found {found}"
+
+
+class ArrowTable(Table):
+    """An open Parquet or Arrow file: its `columns`, and stretches of some of them, once."""
+
+    def __init__(self, path: str, file: ArrowFile) -> None:
+        super().__init__(path, file.columns, header=True)
+        self._file = file
+
+    def stretches(self, *places: int, numbers: int | None = None) -> Iterator[tuple[int, list[Stretch]]]:
+        """The columns at these places, as text: stretches of rows, each with the number of its first row, from 1.
+
+        `numbers` is the place of a column in which a number with a fraction will do. Raises `TableError`.
+        """
+        for place in places:
+            self._file.check(self.columns[place], numbers=place == numbers)
+        for found in self._file.stretches([self.columns[place] for place in places]):
+            yield self._file.rows + 1, found
+
+    def found(self, text: str) -> str:
+        return shown(text) if text else "nothing"
+
+    def user_place(self, column: str | None) -> int:
+        if column is None and not self.columns:
+            raise click.ClickException(f"{self.path}: expected a column; found nothing")
+        return super().user_place(column)
+
+    def _doubt(self, first: str) -> str:
+        return f": {self.path} has the columns {', '.join(self.columns)}"
+
+
+@contextmanager
+def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
+    """A table in a file, or at an address that fsspec opens, or on standard input for `-`.
+
+    What cannot be read while it is open is an error that names it.
+    """
+    shown = shown_place(path)
+    try:
+        with _opened(path) as binary:
+            head = binary.peek(HEAD)[:HEAD]
+            kind = kind_of(path, shown, head)
+            if kind == CSV:
+                yield from _csv_table(path, shown, layout, binary)
+            else:
+                yield _arrow_table(path, shown, kind, binary)
+    except OSError as error:
+        raise click.ClickException(f"{shown} cannot be read: {error.strerror}") from None
+    except (UnicodeError, csv.Error) as error:
+        raise click.ClickException(f"{shown} is no CSV file in {_shown(layout)}: {error}") from None
+
+
+def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader) -> Iterator[CsvTable]:
+    if named_kind(path) != CSV:
+        click.echo(f"Note: {shown} is text, whatever its name says, and is read as a CSV file", err=True)
+    encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
+    # What is no text is found line by line, so that the line can be told; not every encoding knows that.
+    text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
+    try:
+        yield CsvTable(shown, layout, text)
+    finally:
+        text.detach()
+
+
+def _arrow_table(path: str, shown: str, kind: str, binary: io.BufferedReader) -> ArrowTable:
+    from ldp_budget.reports.arrow_tables import ArrowFile
+
+    context = click.get_current_context(silent=True)
+    for name in ("delimiter", "encoding", "no_header"):
+        if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option}: expected it with a CSV file; {shown} is {kind}")
+    return ArrowTable(shown, ArrowFile(path, kind, binary))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[io.BufferedReader[Any]]:
+    if path != "-":
+        with opened(path) as file:
+            yield file
+        return
+    given = sys.stdin.buffer
+    file = given if isinstance(given, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", given))
+    try:
+        yield file
+    finally:
+        if file is not given:
+            file.detach()
+
+
+def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
+    """The lines of a file; one that holds what is no text in its encoding is an error."""
+    for number, line in enumerate(file, 1):
+        if not line.isascii():
+            for character in line:
+                if "\udc80" <= character <= "\udcff":
+                    found = f"byte 0x{ord(character) - 0xDC00:02x}"
+                    raise click.ClickException(
+                        f"{path} is no CSV file in {_shown(layout)}: line {number} holds the {found}; "
+                        "--encoding says which one it is in, such as latin-1, cp1252 or utf-16"
+                    )
+        yield line
+
+
+def _shown(layout: Layout) -> str:
+    return layout.encoding.upper()
+
+
+NO_USER = "expected a user, found nothing"
+
+
+# -- rows that are left out ----------------------------------------------------------------------------------
+
+
+class LeftOut:
+    """Rows that are left out, each with the reason; without `note`, one that is wrong is an error.
+
+    An error ends with the `consequence`, and says with `counted` which row of the table it is, besides its line.
+    `allowed` says which; `invalid` counts what was wrong, `missing` the answers that were not given.
+    """
+
+    def __init__(self, note: Note | None, *, consequence: str = "", counted: bool = False) -> None:
+        self._note = note
+        self._consequence = consequence
+        self._counted = counted
+        self.allowed = note is not None
+        self.invalid = 0
+        self.missing = 0
+        self.first = ""
+
+    def leave(self, table: Table, row: Row, column: int | None, reason: str) -> None:
+        """Leave out a row that is wrong, or raise for it."""
+        where = f"{table.where(row, column, counted=self._counted)}: {reason}"
+        if self._note is None:
+            raise click.ClickException(where + self._consequence)
+        self.first = self.first or where
+        self.invalid += 1
+        self._write(table, row, column, reason)
+
+    def leave_missing(self, table: Table, row: Row, column: int, value: str) -> None:
+        """Leave out a row that was declared to hold nothing."""
+        self.missing += 1
+        if self._note is not None:
+            self._write(table, row, column, f"missing: {value!r}")
+
+    def _write(self, table: Table, row: Row, column: int | None, reason: str) -> None:
+        assert self._note is not None
+        self._note((row.line, row.number, "" if column is None else table.columns[column], reason))
+
+
+LEFT_OUT_COLUMNS = {"line": int, "row": int, "column": str, "reason": str}
+
+
+@contextmanager
+def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> Iterator[Note]:
+    """A function that takes rows for a file, which is there when all went well, or not at all.
+
+    It is a CSV, Parquet or Arrow file by its name, on this machine or at an address. Raises a click error that names
+    the option where it cannot be written.
+    """
+    if path is None:
+        yield lambda row: None
+        return
+    try:
+        with row_file(path, columns) as note:
+            yield note
+    except OSError as error:
+        raise click.ClickException(f"--{option}: {shown_place(path)} cannot be written: {error.strerror}") from None
+
+
+def write_rows_to(option: str, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows of numbers and texts as such a file, all with the same columns: in CSV the cells of `--csv`."""
+    rows = [marked(row) for row in rows]
+    shown = cell if named_kind(path) == CSV else finite
+    with writing_rows(option, path, {name: type(value) for name, value in rows[0].items()}) as note:
+        for row in rows:
+            note([shown(value) for value in row.values()])

@@ -1,0 +1,171 @@
+"""What every adapter needs: is it theirs, what are its figures, and how are they rounded out.
+
+What another library states is a double, and may have been computed: the next double above it is taken, and what that
+prints as, so that a promise is never smaller than the one that was made. That is at most a few parts in 1e16.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import Context, Decimal
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.guarantees import Approximate, Gaussian, Guarantee, Laplace, Pure, Unbounded, ZeroConcentrated
+from ldp_budget.guarantees.fixed_point import UP, float_above
+from ldp_budget.guarantees.gaussian_calibration import gaussian_delta
+
+_EXACT = Context(prec=2500)
+MOST = Decimal(10**6)
+"""No guarantee states more; what would is none."""
+
+
+class Read(NamedTuple):
+    """What an object promises, and the line that says so."""
+
+    guarantee: Guarantee
+    source: str
+
+
+# -- whose it is ------------------------------------------------------------------------------------------------
+
+
+def is_of(cls: type, module: str, name: str) -> bool:
+    """Whether this very class is the one that a loaded module has under that name."""
+    return getattr(sys.modules.get(module), "__dict__", {}).get(name) is cls
+
+
+def theirs(thing: object, library: str) -> type | None:
+    """The class of an object if a loaded module of the library defines it; None for what merely says so.
+
+    Raises `NotSupported` for an instance of somebody's subclass, which may do anything.
+    """
+    kind = type(thing)
+    for cls in kind.__mro__:
+        module = cls.__module__
+        inside = isinstance(module, str) and module.partition(".")[0] == library
+        if not inside or not is_of(cls, module, cls.__name__):
+            continue
+        if cls is kind:
+            return kind
+        raise NotSupported(
+            f"{kind.__qualname__} is a subclass of {module}.{cls.__qualname__} of somebody's own, which may draw "
+            "otherwise; what it promises can be charged as `declared`"
+        )
+    return None
+
+
+@cache
+def release(distribution: str) -> str:
+    """A distribution with its version, as a source begins with it."""
+    try:
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:
+        return distribution
+
+
+# -- its figures ------------------------------------------------------------------------------------------------
+
+
+def number(name: str, value: object) -> float:
+    """A parameter as a double. Raises `NotSupported` for NaN and for what only acts as a number."""
+    kind = type(value)
+    if kind is not float and kind is not int and not _is_number_of_numpy(kind):
+        raise NotSupported(f"{name} is a {kind.__module__}.{kind.__qualname__}; expected a number")
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        found = math.inf
+    except (TypeError, ValueError):
+        raise NotSupported(f"{name} is a {kind.__qualname__}; expected a number") from None
+    if math.isnan(found):
+        raise NotSupported(f"{name} is not a number")
+    return found
+
+
+def _is_number_of_numpy(kind: type) -> bool:
+    if not is_of(kind, "numpy", kind.__name__):
+        return False
+    numpy = sys.modules["numpy"]
+    return issubclass(kind, numpy.floating | numpy.integer)
+
+
+def at_least_zero(name: str, value: object) -> float:
+    """A parameter that cannot be negative."""
+    found = number(name, value)
+    if found < 0:
+        raise NotSupported(f"{name} is {found!r}; expected a number >= 0")
+    return found
+
+
+def above(value: float) -> Decimal:
+    """The decimal of the next double; of 0 it is 0."""
+    return Decimal(repr(math.nextafter(value, math.inf))) if value else Decimal(0)
+
+
+def ratio_up(numerator: Decimal, denominator: float) -> Decimal | None:
+    """Their ratio, rounded up; None where it is infinite."""
+    if not denominator or math.isinf(denominator):
+        return Decimal(0) if denominator else None
+    return UP.divide(numerator, Decimal(denominator))
+
+
+def distance(lower: float, upper: float) -> Decimal:
+    """How far two values between these are apart, to the last digit of the doubles."""
+    return _EXACT.subtract(Decimal(upper), Decimal(lower))
+
+
+# -- its promise ------------------------------------------------------------------------------------------------
+
+
+def pure(epsilon: Decimal | None) -> Guarantee:
+    return Unbounded() if epsilon is None or epsilon > MOST else Pure(epsilon)
+
+
+def laplace(epsilon: Decimal | None) -> Guarantee:
+    return Unbounded() if epsilon is None or epsilon > MOST else Laplace(epsilon)
+
+
+def zero_concentrated(rho: Decimal | None) -> Guarantee:
+    return Unbounded() if rho is None or rho > MOST else ZeroConcentrated(rho)
+
+
+def approximate(epsilon: Decimal | None, delta: Decimal) -> Guarantee:
+    if epsilon is None or epsilon > MOST or delta >= 1:
+        return Unbounded()
+    return Approximate(epsilon, delta) if delta else Pure(epsilon)
+
+
+def stated(value: float) -> Decimal | None:
+    """A stated amount, rounded out; None where it is infinite."""
+    return None if math.isinf(value) else above(value)
+
+
+def gaussian(mu: Decimal | None, epsilon: float | None = None, delta: float | None = None) -> Guarantee:
+    """Gaussian privacy μ, with the point that was stated if the noise meets it; else with the true ε of that δ."""
+    if mu is None or mu > MOST:
+        return Unbounded()
+    if not mu:
+        return Pure(Decimal(0))
+    if epsilon is None or delta is None or not 0 < delta < 1 or not 0 <= epsilon < MOST:
+        return Gaussian(mu)
+    found = least_epsilon(lambda at: gaussian_delta(at, float_above(mu)) <= delta, epsilon)
+    return Gaussian(mu) if found is None else Gaussian(mu, above(found), above(delta))
+
+
+def least_epsilon(meets, epsilon: float) -> float | None:  # type: ignore[no-untyped-def]
+    """`epsilon` if it meets what is asked, else the least larger one that does; None if none up to a million does."""
+    if meets(epsilon):
+        return epsilon
+    low, high = epsilon, max(2 * epsilon, 1e-3)
+    while not meets(high):
+        if high > MOST / 2:
+            return None
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high

@@ -1,0 +1,70 @@
+"""Flower: `LocalDpMod`, which clips a client's update to a norm C and adds normal noise to its numbers.
+
+The noise is σ = sensitivity·√(2 ln(1.25/δ))/ε. Two updates, each clipped to C, may lie 2C apart, so one message is
+μ-Gaussian private with μ = 2C/σ, whatever sensitivity was declared; where that does not meet the stated (ε, δ), the ε
+of the noise at that δ is taken. It is about the arrays of the message and no more: the number of examples and
+metrics that go with them are sent as they are. An update that holds a NaN is not clipped by the mod, and so promised
+nothing; nor is the noise cryptographic.
+
+Opacus: its accountants are about something else than what one client sends.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.guarantees.fixed_point import UP
+
+from ._adapter_helpers import Read, at_least_zero, gaussian, is_of, ratio_up, release, theirs
+
+_HOMES = ("flwr.clientapp.mod.localdp_mod", "flwr.client.mod.localdp_mod")
+_SLACK = Decimal("1.000000000001")
+"""For the last digits of σ, which the mod computes in doubles."""
+_STATED = ("clipping_norm", "sensitivity", "epsilon", "delta")
+
+
+def read_flower(thing: object) -> Read | None:
+    """What one message of a `LocalDpMod` promises; None for what is not of Flower."""
+    kind = theirs(thing, "flwr")
+    if kind is None:
+        return None
+    if not any(is_of(kind, home, "LocalDpMod") for home in _HOMES):
+        raise NotSupported(
+            f"{kind.__module__}.{kind.__qualname__} is no LocalDpMod, which alone makes what one client sends "
+            "private: what a server adds, or a client for the sake of a server's sum, says nothing about one message"
+        )
+    if set(vars(thing)) != set(_STATED):
+        raise NotSupported(f"this LocalDpMod has other attributes than {', '.join(_STATED)}")
+    clip, sensitivity, epsilon, delta = (at_least_zero(name, vars(thing)[name]) for name in _STATED)
+    if not clip or math.isinf(clip):
+        raise NotSupported(f"clipping_norm is {clip!r}; expected a finite number > 0")
+    mu = ratio_up(Decimal(clip) * 2, _sigma(sensitivity, epsilon, delta))
+    shown = f"LocalDpMod(clipping_norm={clip!r}, sensitivity={sensitivity!r}, epsilon={epsilon!r}, delta={delta!r})"
+    return Read(
+        gaussian(None if mu is None else UP.multiply(mu, _SLACK), epsilon, delta),
+        f"{release('flwr')}: {shown}; the arrays of one message, two updates clipped to the norm are "
+        "at most twice the norm apart if all is finite; what goes beside the arrays is in the clear",
+    )
+
+
+def _sigma(sensitivity: float, epsilon: float, delta: float) -> float:
+    """The standard deviation of the noise, as the mod computes it; 0 where it would add none, or fail."""
+    if not delta or not epsilon:
+        raise NotSupported("LocalDpMod adds no finite noise at an epsilon or delta of 0")
+    if delta >= 1.25 or math.isinf(epsilon):
+        return 0.0
+    return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+def read_opacus(thing: object) -> Read | None:
+    """Refused, whatever it is; None for what is not of Opacus."""
+    kind = theirs(thing, "opacus")
+    if kind is None:
+        return None
+    raise NotSupported(
+        f"{kind.__module__}.{kind.__qualname__} accounts for one record of a data set that the trainer saw in the "
+        "clear, and only for what is said of the trained model; it says nothing about what one user sends. What a "
+        "client adds to its own update can be charged as `declared`, or as `gaussian` with its sigma and sensitivity"
+    )

@@ -1,0 +1,314 @@
+"""Reports of yes and no: drawn by two coins, and counted.
+
+What the server and the client of a substitution make of its matrix: the inverse, the errors, and the draws.
+
+The bits of 1BitMean: drawn by thresholds that are linear in the value's cell, fresh or from a client's secret.
+
+The reports of d-bit-flip: which buckets a report tells of, one bit for each, and how they are stored and counted.
+
+Where only some of the k buckets are drawn, a report is an array (d,) of 2·bucket + bit. Where all of them are, it is
+their bits alone, packed: bucket j in byte j // 8 at bit j % 8.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.sampling import bernoulli, integers
+from ldp_budget.sampling.memoisation import memo_words, secrets_for_each
+from ldp_budget.sampling.rng import blocks
+from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, SupportLaw
+from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums, pack_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from ldp_budget.sampling import Stream
+
+    Floats = NDArray[np.float64]
+    Cells = NDArray[np.int64]
+    OneBits = NDArray[np.uint8]
+    Ints = NDArray[np.int64]
+    Bits = NDArray[np.bool_]
+    Reports = NDArray[Any]
+    Draw = Callable[[slice], tuple[Reports | None, Bits]]
+
+
+def draw_coins(stream: Stream, answers: NDArray[np.int64], keep: int, noise: int) -> NDArray[np.uint8]:
+    """A yes with probability `keep` / 2**64 where the answer is yes, and `noise` / 2**64 where it is no; (n,)."""
+    # Both coins are drawn for everybody, so that the time taken does not depend on the answer.
+    if_yes = bernoulli(stream, keep, len(answers))
+    if_no = bernoulli(stream, noise, len(answers))
+    return np.where(answers == 1, if_yes, if_no).astype(np.uint8)
+
+
+def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
+    """How many reports there are, and how many say no and yes. Raises `NotSupported` for anything but 0 and 1."""
+    rows = as_reports(reports)
+    if rows.ndim != 1 or not np.isin(rows, (0, 1)).all():
+        raise NotSupported(f"expected reports of 0 and 1 of shape (n,); found {rows.dtype} {rows.shape}")
+    yes = int(rows.sum())
+    return len(rows), np.array([len(rows) - yes, yes], dtype=np.int64)
+
+
+class MatrixEstimator:
+    """The estimator of least squares for a channel: for each answer, the probability of each report."""
+
+    def __init__(self, channel: Sequence[Sequence[Fraction]]) -> None:
+        self.matrix: Floats = np.array([[float(entry) for entry in column] for column in channel]).T
+        """Shape (reports, answers)."""
+
+    @property
+    def condition_number(self) -> float:
+        return float(np.linalg.cond(self.matrix))
+
+    @functools.cached_property
+    def inverse(self) -> Floats:
+        """W with W·matrix = 1, shape (answers, reports)."""
+        reports, answers = self.matrix.shape
+        if reports > answers:
+            return np.linalg.pinv(self.matrix).astype(np.float64)
+        return np.linalg.solve(self.matrix, np.eye(answers)).astype(np.float64)
+
+    @functools.cached_property
+    def spread(self) -> Floats:
+        """Entry (v, k): the variance that one user with answer k adds to the estimated count of v."""
+        spread: Floats = self.inverse**2 @ self.matrix
+        # Around the mean, 1 of one's own answer: a mean square less 1 is all rounding where a channel hardly errs.
+        own = ((self.inverse - 1) ** 2 * self.matrix.T).sum(axis=1)
+        np.fill_diagonal(spread, own)
+        return spread
+
+    def worst_at_zero(self) -> float:
+        """The largest variance per user of the count of an answer nobody has, whatever the others have."""
+        return float(self.spread[~np.eye(len(self.spread), dtype=bool)].max())
+
+    def estimate(self, total: CountAggregate) -> CountEstimate:
+        counts = self.inverse @ total.support
+        # The variance is that of the users' answers; the estimated shares stand in for them.
+        shares = np.clip(counts, 0, None)
+        variance = self.spread @ (shares * (total.reports / shares.sum()))
+        return CountEstimate(total.reports, counts, np.sqrt(variance))
+
+
+def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: list[list[int]]) -> NDArray[Any]:
+    """A report for each answer, (n,), by the whole weights of its column, each of which sums to `total`."""
+    draws = integers(stream, total, len(answers))
+    reports = np.empty(len(answers), dtype=np.min_scalar_type(len(weights[0]) - 1))
+    users = np.argsort(answers, kind="stable")
+    ends = np.cumsum(np.bincount(answers, minlength=len(weights)))
+    for column, same in zip(weights, np.split(users, ends[:-1]), strict=True):
+        reports[same] = np.searchsorted(np.cumsum(column), draws[same], side="right")
+    return reports
+
+
+def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:
+    """How many reports there are, and how often each of the `kinds` was sent. Raises `NotSupported` for others."""
+    rows = as_reports(reports)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise NotSupported(f"expected reports of integers, shape (n,); found {rows.dtype} {rows.shape}")
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:
+        raise NotSupported(f"expected reports from 0 to {kinds - 1}; found {rows.min()} to {rows.max()}")
+    return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
+
+
+PARTS_BITS = 20
+"""α is a multiple of S / 2**20, and so is every value before it is rounded."""
+
+
+def fresh_bits(stream: Stream, cells: Cells, thresholds: tuple[int, int]) -> OneBits:
+    """A bit for each cell, (n,); `thresholds` are that of cell 0 and what every further cell adds to it."""
+    return bernoulli(stream, _thresholds_at(cells, thresholds), len(cells)).view(np.uint8)
+
+
+def kept_bits(
+    stream: Stream, cells: Cells, thresholds: tuple[int, int], secrets: Any, context: str, flip: int
+) -> OneBits:
+    """The same from the users' secrets; each is then turned over with probability `flip` / 2**64."""
+    words = memo_words(secrets, f"{context} bit", cells, 1)[:, 0]
+    bits = words < _thresholds_at(cells, thresholds)
+    return (bits ^ bernoulli(stream, flip, len(cells))).view(np.uint8)
+
+
+def _thresholds_at(cells: Cells, thresholds: tuple[int, int]) -> NDArray[np.uint64]:
+    least, growth = thresholds
+    return np.uint64(least) + cells.astype(np.uint64) * np.uint64(growth)
+
+
+def rounded(points: Cells, secrets: Any, context: str) -> Cells:
+    """The cells that points, in units of a cell's 2**20th part, are rounded to by each user's own α."""
+    words = memo_words(secrets, f"{context} alpha", np.zeros_like(points), 1)[:, 0]
+    alphas = (words >> np.uint64(64 - PARTS_BITS)).astype(np.int64)
+    return (points + alphas) >> PARTS_BITS
+
+
+def count_ones(reports: Any) -> tuple[int, int]:
+    """How many reports there are, and how many are ones. Raises `NotSupported` for anything but bits."""
+    rows = as_reports(reports)
+    if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
+        raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
+    return len(rows), int(np.count_nonzero(rows))
+
+
+_BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
+_COUNTED = 1 << 18
+_COMPARED = 256
+"""So many buckets are sooner compared with one another than looked up."""
+
+
+def draw_reports(answers: Ints, buckets: int, size: int, draw: Draw) -> Reports:
+    """The reports of users with these answers. `draw` gives for some of them what `fresh` and `kept` say."""
+    reports = _empty_reports(len(answers), buckets, size)
+    for part in blocks(len(answers), max(1, _BLOCK // size)):
+        drawn, flips = draw(part)
+        reports[part] = _encode(drawn, _own_bits(answers[part], drawn, buckets) ^ flips)
+    return reports
+
+
+def fresh(stream: Stream, buckets: int, size: int, noise: int) -> Draw:
+    """Draws the buckets of some users, None for all of them, and which of their bits are flipped."""
+
+    def draw(part: slice) -> tuple[Reports | None, Bits]:
+        count, drawn = part.stop - part.start, None
+        if size < buckets:
+            drawn = draw_buckets(lambda bound: integers(stream, bound, count), buckets, size, count)
+        return drawn, bernoulli(stream, noise, count * size).reshape(count, size)
+
+    return draw
+
+
+def kept(secrets: Any, context: str, answers: Ints, buckets: int, size: int, noise: int) -> Draw:
+    """The same from the users' secrets: the buckets of each user, the flips of each of their values."""
+    own = secrets_for_each(secrets, len(answers))
+
+    def draw(part: slice) -> tuple[Reports | None, Bits]:
+        values, drawn = answers[part], None
+        if size < buckets:
+            words = iter(memo_words(own[part], f"{context} buckets", np.zeros_like(values), size).T)
+            # Off uniform by k/2**64, and whatever the buckets are, they are no function of the value.
+            drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), buckets, size, len(values))
+        return drawn, memo_words(own[part], f"{context} bits", values, size) < np.uint64(noise)
+
+    return draw
+
+
+def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size: int, count: int) -> Reports:
+    """`count` uniform sets of `size` of the buckets, shape (count, size); the order within a row says nothing.
+
+    `draw(bound)` gives `count` uniform integers below `bound`. Floyd's algorithm: the bound grows to `buckets`, and
+    a repeated draw becomes the newest bucket, which no draw before it could be (Bentley and Floyd, CACM 30, 1987).
+    """
+    chosen = np.empty((size, count), dtype=np.min_scalar_type(2 * buckets - 1))
+    if size > _COMPARED:
+        return _looked_up(draw, chosen, buckets - size).T
+    for place, newest in enumerate(range(buckets - size, buckets)):
+        drawn = draw(newest + 1).astype(chosen.dtype)
+        repeated = np.zeros(count, dtype=np.bool_)
+        for earlier in chosen[:place]:
+            repeated |= earlier == drawn
+        np.copyto(drawn, newest, where=repeated)
+        chosen[place] = drawn
+    return chosen.T
+
+
+def _looked_up(draw: Callable[[int], NDArray[np.integer]], chosen: Reports, first: int) -> Reports:
+    """The same with a set of each user's buckets: comparing each draw with all before grows with their square."""
+    own: list[set[int]] = [set() for _ in range(chosen.shape[1])]
+    for place in range(len(chosen)):
+        newest = first + place
+        for user, drawn in enumerate(draw(newest + 1).tolist()):
+            bucket = newest if drawn in own[user] else drawn
+            own[user].add(bucket)
+            chosen[place, user] = bucket
+    return chosen
+
+
+def _own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> Bits:
+    """Whether each drawn bucket is the user's own, shape (n, d); None stands for all the buckets in order."""
+    bits: Bits
+    if drawn is None:
+        bits = np.zeros((len(answers), buckets), dtype=np.bool_)
+        bits[np.arange(len(answers)), answers] = True
+    else:
+        bits = drawn == answers.astype(drawn.dtype)[:, np.newaxis]
+    return bits
+
+
+def _encode(drawn: Reports | None, bits: Bits) -> Reports:
+    """The reports of these buckets, all of them where None, and their bits (n, d)."""
+    return pack_rows(bits) if drawn is None else 2 * drawn + bits
+
+
+def _empty_reports(count: int, buckets: int, size: int) -> Reports:
+    """An array for the reports of `count` users."""
+    if size == buckets:
+        return np.empty((count, -(-buckets // 8)), dtype=np.uint8)
+    return np.empty((count, size), dtype=np.min_scalar_type(2 * buckets - 1))
+
+
+def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> Ints:
+    """Which bits of two buckets a report holds, both, one of them or none, and what they are; 0..8, shape (n,)."""
+    if packed:
+        return 2 * bit_of(reports, first) + bit_of(reports, second)
+    rows = np.asarray(reports).astype(np.int64)
+    told = [(rows >> 1 == bucket).any(axis=1) for bucket in (first, second)]
+    ones = [(rows == 2 * bucket + 1).any(axis=1) for bucket in (first, second)]
+    cases = [told[0] & told[1], told[0], told[1]]
+    return np.select(cases, [2 * ones[0] + ones[1], 4 + ones[0], 6 + ones[1]], 8)
+
+
+def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:
+    """Of the count of a bucket that one user in `stretch` tells of."""
+    at_zero, slope = stretch * p * q / (p - q) ** 2, stretch - 1
+    noise, gap, zero, one, rise = (
+        np.array([float(figure)]) for figure in (q, p - q, at_zero, at_zero + slope, slope)
+    )
+    return SupportLaw(1, noise, gap, zero, one, rise, shown=float(1 / stretch))
+
+
+def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.int64]]:
+    """The number of reports, and how many told of each bucket and how many of those with a one, shape (2, k).
+
+    Raises `NotSupported` for anything that `draw_reports` could not have made.
+    """
+    rows = as_reports(reports)
+    if size == buckets:
+        ones = column_sums(rows, buckets)
+        return len(rows), np.stack([np.full(buckets, len(rows)), ones])
+    _check(rows, buckets, size)
+    counts = np.zeros(2 * buckets, dtype=np.int64)
+    for start in range(0, len(rows), max(1, _COUNTED // size)):
+        block = rows[start : start + max(1, _COUNTED // size)]
+        _check_distinct(block)
+        counts += np.bincount(block.reshape(-1).astype(np.intp), minlength=2 * buckets)
+    return len(rows), np.stack([counts[0::2] + counts[1::2], counts[1::2]])
+
+
+def check_reports(reports: Any, buckets: int, size: int) -> None:
+    """Raise as `count_bits`, adding nothing up."""
+    if size == buckets:
+        check_rows(reports, buckets)
+        return
+    rows = as_reports(reports)
+    _check(rows, buckets, size)
+    _check_distinct(rows)
+
+
+def _check(rows: Reports, buckets: int, size: int) -> None:
+    if rows.dtype.kind not in "iu" or rows.ndim != 2 or rows.shape[1] != size:
+        raise NotSupported(f"expected reports of integers, shape (n, {size}); found {rows.dtype} {rows.shape}")
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < 2 * buckets:
+        raise NotSupported(f"expected reports from 0 to {2 * buckets - 1}; found {rows.min()} to {rows.max()}")
+
+
+def _check_distinct(block: Reports) -> None:
+    drawn = np.sort(block >> 1, axis=1)
+    if (drawn[:, 1:] == drawn[:, :-1]).any():
+        raise NotSupported("expected reports of distinct buckets; found a report that repeats one")

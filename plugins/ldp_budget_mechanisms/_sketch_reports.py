@@ -1,0 +1,372 @@
+"""Three-wise independent hash functions, drawn by a public seed (Jeong, Hong and Seo 2020, Definition 3).
+
+Function j is a random polynomial of degree 2 modulo P = 2**61 - 1 (Wegman and Carter 1981),
+
+    h_j(v) = floor(width · y / 2**61),   y = (a_j·x_v + b_j)·x_v + c_j mod P,
+
+at the point x_v, a digest of the value's text. Digests and coefficients are BLAKE2b keyed by the seed. Over the draw
+of the coefficients, a function's outputs at three values of different points are independent and uniform, up to
+width·2**-58; two values share a point with probability 2**-61.
+
+What the server makes of the reports to a count mean sketch: their exact sums, and counts with standard errors.
+
+Reports to the count mean sketch: the number of a hash function, and the cell as m randomized bits.
+
+Reports to the Hadamard count mean sketch: the number of a hash function and of a coefficient, and its sign.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.sampling import bernoulli, integers, unary_bits
+from ldp_budget.sdk.estimates import CountEstimate, StudentLaw, check_same
+from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from ldp_budget.sampling import Stream
+    from ldp_budget.sdk.estimates import SupportLaw
+
+    Words = NDArray[np.uint64]
+    Cells = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Reports = NDArray[Any]
+
+PRIME = 2**61 - 1
+_BITS = 61
+_HALF = 31
+_LOW = 2**_HALF - 1
+
+
+class HashFamily:
+    """The functions h_0..h_{count-1} of `seed`, from values to range(width).
+
+    Two families of one seed agree in the points of values and, where their width is the same, in the functions
+    that both have. Parameters: `seed`, a number or text; `count` >= 1; `width` from 1 to 2**31.
+    """
+
+    def __init__(self, seed: int | str, count: int, width: int) -> None:
+        self.count = count
+        self.width = width
+        self._key = hashlib.blake2b(str(seed).encode(), digest_size=32, person=b"ldp-budget seed").digest()
+
+    @functools.cached_property
+    def coefficients(self) -> Words:
+        """(a_j, b_j, c_j) of every function, shape (3, count)."""
+        blank = hashlib.blake2b(key=self._key, digest_size=24, person=b"coefficients")
+        indices = (j.to_bytes(8, "little") for j in range(self.count))
+        return _field_elements(blank, indices, 3).T.copy()
+
+    def points(self, values: Iterable[Any]) -> Words:
+        """x_v of every value, a digest of `str(v)`, shape (len(values),). About a microsecond each."""
+        blank = hashlib.blake2b(key=self._key, digest_size=8, person=b"value")
+        plain = values.tolist() if hasattr(values, "tolist") else values
+        return _field_elements(blank, (str(value).encode() for value in plain), 1).reshape(-1)
+
+    def points_of(self, values: NDArray[np.int64]) -> Words:
+        """The same for an array in which values repeat: each is digested once."""
+        distinct, place = np.unique(values, return_inverse=True)
+        return self.points(distinct)[place]
+
+    def cells_of(self, value: int) -> NDArray[np.int64]:
+        """Where each of the functions takes a value, shape (count,)."""
+        return self(np.arange(self.count), self.points([value]))
+
+    def share_apart(self, first: int, second: int) -> Fraction:
+        """The share of the functions under which two values do not collide."""
+        return Fraction(int(np.count_nonzero(self.cells_of(first) != self.cells_of(second))), self.count)
+
+    def least_colliding(self, values: int) -> tuple[int, int]:
+        """Of the first so many values the two that collide under the fewest functions."""
+        cells = [self.cells_of(value) for value in range(values)]
+        pairs = list(combinations(range(values), 2))
+        apart = [int(np.count_nonzero(cells[first] != cells[second])) for first, second in pairs]
+        return pairs[apart.index(max(apart))]
+
+    def __call__(self, functions: NDArray[np.int64], points: Words) -> NDArray[np.int64]:
+        """h_j(v) for the numbers j of `functions` and the x_v of `points`, which broadcast."""
+        functions, points = np.broadcast_arrays(functions, points)
+        a, b, c = (row.take(functions) for row in self.coefficients)
+        high, low = points >> np.uint64(_HALF), points & np.uint64(_LOW)
+        y = _multiply_add(_multiply_add(a, high, low, b), high, low, c)
+        y -= np.uint64(PRIME) * (y >= np.uint64(PRIME))
+        return _scaled(y, self.width)
+
+
+def _field_elements(blank: Any, texts: Iterable[bytes], each: int) -> Words:
+    """`each` field elements from the digest of every text, shape (texts, each)."""
+    digests = bytearray()
+    for text in texts:
+        digest = blank.copy()
+        digest.update(text)
+        digests += digest.digest()
+    return (np.frombuffer(digests, "<u8").astype(np.uint64) % np.uint64(PRIME)).reshape(-1, each)
+
+
+def _multiply_add(x: Words, high: Words, low: Words, z: Words) -> Words:
+    """x·y + z mod P, or that and a little more: below 2**61 + 8, as x may be. y is high·2**31 + low; y, z < P.
+
+    In place wherever it can be: half the time goes to memory otherwise.
+    """
+    x_high, total = x >> np.uint64(_HALF), x & np.uint64(_LOW)
+    middle = x_high * low
+    middle += total * high
+    # x·y = 2**62·x_high·high + 2**31·middle + (low parts); 2**61 is 1 mod P, and the terms stay below 2**64 together.
+    x_high *= high
+    x_high <<= np.uint64(1)
+    total *= low
+    total += x_high
+    total += z
+    total += middle >> np.uint64(_BITS - _HALF)
+    middle &= np.uint64(2 ** (_BITS - _HALF) - 1)
+    middle <<= np.uint64(_HALF)
+    total += middle
+    overflow = total >> np.uint64(_BITS)
+    total &= np.uint64(PRIME)
+    total += overflow
+    return total
+
+
+def _scaled(y: Words, width: int) -> NDArray[np.int64]:
+    """floor(width·y / 2**61) for y < 2**61 and width <= 2**31."""
+    factor = np.uint64(width)
+    low = y & np.uint64(_LOW)
+    low *= factor
+    low >>= np.uint64(_HALF)
+    high = y >> np.uint64(_HALF)
+    high *= factor
+    high += low
+    high >>= np.uint64(_BITS - _HALF)
+    return high.view(np.int64)
+
+
+_BLOCK = 1 << 15
+
+
+@dataclass
+class SketchAggregate:
+    """The exact sketch of `reports` reports: `cells`, whole numbers (k, m), zero outside the rows `functions`."""
+
+    fingerprint: str
+    reports: int
+    functions: NDArray[np.int64]
+    cells: Cells
+
+    def merge(self, other: SketchAggregate) -> SketchAggregate:
+        """Add `other`, whose cells stay as they are; raises `NotSupported` if it was made by another mechanism."""
+        check_same(self, other)
+        self.reports += other.reports
+        self.functions = np.union1d(self.functions, other.functions)
+        # Row by row: a sketch may have millions of cells, and a few reports touch a few rows.
+        for function in other.functions:
+            self.cells[function] += other.cells[function]
+        return self
+
+    def parts(self, each: int) -> Iterator[NDArray[np.int64]]:
+        """The functions that reports used, a few at a time where each takes `each` words."""
+        step = max(1, _BLOCK // each)
+        for start in range(0, len(self.functions), step):
+            yield self.functions[start : start + step]
+
+
+def cell_sums(
+    total: SketchAggregate, family: HashFamily, points: Words, sums_of: Callable[[Cells], Cells]
+) -> NDArray[np.int64]:
+    """For the values at these points, (n,), what their cells hold together, where `sums_of` reads a row's cells."""
+    sums = np.zeros(len(points), dtype=np.int64)
+    for functions in total.parts(max(len(points), family.width)):
+        cells = family(functions[:, np.newaxis], points)
+        spoken = sums_of(total.cells[functions])
+        sums += np.take_along_axis(spoken, cells, axis=1).sum(axis=0)
+    return sums
+
+
+def with_errors(
+    counts: Floats, reports: int, law: SupportLaw, same_pairs: float, places: int, *, few: bool
+) -> CountEstimate:
+    """`counts` with their standard errors, where `same_pairs` estimates Σ f(f-1) over all values.
+
+    `places` is k(m-1), as many free numbers as a sketch holds; `few`: so few that errors are bounds. One pair of
+    users of one other value adds 1/places to a count's variance. That is v = a + P/places, where a is the noise of
+    the reports and P the pairs of the other values. The square of an estimated count is f² + v on average, so f(f-1)
+    is not read off the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for v,
+
+        v = a + (same_pairs - count·(count-1) + a)/(places - 1).
+
+    With an a linear in the count that is the variance on average, however few cells there are. So nothing is cut off
+    above, such as what n users cannot have: of the rest the average would be too small. What comes out below a is
+    taken for a, which makes it a bound. Where there are not `few`, that hardly ever happens; and where it moves the
+    average by less than can be seen, figures are kept to what there can be: pairs to 0 and more, a to a share of one.
+
+    The rest of the sketch, without what the count was read off, is `places` - 1 numbers, of which v is the mean
+    square: noise and collisions. So the intervals are Student's. One function of two cells shows the size of a count
+    and nothing else, whatever the others hold: there v is the most it can be, as if all others held one value.
+    """
+    if places == 1:
+        most = reports * (float(max(law.at_zero[0], law.at_one[0])) + reports - 1.0)
+        return CountEstimate(reports, counts, np.full(len(counts), most**0.5))
+    least = law.variance(counts, reports)
+    if few:
+        noise = reports * law.at_zero + counts * (law.at_one - law.at_zero)
+    else:
+        noise, same_pairs = least, max(0.0, same_pairs)
+    collisions = (same_pairs - counts * (counts - 1) + noise) / (places - 1)
+    errors = np.sqrt(np.maximum(noise + collisions, least))
+    return CountEstimate(reports, counts, errors, law=StudentLaw(places - 1))
+
+
+_CMS_BLOCK = 1 << 13
+"""Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
+
+
+def index_bytes(family: HashFamily) -> int:
+    """Bytes that hold the number of any function."""
+    return max(1, -(-(family.count - 1).bit_length() // 8))
+
+
+def draw_cms_reports(
+    stream: Stream, family: HashFamily, points: Words, thresholds: tuple[int, int]
+) -> NDArray[np.uint8]:
+    """A row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
+    head = index_bytes(family)
+    reports = np.empty((len(points), head + -(-family.width // 8)), dtype=np.uint8)
+    for start in range(0, len(points), _CMS_BLOCK):
+        block, some = reports[start : start + _CMS_BLOCK], points[start : start + _CMS_BLOCK]
+        functions = integers(stream, family.count, len(some))
+        block[:, :head] = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :head]
+        block[:, head:] = unary_bits(stream, family(functions, some), family.width, *thresholds)
+    return reports
+
+
+def number_cms_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
+    """The bits of the cells of two values, 0..3, or 4 where they collide."""
+    functions, bits = _functions(reports, family), reports[:, index_bytes(family) :]
+    rows = np.arange(len(reports))
+    own, other = (family.cells_of(value)[functions] for value in (first, second))
+    told = [bits[rows, cells >> 3] >> (cells & 7) & 1 for cells in (own, other)]
+    return np.where(own == other, 4, 2 * told[0] + told[1])
+
+
+def check_cms_reports(reports: Any, family: HashFamily) -> None:
+    """Raise `NotSupported` for anything but reports."""
+    rows = as_reports(reports)
+    _functions(rows, family)
+    check_rows(rows[:, index_bytes(family) :], family.width)
+
+
+def count_cms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
+    """How many reports of each function have each bit set. Raises `NotSupported` for anything but reports."""
+    rows = as_reports(reports)
+    numbers = _functions(rows, family)
+    order = np.argsort(numbers, kind="stable")
+    functions, starts = np.unique(numbers[order], return_index=True)
+    cells = np.zeros((family.count, family.width), dtype=np.int64)
+    bits = rows[order, index_bytes(family) :]
+    for function, start, end in zip(functions, starts, [*starts[1:], len(rows)], strict=False):
+        cells[function] = column_sums(bits[start:end], family.width)
+    return SketchAggregate(fingerprint, len(rows), functions, cells)
+
+
+def _functions(rows: Reports, family: HashFamily) -> Cells:
+    """The number of the hash function of each report."""
+    head = index_bytes(family)
+    bytes_each = head + -(-family.width // 8)
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != bytes_each:
+        expected = f"reports of cms, uint8 of shape (n, {bytes_each})"
+        raise NotSupported(f"expected {expected}; found {rows.dtype} of shape {rows.shape}")
+    words = np.zeros((len(rows), 8), dtype=np.uint8)
+    words[:, :head] = rows[:, :head]
+    numbers = words.view("<i8").reshape(-1).astype(np.int64)
+    if numbers.size and numbers.max() >= family.count:
+        raise NotSupported(f"expected hash functions 0 to {family.count - 1}; found {numbers.max()}")
+    return numbers
+
+
+_HCMS_BLOCK = 1 << 13
+"""Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
+
+_COUNTED = 1 << 20
+
+
+def draw_hcms_reports(stream: Stream, family: HashFamily, points: Words, keep: int) -> Reports:
+    """2(j·m + l) + s for the sign (-1)^s of coefficient l under function j, kept with probability `keep` / 2**64."""
+    reports = np.empty(len(points), dtype=np.min_scalar_type(2 * family.count * family.width - 1))
+    for start in range(0, len(points), _HCMS_BLOCK):
+        some = points[start : start + _HCMS_BLOCK]
+        places = integers(stream, family.count * family.width, len(some))
+        kept = bernoulli(stream, keep, len(some))
+        cells = family(places >> cell_bits(family), some)
+        # Bits of the function's number stand above those of any cell, so AND leaves them out.
+        reports[start : start + _HCMS_BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)
+    return reports
+
+
+def cell_bits(family: HashFamily) -> int:
+    """Bits of the number of a cell, the lowest of those of a place."""
+    return family.width.bit_length() - 1
+
+
+def number_hcms_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
+    """Whether the sign is that of the first of two values; 2 where theirs are the same."""
+    rows = reports.astype(np.int64)
+    places = rows >> 1
+    signs = [_odd(places & family.cells_of(value)[places >> cell_bits(family)]) for value in (first, second)]
+    return np.where(signs[0] == signs[1], 2, signs[0] == (rows & 1).astype(np.bool_))
+
+
+def check_hcms_reports(reports: Any, family: HashFamily) -> None:
+    """Raise `NotSupported` for anything but reports."""
+    _check(as_reports(reports), 2 * family.count * family.width - 1)
+
+
+def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
+    """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
+    rows = as_reports(reports)
+    _check(rows, 2 * family.count * family.width - 1)
+    signs = np.zeros(family.count * family.width, dtype=np.int64)
+    used = np.zeros(family.count, dtype=np.int64)
+    for start in range(0, len(rows), _COUNTED):
+        block = rows[start : start + _COUNTED].astype(np.int64)
+        np.add.at(signs, block >> 1, 1 - 2 * (block & 1))
+        used += np.bincount(block >> (1 + cell_bits(family)), minlength=family.count)
+    return SketchAggregate(fingerprint, len(rows), np.flatnonzero(used), signs.reshape(family.count, -1))
+
+
+def _check(rows: Reports, largest: int) -> None:
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise NotSupported(f"expected reports of hcms, integers (n,); found {rows.dtype} of shape {rows.shape}")
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) <= largest:
+        raise NotSupported(f"expected reports from 0 to {largest}; found {rows.min()} to {rows.max()}")
+
+
+def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the number of ones among the lowest 32 bits is odd."""
+    parity = numbers.astype(np.uint32)
+    for shift in (16, 8, 4, 2, 1):
+        parity ^= parity >> np.uint32(shift)
+    return (parity & np.uint32(1)).astype(np.bool_)
+
+
+def hadamard(rows: Cells) -> Cells:
+    """`rows` times the Hadamard matrix of equation (2) of Jeong, Hong and Seo 2020, for (r, m) with m a power of two.
+
+    The fast transform: each of log2 m passes takes sums and differences of neighbours and puts the sums first, which
+    moves the next bit of the column number into place.
+    """
+    columns = rows.shape[1]
+    for _ in range(columns.bit_length() - 1):
+        even, odd = rows[:, 0::2], rows[:, 1::2]
+        rows = np.concatenate((even + odd, even - odd), axis=1)
+    return rows

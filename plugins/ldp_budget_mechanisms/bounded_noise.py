@@ -1,0 +1,293 @@
+"""The bounded Laplace mechanism for one number in [lower, upper] (Kim, Park and Lee, introduction).
+
+Laplace noise of scale b, cut off so that the report stays in [lower, upper], and renormalised:
+
+    f(y | x) = exp(-|y - x| / b) / (b(2 - exp(-(x - lower)/b) - exp(-(upper - x)/b))),      b = (upper - lower) / ε.
+
+f(y | x) grows in x up to y and falls from there, so of the ratios f(y | x) / f(y | x') the largest have x = y and x'
+at an end; and of those, y at the other end is the worst, where both norms are equal. So the loss is exactly ε, and
+the two ends are the worst pair in all else too, see `_laplace_curve`: what is stated is their pair, and not ε alone.
+(Holohan, Antonatos, Braghin and Mac Aonghusa 2018 calibrate it for a sensitivity below upper - lower.)
+
+The client draws on a public grid of 2¹⁵ cells; see `LaplaceTable`.
+
+The bounded staircase mechanism for one number in [lower, upper] (Kim, Park and Lee, definition 5).
+
+The staircase noise, cut off so that the report stays in [lower, upper], and renormalised. No distance in there
+exceeds S = upper - lower, so two steps are all that is seen: the density is e^ε̂ within γS of the value and 1
+elsewhere, over a norm that depends on the value. Theorem 6 gives the ε̂ for which the loss is ε. Its second row is
+printed as
+
+    e^ε̂ = 2(1-γ)e^ε / (-γe^ε + √((γe^ε)² + 4γ(1-γ)e^ε)),      ½ <= γ < 1,
+
+with which the loss is ε + ln(1/γ). Right is ½(γe^ε + √((γe^ε)² + 4(1-γ)e^ε)), and the rows join at γ = ½; see
+`_window`. For γ = 0 and γ = 1 every report is equally likely whatever the value. Little of a report has that loss;
+what is stated is a pair that dominates any two values, see `_window_curve`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.guarantees.fixed_point import UP, exp_down, float_below
+from ldp_budget.sdk.channels import Comparison
+from ldp_budget.sdk.parameters import optional_real, real
+
+from ._bounded_numeric import BoundedMechanism, LaplaceWeights
+from ._bounded_staircase_profile import WIDE, window_breakpoints, window_error, window_odds, window_pair
+from ._citations import BOUNDED_STAIRCASE
+from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of, scale_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ldp_budget.sampling import Stream
+    from ldp_budget.sdk.channels import Comparison
+
+    from ._bounded_numeric import Runs
+    from ._interval_grid import WindowChannel
+    from ._noise_samplers import LaplaceTable
+
+
+class BoundedLaplace(BoundedMechanism):
+    """Laplace noise cut off at the ends of the range, calibrated to ε or with a given scale b."""
+
+    name = "bounded-laplace"
+    summary = "one number in [lower, upper] plus Laplace noise cut off at its ends; biased"
+    source = (
+        "Holohan, Antonatos, Braghin and Mac Aonghusa, The bounded Laplace mechanism in differential privacy (2018); "
+        f"{BOUNDED_STAIRCASE}, introduction"
+    )
+
+    cells = 2**15
+
+    epsilon = optional_real("privacy loss of one report", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    scale = optional_real("scale b of the noise before it is cut off", above=0, derived=True)
+
+    def check(self) -> None:
+        super().check()
+        check_scale(self.epsilon, self.scale, self._stretch)
+
+    @functools.cached_property
+    def _stretch(self) -> Decimal:
+        return UP.subtract(self.upper, self.lower)
+
+    @functools.cached_property
+    def _scale(self) -> float:
+        return scale_of(self.epsilon, self.scale, self._stretch)
+
+    @functools.cached_property
+    def _loss(self) -> Decimal:
+        return loss_of(self.epsilon, self._scale, self._stretch)
+
+    @functools.cached_property
+    def table(self) -> LaplaceTable:
+        """What the client draws from."""
+        from ._noise_samplers import LaplaceTable
+
+        return LaplaceTable(self._loss, self.cells)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"scale": self._scale}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self._pair
+
+    @functools.cached_property
+    def _pair(self) -> Guarantee:
+        return LaplaceWeights.of(self._loss, self.cells).guarantee()
+
+    @functools.cached_property
+    def _ends(self) -> tuple[float, float]:
+        return self.interval.ends
+
+    def density(self, report: float, value: float) -> float:
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
+        lower, upper = self._ends
+        if not lower <= report <= upper:
+            return -math.inf
+        norm = -math.expm1(-(value - lower) / self._scale) - math.expm1(-(upper - value) / self._scale)
+        return -abs(report - value) / self._scale - math.log(self._scale * norm)
+
+    def error_within(self, share: float) -> tuple[float, float]:
+        scale = self._scale / self.width
+        left, right = share / scale, (1 - share) / scale
+        norm = incomplete_gamma(0, left) + incomplete_gamma(0, right)
+        bias = (incomplete_gamma(1, right) - incomplete_gamma(1, left)) / norm
+        mse = (incomplete_gamma(2, right) + incomplete_gamma(2, left)) / norm
+        return scale * bias, scale**2 * mse
+
+    def breakpoints_within(self) -> Sequence[float]:
+        # Near the ends the errors change within one scale: pieces that halve until they are no longer than that.
+        halvings = max(1, math.ceil(math.log2(self.width / self._scale)))
+        near = [2.0**-place for place in range(halvings, 0, -1)]
+        return (0.0, *near, *(1 - share for share in reversed(near[:-1])), 1.0)
+
+    def critical_points(self) -> list[int]:
+        return self.table.critical_points()
+
+    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
+        return self.table.compare(first, second)
+
+    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.table.draw(stream, points)
+
+    def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
+        return self.table.drawing()
+
+
+def incomplete_gamma(power: int, end: float) -> float:
+    """The integral of v^power·e^{-v} over [0, end], for power 0, 1 or 2, to full precision."""
+    if end > 2:
+        tail = (1.0, 1 + end, 2 + 2 * end + end**2)[power]
+        return math.factorial(power) - tail * math.exp(-end)
+    # e^{-end} times a series of positive terms, as the closed form cancels.
+    term = total = end ** (power + 1) / (power + 1)
+    factor = power + 1
+    while term > 1e-17 * total:
+        factor += 1
+        term *= end / factor
+        total += term
+    return math.exp(-end) * total
+
+
+class BoundedStaircase(BoundedMechanism):
+    """A window of higher density around the value, calibrated to ε."""
+
+    name = "bounded-staircase"
+    summary = "one number in [lower, upper], likelier within a window around the value; biased"
+    source = f"{BOUNDED_STAIRCASE}, definition 5 and Theorem 6 with its second row corrected"
+
+    cells = 2**20
+
+    epsilon = real("privacy loss of one report", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    gamma = optional_real(
+        "half the window's width over upper - lower [the best for evenly spread values]", at_least=0, at_most=1
+    )
+
+    @functools.cached_property
+    def _gamma(self) -> Decimal:
+        if self.gamma is not None:
+            return self.gamma
+        from ._bounded_staircase_profile import best_gamma
+
+        return Decimal(best_gamma(float(self.epsilon), self.cells))
+
+    @functools.cached_property
+    def _epsilon_hat(self) -> float:
+        return float_below(epsilon_hat(self.epsilon, self._gamma))
+
+    @functools.cached_property
+    def channel(self) -> WindowChannel:
+        """What the client draws from, checked once more before anything is drawn."""
+        from ._interval_grid import WindowChannel
+
+        channel = WindowChannel.fit(self.epsilon, self._gamma, self.cells)
+        assert channel.worst_odds() <= Fraction(exp_down(self.epsilon)), "the client would lose more than ε"
+        return channel
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"gamma": float(self._gamma), "epsilon_hat": self._epsilon_hat}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self._pair
+
+    @functools.cached_property
+    def _pair(self) -> Guarantee:
+        return window_pair(self.epsilon, self._gamma, self._epsilon_hat, self.cells)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*self._own_notes(), *super().notes)
+
+    def _own_notes(self) -> tuple[str, ...]:
+        gamma = self._gamma
+        if gamma in (0, 1):
+            return (f"With gamma = {gamma} every report is equally likely whatever the value: it says nothing.",)
+        if gamma < Decimal("0.5"):
+            return ()
+        true_loss = float(self.epsilon) - math.log(gamma)
+        return (
+            f"The second row of Theorem 6 is unsafe as printed: its epsilon_hat = "
+            f"{printed_epsilon_hat(self.epsilon, gamma):.6g} would lose ε + ln(1/γ) = {true_loss:.6g}, not "
+            f"{self.epsilon}; the corrected row gives {self._epsilon_hat:.6g}.",
+        )
+
+    @functools.cached_property
+    def _window(self) -> tuple[float, float]:
+        """γ, and upper - lower."""
+        return float(self._gamma), self.width
+
+    @functools.cached_property
+    def _ends(self) -> tuple[float, float]:
+        return self.interval.ends
+
+    def density(self, report: float, value: float) -> float:
+        return math.exp(self.log_density(report, value))
+
+    def log_density(self, report: float, value: float) -> float:
+        lower, upper = self._ends
+        if not lower <= report <= upper:
+            return -math.inf
+        gamma, width = self._window
+        share = min(max(0.0, (value - lower) / width), 1.0)
+        inside = min(gamma, share) + min(gamma, 1 - share)
+        # Over e^ε̂, so that nothing overflows; and where the window is empty, of what is outside alone.
+        norm = math.log(inside + math.exp(-self._epsilon_hat) * (1 - inside)) if inside else -self._epsilon_hat
+        level = 0.0 if abs(report - value) < gamma * width else -self._epsilon_hat
+        return level - norm - math.log(width)
+
+    def report_breakpoints(self, value: float) -> Sequence[float]:
+        lower, upper = self.interval.ends
+        reach = float(self._gamma) * self.width
+        return lower, max(lower, value - reach), min(upper, value + reach), upper
+
+    def error_within(self, share: float) -> tuple[float, float]:
+        channel = self.channel
+        return window_error(channel.reach / channel.cells, channel.high / channel.low, share)
+
+    def breakpoints_within(self) -> Sequence[float]:
+        return window_breakpoints(self.channel.reach / self.channel.cells)
+
+    def critical_points(self) -> list[int]:
+        return self.channel.critical_points()
+
+    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
+        return self.channel.compare(first, second)
+
+    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.channel.draw(stream, points)
+
+    def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
+        return self.channel.drawing(), {}
+
+
+def epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
+    """Theorem 6's ε̂ with the second row corrected, rounded down, for ε > 0 and γ in [0, 1]."""
+    odds = window_odds(epsilon, gamma, min(WIDE.multiply(gamma, 2), Decimal(1)))
+    # The odds are a lower bound by far more than the logarithm is rounded.
+    with localcontext(WIDE):
+        return odds.ln()
+
+
+def printed_epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
+    """The second row of Theorem 6 as it is printed, ½ <= γ < 1. Unsafe; for comparison only."""
+    with localcontext(WIDE):
+        growth = epsilon.exp()
+        root = ((gamma * growth) ** 2 + 4 * gamma * (1 - gamma) * growth).sqrt()
+        # Numerator and denominator times (root + γe^ε), as their difference cancels.
+        return ((root + gamma * growth) / (2 * gamma)).ln()

@@ -1,0 +1,42 @@
+"""How far the journal is, and answers that are to be no older than that."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Query
+
+from ldp_budget import InvalidParameter
+
+from .error_codes import ServiceError
+
+_EXPECTED = "a Journal-Position as an answer had it, PARTITION:ENTRY with commas between"
+_POSITION = re.compile(r"[0-9]{1,6}:[0-9]{1,18}(,[0-9]{1,6}:[0-9]{1,18})*")
+
+
+MinPosition = Annotated[
+    str | None,
+    Query(
+        description="Answer only if the journal is at least as far as this `Journal-Position` of an earlier answer; "
+        "with 409 otherwise.",
+        examples=["0:17"],
+    ),
+]
+
+
+def check(wanted: str, position: str) -> None:
+    """Raise `position-not-reached` where the journal is not that far in every partition that is named."""
+    if not _POSITION.fullmatch(wanted):
+        raise InvalidParameter("min_position", _EXPECTED, wanted)
+    there = _partitions(position)
+    for partition, entry in _partitions(wanted).items():
+        if partition not in there:
+            raise InvalidParameter("min_position", f"partitions of this ledger, 0 to {len(there) - 1}", wanted)
+        if there[partition] < entry:
+            why = f"the journal is not at {wanted} here; it is at {position}"
+            raise ServiceError("position-not-reached", why, {"Retry-After": "1"})
+
+
+def _partitions(position: str) -> dict[int, int]:
+    return {int(partition): int(entry) for partition, entry in (each.split(":") for each in position.split(","))}

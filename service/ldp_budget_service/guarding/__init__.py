@@ -1,1 +1,0 @@
-"""What stands before the application: bounds of size, time and rate, and headers that browsers go by."""

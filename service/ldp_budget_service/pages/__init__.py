@@ -1,1 +1,0 @@
-"""The pages: what a browser is given. Everything that they show comes from the API, under the reader's own key."""

@@ -1,0 +1,130 @@
+"""What callers are answered: receipts as the commands' `--json` prints them, and how far the journal is.
+
+Rows as NDJSON: a line of JSON each, of any number and in constant memory.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from ldp_budget import LdpBudgetError, UserErased
+from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.api.schemas import MOST_ENTRIES, NEXT_ENTRY, receipt_form
+
+from . import request_context
+from .error_codes import as_json, problem_of
+from .problems import json_answer, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ldp_budget import Accountant
+
+    from .auth import Desk
+
+
+Row = dict[str, Any]
+"""A row as the commands' `--json` prints it."""
+POSITION = "Journal-Position"
+FIRST = Field(1, ge=1, le=2**62, description="The number of the entry from which on.")
+MOST = Field(
+    MOST_ENTRIES,
+    ge=1,
+    le=MOST_ENTRIES,
+    description=f"How many entries; `{NEXT_ENTRY}` says where more begin.",
+)
+REPLAYED = "Idempotency-Replayed"
+
+
+def told_history(desk: Desk, user: str, first: int, most: int) -> Response:
+    """A part of a user's history, of which the caller sees the rows that their key is not bound away from.
+
+    A bound key learns of no erasure: the user may have been charged under what is others' alone.
+    """
+    position = desk.accountant.position(user)
+    try:
+        rows = desk.accountant.history(user, first=first, most=most)
+    except UserErased:
+        if not desk.bound:
+            raise
+        rows = []
+    following = {NEXT_ENTRY: str(rows[-1]["entry"] + 1)} if len(rows) == most else {}
+    return told(position, [row for row in rows if desk.sees(row)], following)
+
+
+class ReceiptAnswer(BaseModel):
+    """A receipt: what was asked and charged, and how every limit stands."""
+
+    model_config = ConfigDict(extra="allow")
+
+    status: str
+    repeated: bool
+    receipt: str | None
+    user: str | None
+    policy: str
+    cost: dict[str, float | None]
+    limits: list[dict[str, Any]]
+    binding: list[str]
+    affordable_reports: int | None
+    units: dict[str, Any] = Field(
+        {}, description="What the rest has rounded, exactly: whole units of 1e-9 of ε, 1e-18 of δ, 1e-12 of the rest."
+    )
+
+
+def told(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer of 200, and how far the journal was: what was read is no older, and what was written is in it."""
+    return json_answer(content, headers={POSITION: position, **(headers or {})})
+
+
+def answered(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
+    """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
+    return answered_at(accountant.position(user), receipt)
+
+
+def answered_at(position: str, receipt: Receipt) -> Response:
+    """The same where it is known how far the journal was."""
+    request_context.count([receipt])
+    headers = {POSITION: position}
+    if receipt.repeated:
+        headers[REPLAYED] = "true"
+    if not receipt and receipt.status == "refused":
+        return refusal(receipt_form(receipt), receipt.explain(), headers)
+    return json_answer(receipt_form(receipt), headers=headers)
+
+
+MEDIA_TYPE = "application/x-ndjson"
+_TOGETHER = 500
+
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A line of JSON for each row. Where it cannot go on, the last line is a `problem`.",
+        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+    }
+}
+
+
+def streamed(position: str, rows: Iterable[dict[str, Any]]) -> StreamingResponse:
+    """The answer of rows. What is wrong before the first one is raised; later there is a status already."""
+    iterator = iter(rows)
+    first = list(islice(iterator, 1))
+    lines = _lines(chain(first, iterator))
+    return StreamingResponse(lines, headers={POSITION: position}, media_type=MEDIA_TYPE)
+
+
+def _lines(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
+    # Many rows a piece: each piece goes from a thread to the loop.
+    written: list[str] = []
+    try:
+        for row in rows:
+            written.append(as_json(row))
+            if len(written) == _TOGETHER:
+                yield "\n".join(written) + "\n"
+                written = []
+    except LdpBudgetError as error:
+        written.append(as_json({"problem": problem_of(error)}))
+    if written:
+        yield "\n".join(written) + "\n"

@@ -1,0 +1,169 @@
+"""`POST /v1/calibrate|compose|plan|compare`: what mechanisms promise and cost, before anybody is charged.
+
+`GET /v1/mechanisms`: what can be charged here.
+
+`GET /problems/{code}`: what a type of problem means.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from ldp_budget import InvalidParameter
+from ldp_budget.registry.certification import mechanism_rows
+
+from ..auth import Reader, router_of
+from ..error_codes import MEANINGS, STATUSES, TYPE, ServiceError
+from ..problems import documented, json_answer
+from ..responses import Row, told
+from ..schemas import Asked, MechanismAsked, mechanism_asked
+
+router = router_of(tags=["questions"])
+
+MOST_REPORTS = 10**6
+MOST_USERS = 10**12
+MOST_ANSWERS = 10**7
+
+Number = str | int | float
+Reports = Annotated[int, Field(ge=1, le=MOST_REPORTS)]
+Users = Annotated[int, Field(ge=1, le=MOST_USERS)]
+_RESPONSES = documented("unknown-name", "too-much-work", "overloaded")
+
+
+class CalibrateAsked(Asked):
+    """A mechanism by its target."""
+
+    mechanism: MechanismAsked
+    users: Users | None = Field(None, description="Predict the standard error for this many users.")
+
+
+class ComposeAsked(Asked):
+    """How many reports of what."""
+
+    mechanism: MechanismAsked | None = None
+    collection: str | None = None
+    reports: Reports
+    total_delta: Number | None = Field(
+        None, description="The δ of the total; the sum of the reports' own without it."
+    )
+    shuffled: Users | None = Field(None, description="Also the central loss if shuffled among so many users.")
+
+
+class PlanAsked(Asked):
+    """How many reports of what are to fit which total; the mechanism without its ε."""
+
+    mechanism: MechanismAsked | None = None
+    collection: str | None = None
+    reports: Reports
+    total_epsilon: Number
+    total_delta: Number = 0
+
+
+class CompareAsked(Asked):
+    """What the mechanisms are compared for: answers of `domain_size` by `users`, or numbers in a range."""
+
+    epsilon: Number
+    domain_size: Annotated[int, Field(ge=2, le=MOST_ANSWERS)] | None = None
+    users: Users | None = None
+    lower: Number | None = None
+    upper: Number | None = None
+    reports: Reports | None = Field(None, description="Also the total loss of so many reports.")
+    total_delta: Number | None = None
+
+    def check(self) -> None:
+        """Raise `InvalidParameter` where something is missing that goes with something else."""
+        if (self.lower is None) != (self.upper is None):
+            missing, given = ("lower", "upper") if self.lower is None else ("upper", "lower")
+            raise InvalidParameter(missing, f"it with {given}")
+        if self.domain_size is None and self.lower is None:
+            raise InvalidParameter("domain_size", "it with users, or lower with upper")
+        if self.domain_size is not None and self.users is None:
+            raise InvalidParameter("users", "it with domain_size")
+        if self.total_delta is not None and self.reports is None:
+            raise InvalidParameter("reports", "it with total_delta")
+
+
+class CalibrateAnswer(BaseModel):
+    """Parameters, what they promise and what they cost."""
+
+    mechanism: str
+    parameters: dict[str, Any]
+    guarantee: dict[str, Any]
+    utility: dict[str, Any]
+    notes: list[str]
+    source: str
+
+
+class RulesAnswer(BaseModel):
+    """What is found under each rule; null where a rule does not apply."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reports: int
+    delta: float
+    rules: dict[str, dict[str, Any] | None]
+
+
+@router.post("/v1/calibrate", response_model=CalibrateAnswer, responses=_RESPONSES)
+def calibrate(asked: CalibrateAsked, request: Request, desk: Reader) -> Response:
+    """The parameters of a mechanism that meet a privacy target, and what they promise and cost."""
+    mechanism = asked.mechanism
+    return _asked(request, "calibrate", {**mechanism_asked(desk, mechanism, None), "users": asked.users})
+
+
+@router.post("/v1/compose", response_model=RulesAnswer, responses=_RESPONSES)
+def compose(asked: ComposeAsked, request: Request, desk: Reader) -> Response:
+    """The total loss of many reports of one user, under every rule."""
+    told = asked.model_dump(include={"reports", "total_delta", "shuffled"})
+    return _asked(request, "compose", {**mechanism_asked(desk, asked.mechanism, asked.collection), **told})
+
+
+@router.post("/v1/plan", response_model=RulesAnswer, responses=_RESPONSES)
+def plan(asked: PlanAsked, request: Request, desk: Reader) -> Response:
+    """The largest ε of one report for which so many reports fit a total, under every rule."""
+    told = asked.model_dump(include={"reports", "total_epsilon", "total_delta"})
+    chosen = {**mechanism_asked(desk, asked.mechanism, asked.collection), "at_epsilon": asked.collection is not None}
+    return _asked(request, "plan", {**chosen, **told})
+
+
+@router.post("/v1/compare", response_model=list[Row], responses=_RESPONSES)
+def compare(asked: CompareAsked, request: Request, desk: Reader) -> Response:
+    """Every mechanism by its predicted error at the same ε, best first."""
+    asked.check()
+    return _asked(request, "compare", asked.model_dump())
+
+
+def _asked(request: Request, question: str, asked: dict[str, Any]) -> Response:
+    return json_answer(request.app.state.workers.ask(question, asked))
+
+
+mechanisms_router = router_of(tags=["questions"])
+
+
+@mechanisms_router.get("/v1/mechanisms", response_model=list[Row], responses=documented())
+def mechanisms(desk: Reader) -> Response:
+    """Every mechanism, its plugin, and how its promise was checked."""
+    return told(desk.accountant.position(), mechanism_rows())
+
+
+kinds_router = router_of(tags=["about"])
+
+
+class KindAnswer(BaseModel):
+    """A type of problem, and what it means."""
+
+    type: str
+    status: int
+    meaning: str
+
+
+@kinds_router.get(TYPE + "{code:name}", response_model=KindAnswer, responses=documented("not-found", key=False))
+def kind(code: str) -> Response:
+    """What a type of problem means, in a sentence; for everybody."""
+    if code not in MEANINGS:
+        raise ServiceError("not-found", "there is no such type of problem")
+    return json_answer({"type": TYPE + code, "status": STATUSES[code], "meaning": MEANINGS[code]})

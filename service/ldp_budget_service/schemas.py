@@ -1,0 +1,225 @@
+"""What callers ask for: bodies of requests, and what of the library they stand for.
+
+The examples in the description of the API: what was asked of a fresh ledger in this order, and answered.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from fastapi import Header
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
+from ldp_budget.accounting.charge_request import charge_of, check_key
+from ldp_budget.accounting.policies import DEFAULT
+
+from .error_codes import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .auth import Desk
+
+
+Amount = Annotated[int, Field(ge=0)] | None
+
+KeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="Makes a retry safe: the same key with the same request returns the stored answer and charges "
+        "nobody again. It is the caller's and the user's own, and never expires.",
+        examples=["2026-11-22/alice/party"],
+    ),
+]
+
+
+class Asked(BaseModel):
+    """A body: nothing may stand in it that is not known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class MechanismAsked(BaseModel):
+    """A mechanism by its name, with its options as on the command line (`-` as `_`)."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"name": "oue", "epsilon": "1"}]})
+
+    name: str = Field(examples=["oue"])
+
+    def chosen(self) -> Mechanism:
+        """The mechanism. Raises `InvalidParameter` and `UnknownName`."""
+        text = json.dumps([self.name, self.model_extra], sort_keys=True)
+        return _MADE.get(text) or _made(text)
+
+    def at_hand(self) -> bool:
+        """Whether it has been made before; to make one may take long."""
+        return json.dumps([self.name, self.model_extra], sort_keys=True) in _MADE
+
+    def kind(self) -> type[Mechanism]:
+        """The mechanism without its parameters. Raises `UnknownName`."""
+        found: type[Mechanism] = mechanism(self.name)
+        return found
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its parameters as they were given."""
+        return dict(self.model_extra or {})
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """One that stands in a query, as JSON. Raises `ServiceError`."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            why = 'mechanism: expected JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}'
+            raise ServiceError("malformed", why) from None
+
+
+_MOST_MADE = 1024
+_MADE: dict[str, Mechanism] = {}
+"""Mechanisms by what was asked for; they never change."""
+
+
+def _made(asked: str) -> Mechanism:
+    name, options = json.loads(asked)
+    made: Mechanism = mechanism(name)(**options)
+    while len(_MADE) >= _MOST_MADE:
+        _MADE.pop(next(iter(_MADE)), None)
+    _MADE[asked] = made
+    return made
+
+
+class ChargeAsked(Asked):
+    """Who is charged for what: a mechanism, or a collection by its name; or both, of whoever knows what it is."""
+
+    user: str = Field(min_length=1, examples=["alice"])
+    mechanism: MechanismAsked | None = None
+    collection: str | None = Field(None, examples=["party"])
+    reports: int = Field(1, ge=1, le=10**9)
+    label: str | None = Field(
+        None,
+        description="Which memoised value the reports repeat: an opaque name. Needed under a day, week or month.",
+    )
+    digest: str | None = Field(None, description="Hexadecimal; binds the report itself to the key.")
+    note: str | None = Field(None, description="One line, kept beside the charge until the user is erased.")
+    policy: str = DEFAULT
+    at_least: tuple[Amount, Amount, Amount, Amount] | None = Field(
+        None,
+        description="What one report costs at least by the caller's own copy of the mechanism, in whole units of ε, "
+        "δ, ρ and μ² (1e-9, 1e-18, 1e-12, 1e-12; null: unbounded). Refused where it costs less here: then the two "
+        "copies promise different things.",
+    )
+
+    def at_hand(self, desk: Desk) -> bool:
+        """Whether `charge` neither computes for long nor looks at the ledger."""
+        known = self.collection is None or desk.held.has(self.collection)
+        return known and (self.mechanism is None or self.mechanism.at_hand())
+
+    def charge(self, desk: Desk) -> Mechanism | Collection:
+        """What is charged. Raises as the library does."""
+        asked: Mechanism | Collection
+        if self.mechanism is not None and self.collection is not None:
+            asked = _of_collection(desk, self.mechanism.chosen(), self.collection)
+        else:
+            asked = charged(desk, self.mechanism, self.collection)
+        _check_cost(asked, self.at_least)
+        return asked
+
+
+def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
+    """The mechanism, or the collection; exactly one of them is named."""
+    if (mechanism is None) == (collection is None):
+        found = "both" if mechanism is not None else None
+        raise InvalidParameter("mechanism", "a mechanism, or a collection in its place", found)
+    if mechanism is not None:
+        return mechanism.chosen()
+    assert collection is not None
+    return desk.collection(collection)
+
+
+def mechanism_asked(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
+    """The mechanism that is named, or that of the collection, as the processes that work questions out take it."""
+    if (mechanism is None) == (collection is None):
+        raise ServiceError("malformed", "mechanism: expected a mechanism, or a collection in its place")
+    if mechanism is not None:
+        return {"name": mechanism.name, "options": mechanism.options}
+    assert collection is not None
+    desk.check_collection(collection)
+    found = desk.collection(collection).mechanism
+    return {"name": found.name, "options": dict(found.declared)}
+
+
+def _of_collection(desk: Desk, mechanism: Mechanism, name: str) -> Collection:
+    """A collection of which the caller knows the mechanism: that of the ledger, if it has one of that name.
+
+    As in the library, a caller may charge for one that is agreed on elsewhere; not one who is bound to some.
+    """
+    try:
+        stored = desk.collection(name)
+    except UnknownName:
+        if desk.key.collections is not None:
+            raise
+        return Collection(name, mechanism)
+    if stored.mechanism.fingerprint != mechanism.fingerprint:
+        raise InvalidParameter("mechanism", f"that of the collection {name}, {stored.mechanism!r}", repr(mechanism))
+    return stored
+
+
+def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | None) -> None:
+    """Refuse to charge less than the caller's copy of a mechanism costs for certain."""
+    if at_least is None:
+        return
+    mechanism = asked.mechanism if isinstance(asked, Collection) else asked
+    for here, there in zip(charge_of(asked).cost, at_least, strict=True):
+        if here is not None and (there is None or here < there):
+            raise NotSupported(
+                f"the mechanism {mechanism.name} promises more here than where it is used, so that a charge would be "
+                "too small; the same version of its plugin is needed in both places"
+            )
+
+
+def required(key: str | None) -> str:
+    """The idempotency key of whatever charges."""
+    if not key:
+        why = "Idempotency-Key: expected one, as this charges somebody and may have to be asked again"
+        raise ServiceError("malformed", why)
+    return check_key(key)
+
+
+_FILE = Path(__file__).with_name("examples.json")
+
+
+def examples() -> list[dict[str, Any]]:
+    """Each request with its answer, in order."""
+    found: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def add_to(schema: dict[str, Any]) -> None:
+    """Put the examples into a description: beside parameters, bodies and answers, under their titles."""
+    for example in examples():
+        operation = schema["paths"].get(example["route"], {}).get(example["method"].lower())
+        if operation is not None:
+            _add(operation, example)
+
+
+def _add(operation: dict[str, Any], example: dict[str, Any]) -> None:
+    title = example["title"]
+    given = {**example["path"], **example["query"], **example["headers"]}
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in given:
+            parameter.setdefault("examples", {}).setdefault(title, {"value": given[parameter["name"]]})
+            parameter.get("schema", {}).pop("examples", None)
+    if example["body"] is not None:
+        _beside(operation.get("requestBody", {}).get("content", {}), title, example["body"])
+    response = operation["responses"].get(str(example["status"]), {})
+    _beside(response.setdefault("content", {}), title, example["answer"])
+
+
+def _beside(content: dict[str, Any], title: str, value: Any) -> None:
+    for media in content.values():
+        media.setdefault("examples", {})[title] = {"summary": title, "value": value}

@@ -1,0 +1,237 @@
+"""Objects of other libraries: every plugin is asked, our own first, and what is charged needs neither afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import ldp_budget
+from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, PluginError, compose, guarantee_of, hookimpl
+from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.guarantees import Guarantee, Pure
+from ldp_budget.registry import plugins, third_party
+from ldp_budget.registry.plugins import Plugin, Registry, _hooks_of
+
+
+class Coin:
+    """An object of somebody's library, which may change."""
+
+    __module__ = "coins"
+
+    def __init__(self, loss: str = "0.25") -> None:
+        self.loss = loss
+
+    def __repr__(self) -> str:
+        raise AssertionError("nobody prints other people's objects")
+
+
+def plugin(
+    answer: Callable[[Any], Any], source: Callable[[Any], Any] | None = None, name: str = "their-plugin"
+) -> Plugin:
+    module = ModuleType(name)
+
+    @hookimpl
+    def guarantee_of(thing: object) -> Any:
+        return answer(thing)
+
+    module.guarantee_of = guarantee_of  # type: ignore[attr-defined]
+    if source is not None:
+
+        @hookimpl
+        def source_of(thing: object) -> Any:
+            return source(thing)
+
+        module.source_of = source_of  # type: ignore[attr-defined]
+    return Plugin(name, "1.2", hooks=_hooks_of(module, name))
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def install(*more: Plugin) -> None:
+        found = Registry([*plugins.registry().plugins, *more])
+        monkeypatch.setattr(third_party, "registry", lambda: found)
+
+    return install
+
+
+def coins(thing: Any) -> Guarantee | None:
+    return Pure(thing.loss) if isinstance(thing, Coin) else None
+
+
+@pytest.fixture
+def ledger(accountant: Accountant) -> Accountant:
+    accountant.set_policy("default", [Limit("lifetime", epsilon=1)])
+    return accountant
+
+
+# -- charging -------------------------------------------------------------------------------------------------------
+
+
+def test_whatever_charges_a_mechanism_charges_an_object(ledger: Accountant, installed: Callable[..., None]) -> None:
+    installed(plugin(coins))
+    coin = Coin()
+    assert ledger.quote("alice", coin).epsilon == 0.25
+    assert ledger.spend("alice", coin, reports=2).status == "spent"
+    held = ledger.reserve("alice", coin)
+    assert ledger.void(held.receipt).status == "voided"
+    assert ledger.spend_many(["alice", "bob"], coin, key="run").spent == 2
+    assert [each.status for each in ledger.spend_each([Spend("alice", coin), Spend("bob", coin)])] == ["spent"] * 2  # type: ignore[union-attr]
+    assert ledger.spend("alice", coin).status == "refused"
+    assert ledger.simulate(coin, every="day")[0].period == "lifetime"
+    [first, *_] = ledger.history("alice")
+    assert first["mechanism"] == "declared"
+    told = "coins.Coin, as their-plugin 1.2 says"
+    assert first["declared"] == {"delta": "0", "epsilon": "0.25", "source": told}
+    assert ledger.verify().ok
+
+
+def test_the_lines_of_a_run_are_charged_by_what_each_object_is_then(
+    ledger: Accountant, installed: Callable[..., None]
+) -> None:
+    installed(plugin(coins))
+    coin = Coin("0.5")
+    run = ledger.run("run")
+    first = [Spend(f"user {number}", coin) for number in range(20)]
+    assert {answer.status for answer in run.charge(first)} == {"spent"}
+    coin.loss = "0.75"
+    assert {answer.status for answer in run.charge([Spend(f"user {n}", coin) for n in range(20)])} == {"refused"}
+    again = ledger.run("run")
+    coin.loss = "0.5"
+    assert all(answer.repeated for answer in again.charge(first))
+    assert ledger.balance("user 3").limits[0].spent.epsilon == 0.5
+
+
+def test_a_key_is_bound_to_what_was_promised(ledger: Accountant, installed: Callable[..., None]) -> None:
+    installed(plugin(coins))
+    assert ledger.spend("alice", Coin(), key="a")
+    assert ledger.spend("alice", Coin(), key="a").repeated
+    with pytest.raises(ldp_budget.KeyConflict):
+        ledger.spend("alice", Coin("0.5"), key="a")
+
+
+def test_a_guarantee_of_theirs_composes_with_ours(installed: Callable[..., None]) -> None:
+    installed(plugin(coins))
+    oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=3)
+    assert compose([(guarantee_of(Coin()), 4), (guarantee_of(oue), 1)], delta=0).epsilon == 2
+    assert guarantee_of(oue.guarantee) == oue.guarantee
+
+
+# -- who is asked ---------------------------------------------------------------------------------------------------
+
+
+def test_what_nobody_knows_is_named_by_its_class(ledger: Accountant, installed: Callable[..., None]) -> None:
+    installed(plugin(lambda thing: None))
+    for ask in (
+        lambda: ledger.spend("alice", Coin()),
+        lambda: ledger.quote("alice", Coin()),
+        lambda: ledger.spend_many(["alice"], Coin()),
+        lambda: ledger.simulate(Coin(), every="day"),
+        lambda: guarantee_of(Coin()),
+    ):
+        with pytest.raises(InvalidParameter, match=r"an object of another library .* found an object of coins\.Coin"):
+            ask()
+    assert ledger.history("alice") == []
+
+
+def test_what_says_that_it_is_a_mechanism_is_none() -> None:
+    class Says:
+        __class__ = ldp_budget.Mechanism  # type: ignore[assignment]
+
+    with pytest.raises(InvalidParameter, match="Says"):
+        guarantee_of(Says())
+
+
+def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None]) -> None:
+    def refuse(thing: object) -> None:
+        raise NotSupported("it is about data sets")
+
+    installed(plugin(refuse))
+    with pytest.raises(NotSupported, match="it is about data sets"):
+        ledger.spend("alice", Coin())
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            lambda thing: 1 / 0,
+            "plugin their-plugin 1.2: its guarantee_of raised ZeroDivisionError for an object of coins.Coin",
+        ),
+        (lambda thing: 0.5, "its guarantee_of answers 0.5; expected one of the promises"),
+        (lambda thing: Coin(), "its guarantee_of answers an object of coins.Coin"),
+    ],
+)
+def test_a_broken_plugin_is_named(
+    ledger: Accountant, installed: Callable[..., None], answer: Callable[[Any], Any], told: str
+) -> None:
+    installed(plugin(answer))
+    with pytest.raises(PluginError, match=told):
+        ledger.spend("alice", Coin())
+
+
+def test_of_other_peoples_plugins_only_one_may_answer(installed: Callable[..., None]) -> None:
+    installed(plugin(coins), plugin(lambda thing: Pure("0.001"), name="another"))  # type: ignore[arg-type]
+    with pytest.raises(
+        PluginError, match=r"their-plugin 1.2 and another 1.2: each says what an object of coins.Coin"
+    ):
+        guarantee_of(Coin())
+
+
+def test_what_we_have_an_adapter_for_nobody_else_is_asked(installed: Callable[..., None]) -> None:
+    def fail(thing: object) -> None:
+        raise AssertionError("asked")
+
+    ours = plugin(coins, lambda thing: "ours", name=plugins.OWN_DISTRIBUTION)
+    installed(ours, plugin(fail))
+    assert guarantee_of(Coin()) == Pure("0.25")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "stands"),
+    [
+        ("their-lib 2: a coin", "their-lib 2: a coin"),
+        ("two\nlines\x1b[2J", "two lines [2J"),
+        ("", "?"),
+        (None, "coins.Coin, as their-plugin 1.2 says"),
+        (7, "coins.Coin, as their-plugin 1.2 says"),
+    ],
+)
+def test_a_source_is_one_line_of_text(
+    ledger: Accountant, installed: Callable[..., None], source: object, stands: str
+) -> None:
+    installed(plugin(coins, lambda thing: source))
+    assert ledger.spend("alice", Coin())
+    assert ledger.history("alice")[0]["declared"]["source"] == stands
+
+
+def test_a_long_source_ends_in_its_digest(installed: Callable[..., None]) -> None:
+    ends = ["a", "b"]
+    installed(plugin(coins, lambda thing: "x" * 10**6 + ends[0]))
+    first = third_party.charged_for(Coin())
+    assert first is not None
+    assert len(first.source) == 500
+    ends.reverse()
+    assert third_party.charged_for(Coin()) != first
+
+
+# -- what it costs those who have none of it ------------------------------------------------------------------------
+
+
+def test_nothing_of_any_library_is_imported_to_ask() -> None:
+    code = """
+import sys, ldp_budget
+class Odd: __module__ = "opendp.mod"
+for thing in (object(), Odd()):
+    try: ldp_budget.guarantee_of(thing)
+    except ldp_budget.InvalidParameter: pass
+    else: raise SystemExit("known")
+libraries = {"opendp", "diffprivlib", "dp_accounting", "flwr", "opacus", "scipy"}
+print(sorted(libraries & {name.partition(".")[0] for name in sys.modules}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

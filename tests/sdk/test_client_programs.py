@@ -1,0 +1,58 @@
+"""A mechanism's client as data draws what its client in Python draws, from the same bytes, to the last one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ldp_budget
+from client_cases import CASES, Recorder, interpreted, vectors
+from ldp_budget.sampling import Stream
+from ldp_budget.sdk.client_program import Program
+
+
+class Bytes(Stream):
+    """Bytes that were read before."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = data
+
+    def read(self, count: int) -> bytes:
+        assert count <= len(self._rest), "more is read than the client reads"
+        found, self._rest = self._rest[:count], self._rest[count:]
+        return found
+
+
+def test_every_mechanism_with_a_client_is_among_the_cases() -> None:
+    named = {mechanism.name for mechanism in CASES.values()}
+    assert {entry.name for entry in ldp_budget.mechanisms() if entry.checkable} <= named
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("name", CASES)
+def test_the_program_draws_what_the_client_draws(name: str) -> None:
+    for answer, secret, data, report in vectors(name, 60):
+        stream = Recorder(Bytes(data))
+        assert interpreted(name, answer, secret, stream) == report
+        assert stream.read_so_far == data
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_survives_its_json_form(name: str) -> None:
+    program = CASES[name].client_program()
+    text = json.dumps(program.to_json())
+    assert Program.from_json(json.loads(text)) == program
+    assert "." not in json.dumps(program.steps), "whole numbers alone"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_layout_says_what_reports_are(name: str) -> None:
+    mechanism = CASES[name]
+    program = mechanism.client_program()
+    answer, secret, _, report = next(vectors(name, 1))
+    row = mechanism.randomize([answer], secrets=secret)
+    found = np.frombuffer(report, program.report["dtype"]).reshape(1, *program.report["shape"])
+    assert (found.dtype, found.shape) == (row.dtype.newbyteorder("<"), row.shape)
+    assert program.size == len(report)

@@ -1,0 +1,87 @@
+"""What a mechanism asks for is asked of its `domain`, whatever family it comes from."""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import ldp_budget
+from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
+from ldp_budget.registry.collections import Collection
+from ldp_budget.sdk.domain import Categories, Interval
+from ldp_budget.sdk.parameters import real
+
+FILTER = {"bits": 16, "hashes": 2, "cohorts": 4, "epsilon": 1, "epsilon_lifetime": 3}
+SKETCH = {"epsilon": 1, "hashes": 8, "width": 16}
+
+
+def made(name: str, **target: Any) -> ldp_budget.Mechanism:
+    return ldp_budget.mechanism(name).calibrate(**target)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "domain"),
+    [
+        (made("oue", epsilon=1, domain_size=7), Categories(7)),
+        (made("randomized-response", epsilon=1), Categories(2)),
+        (made("d-bit-flip", epsilon=1, buckets=9, bits=2), Categories(9)),
+        (made("cms", **SKETCH, domain_size=30), Categories(30)),
+        (made("cms", **SKETCH), Categories(2**63, listed=False)),
+        (made("rappor", **FILTER, domain_size=30), Categories(30)),
+        (made("rappor", **FILTER), Categories(10**12, listed=False)),
+        (made("laplace", epsilon=1, lower="0.5", upper=3), Interval(Decimal("0.5"), Decimal(3))),
+        (made("one-bit-mean", epsilon=1, maximum=77), Interval(Decimal(0), Decimal(77))),
+        (made("laplace", epsilon=1), None),
+    ],
+    ids=repr,
+)
+def test_each_family_says_what_it_asks_for(mechanism: ldp_budget.Mechanism, domain: object) -> None:
+    assert mechanism.domain == domain
+
+
+def test_a_mechanism_without_a_client_asks_for_nothing() -> None:
+    class Priced(ldp_budget.Mechanism):
+        name = "priced"
+        epsilon = real("privacy loss of one report", above=0)
+
+    assert Priced(epsilon=1).domain is None
+    with pytest.raises(NotSupported, match="no client"):
+        Priced(epsilon=1).read_values(["1"])
+    with pytest.raises(NotSupported, match="lower and upper"):
+        made("laplace", epsilon=1).read_values(["1"])
+
+
+def test_a_domain_says_in_words_what_it_admits() -> None:
+    assert str(Categories(7)) == "whole numbers from 0 to 6"
+    assert str(Interval(Decimal("-0.5"), Decimal(2))) == "numbers from -0.5 to 2"
+
+
+def test_text_is_read_as_what_the_domain_admits() -> None:
+    assert Categories(3).read(["2", " 0 "]).tolist() == [2, 0]
+    assert Interval(Decimal(0), Decimal(2)).read(["2", "5e-1"]).tolist() == [2.0, 0.5]
+    for domain, text in ((Categories(3), "3"), (Categories(3), "1.0"), (Interval(Decimal(0), Decimal(2)), "2.1")):
+        with pytest.raises(OutsideDomain, match="from 0 to 2"):
+            domain.read(["1", text])
+
+
+def test_names_are_given_to_answers_that_are_listed() -> None:
+    assert Collection("poll", made("rappor", **FILTER, domain_size=2), ("yes", "no")).categories == ("yes", "no")
+    with pytest.raises(InvalidParameter, match="asks for any whole numbers from 0 to 999999999999"):
+        Collection("poll", made("rappor", **FILTER), ("yes", "no"))
+
+
+def test_a_text_stands_for_one_number_in_every_client() -> None:
+    free = Categories(2**63, listed=False)
+    assert free.read(["0", "12", "a"]).tolist() == [0, 12, 1569561202733858467]
+    digest = hashlib.blake2b(b"a", digest_size=8, person=b"ldp-budget text").digest()
+    assert free.number_of("a") == int.from_bytes(digest, "little") % 2**63
+    assert len({free.number_of(text) for text in ("7", "07", "+7", " 7", "7.0", "seven", "Seven")}) == 7
+    assert free.check(["a", "12"]).tolist() == [free.number_of("a"), 12]
+    for bad in ("", "-1", str(2**63)):
+        with pytest.raises(OutsideDomain, match="at position 1"):
+            free.read(["1", bad])
+    with pytest.raises(OutsideDomain):
+        Categories(3).check(["1"])
