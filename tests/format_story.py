@@ -55,7 +55,7 @@ BULK = [f"user{number}" for number in range(20)]
 COIN = '''"""A mechanism of somebody else, to which the certificate beside it belongs."""
 
 import ldp_budget
-from ldp_budget.authoring.fields import real
+from ldp_budget.sdk.parameters import real
 from ldp_budget.guarantees import Pure
 
 

@@ -47,10 +47,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from ldp_budget import Comparison, FrequencyMechanism, NotSupported, hookimpl
-from ldp_budget.authoring.fields import integer, real
+from ldp_budget.sdk.parameters import integer, real
 from ldp_budget.guarantees import Pure
-from ldp_budget.guarantees.amounts import exp_down
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.fixed_point import exp_down
+from ldp_budget.sampling import ONE, threshold
 
 
 class $title(FrequencyMechanism):
@@ -87,7 +87,7 @@ class $title(FrequencyMechanism):
         """Reports are answers, integers (n,)."""
         import numpy as np
 
-        from ldp_budget.randomness import bernoulli, integers, open_stream
+        from ldp_budget.sampling import bernoulli, integers, open_stream
 
         answers = self.domain.check(values)
         stream = open_stream(rng)
@@ -97,7 +97,7 @@ class $title(FrequencyMechanism):
 
     def client_program(self):
         """The same as data, for clients in any language."""
-        from ldp_budget.authoring.programs import Program, answers, record, whole
+        from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         steps = (
             ("kept", ["bit", whole(self.keep)]),
@@ -139,10 +139,10 @@ from fractions import Fraction
 from functools import cached_property
 
 from ldp_budget import Comparison, Factor, NumericMechanism, hookimpl
-from ldp_budget.authoring.fields import real
+from ldp_budget.sdk.parameters import real
 from ldp_budget.guarantees import Pure
-from ldp_budget.guarantees.amounts import exp_down
-from ldp_budget.randomness import ONE, threshold
+from ldp_budget.guarantees.fixed_point import exp_down
+from ldp_budget.sampling import ONE, threshold
 
 POINTS = 2**20
 """Steps of the public grid from lower to upper; a value is taken at the nearest point."""
@@ -193,7 +193,7 @@ class $title(NumericMechanism):
         """Reports are the low and the high number, float64 (n,)."""
         import numpy as np
 
-        from ldp_budget.randomness import bernoulli, open_stream
+        from ldp_budget.sampling import bernoulli, open_stream
 
         least, growth = self.thresholds
         points = self.points(values)
@@ -203,7 +203,7 @@ class $title(NumericMechanism):
 
     def client_program(self):
         """The same as data, for clients in any language."""
-        from ldp_budget.authoring.programs import Program, float64, nearest, whole
+        from ldp_budget.sdk.client_program import Program, float64, nearest, whole
 
         lower, upper = self.interval.ends
         least, growth = self.thresholds

@@ -12,7 +12,7 @@ import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "../..");
-const out = process.argv[2] ?? join(root, "service/ldp_budget_service/pages/static/survey.js");
+const out = process.argv[2] ?? join(root, "service/ldp_budget_service/web/static/survey.js");
 
 const { outputFiles, metafile } = await build({
   entryPoints: [join(here, "src/main.js")],

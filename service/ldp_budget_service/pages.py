@@ -38,8 +38,8 @@ from . import http_middleware  # noqa: F401  # what `:name` in a route means
 from .auth import router_of
 from .error_codes import ServiceError
 
-STATIC = Path(__file__).parent / "static"
-TEXTS = Path(__file__).parent / "texts"
+STATIC = Path(__file__).parent / "web" / "static"
+TEXTS = Path(__file__).parent / "web" / "texts"
 PREFIX = "/static/"
 
 POLICY = "; ".join(

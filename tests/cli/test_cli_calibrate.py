@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOY = """
 import ldp_budget
-from ldp_budget.authoring.fields import choice, flag, integer, real
+from ldp_budget.sdk.parameters import choice, flag, integer, real
 from ldp_budget.guarantees import Pure
 class Toy(ldp_budget.Mechanism):
     name = "toy"

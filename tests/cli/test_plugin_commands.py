@@ -287,9 +287,9 @@ def test_a_promise_that_is_not_kept_fails(workshop: Workshop) -> None:
 
 CLOAK = """
 import ldp_budget
-from ldp_budget.authoring.fields import integer, real
+from ldp_budget.sdk.parameters import integer, real
 from ldp_budget.guarantees import Pure
-from ldp_budget_mechanisms.unary import OptimizedUnaryEncoding
+from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
 
 print("a plugin that talks")
 

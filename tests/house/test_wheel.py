@@ -77,7 +77,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     for package in PACKAGES:
         assert f"{package}/py.typed" in names
     assert "ldp_budget_cli/data/anes96.csv" in names
-    for folder in ("pages/static", "pages/texts"):
+    for folder in ("web/static", "web/texts"):
         for path in (ROOT / "service" / "ldp_budget_service" / folder).iterdir():
             assert f"ldp_budget_service/{folder}/{path.name}" in names
 

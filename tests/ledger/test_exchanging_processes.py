@@ -92,7 +92,7 @@ EXCHANGERS = """
     # A child for each step, who is killed there: what is imported by now is imported once.
     import itertools, signal
     import psycopg, psycopg_pool
-    from ldp_budget.ledger import exchanging, keys, transaction
+    from ldp_budget.ledger import key_rotation, keyfile, transaction
 
     def exchange(left):
         def step():
@@ -114,7 +114,7 @@ EXCHANGERS = """
 
         accountant = Accountant(address, create=False)
         for owner, name in (
-            (exchanging, "_take"),
+            (key_rotation, "_take"),
             (transaction.Transaction, "renew"),
             (transaction.Transaction, "finish"),
             (type(accountant._ledger), "run_together"),

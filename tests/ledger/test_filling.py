@@ -353,15 +353,15 @@ def test_a_period_that_the_journal_does_not_know_is_found(tmp_path: Path, clock:
 FILL = """
 import sys
 from ldp_budget import Accountant
-from ldp_budget.ledger import filling
-filling._MOST_AT_ONCE, filling._ACCOUNTS_TOGETHER = 100, 50
-read, steps = filling._read_part, iter(range(10**9))
+from ldp_budget.ledger import window_backfill
+window_backfill._MOST_AT_ONCE, window_backfill._ACCOUNTS_TOGETHER = 100, 50
+read, steps = window_backfill._read_part, iter(range(10**9))
 def read_part(*arguments):
     part = read(*arguments)
     print(next(steps), flush=True)
     sys.stdin.readline()
     return part
-filling._read_part = read_part
+window_backfill._read_part = read_part
 Accountant(sys.argv[1], create=False).set_policy("default", ["lifetime=900", "month=90"])
 print("filled", flush=True)
 """

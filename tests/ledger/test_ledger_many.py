@@ -34,7 +34,7 @@ TOGETHER = """
 import os, sys, threading
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.ledger._sqlite import files as sqlite
+from ldp_budget.ledger.sqlite import connection as sqlite
 
 path, processes = sys.argv[1], int(sys.argv[2])
 coin = ldp_budget.mechanism("rr")(epsilon="0.1")
@@ -142,8 +142,8 @@ def test_single_spends_are_served_between_the_batches_of_a_bulk_run(tmp_path: Pa
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
         work = """
-from ldp_budget.accounting import bulk
-bulk.BATCH = 200
+from ldp_budget.accounting import batch_charging
+batch_charging.BATCH = 200
 if number == 0:
     return accountant.spend_many((f"user-{n}" for n in range(5000)), coin).spent
 return sum(bool(accountant.spend("alice", coin)) for _ in range(20))

@@ -295,8 +295,8 @@ exec "$3" -c '
 import sys
 from pathlib import Path
 from ldp_budget import Accountant
-from ldp_budget.ledger._sqlite import names
-names._MOUNTS = Path(sys.argv[2])
+from ldp_budget.ledger.sqlite import connection
+connection._MOUNTS = Path(sys.argv[2])
 Accountant(sys.argv[1])' "$2" "$4"
 """
 

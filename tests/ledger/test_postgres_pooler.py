@@ -287,8 +287,10 @@ def test_a_pooler_that_cannot_be_seen_is_known_by_what_it_forgets(
     """One that shows the number of a session of the server, as the server does, and gives out others."""
     from ldp_budget.ledger.postgres import pool
 
+    check_settings = pool.check_settings
+
     def unseen(*arguments: Any) -> bool:
-        return pool.check_settings(*arguments) and False
+        return check_settings(*arguments) and False
 
     monkeypatch.setattr(pool, "check_settings", unseen)
     with Accountant(place.address) as one, Accountant(place.address) as other:

@@ -23,7 +23,7 @@ from ldp_budget_cli.app import cli, ledger_path
 
 MODULE = """
 from ldp_budget import Mechanism
-from ldp_budget.authoring.fields import real
+from ldp_budget.sdk.parameters import real
 from ldp_budget.guarantees import Pure
 
 class Toy(Mechanism):
@@ -335,7 +335,7 @@ def test_they_are_kept_beside_the_default_ledger(
 def test_looking_a_built_in_up_loads_nothing_heavy(tmp_path: Path) -> None:
     code = """
 import sys
-from ldp_budget.catalogue.certificates import checked
+from ldp_budget.registry.certification import checked
 assert not {"pluggy", "platformdirs", "ldp_budget.sdk.mechanism"} & set(sys.modules)
 import ldp_budget
 assert checked(ldp_budget.mechanism("oue")) == "exact"

@@ -542,7 +542,7 @@ def test_a_killed_process_leaves_what_a_retry_completes(tmp_path: Path) -> None:
     script = f"""
 import sys
 from ldp_budget import Accountant, Collection
-from ldp_budget.collecting.inbox import Inbox, TooFewReports
+from ldp_budget.reports.inbox import Inbox, TooFewReports
 import ldp_budget
 accountant = Accountant({str(tmp_path / "budget.db")!r})
 accountant.set_policy("default", ["lifetime=100000"])

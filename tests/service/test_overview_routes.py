@@ -198,7 +198,7 @@ def test_a_page_is_for_everybody_and_holds_nothing(served: Served, path: str) ->
 
 
 def test_no_script_of_ours_writes_html() -> None:
-    folder = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "pages" / "static"
+    folder = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "web" / "static"
     for name in ("office", "tables", "charts", "dashboard", "officer"):
         text = (folder / f"{name}.js").read_text()
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http:", "cookie"):

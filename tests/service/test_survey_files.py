@@ -22,7 +22,7 @@ from ldp_budget_service.pages import LANGUAGES, language
 from survey_site import ledger
 
 ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "service" / "ldp_budget_service" / "pages"
+PAGES = ROOT / "service" / "ldp_budget_service" / "web"
 SOURCES = ROOT / "clients" / "survey"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -199,7 +199,7 @@ def npm(folder: Path, *words: str) -> str:
 
 @pytest.mark.slow
 def test_building_it_again_makes_the_same_bundle(package: Path) -> None:
-    made: Any = package.parents[1] / "service" / "ldp_budget_service" / "pages" / "static" / "survey.js"
+    made: Any = package.parents[1] / "service" / "ldp_budget_service" / "web" / "static" / "survey.js"
     made.unlink()
     npm(package, "run", "build")
     assert made.read_bytes() == (PAGES / "static" / "survey.js").read_bytes()

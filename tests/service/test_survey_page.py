@@ -868,7 +868,7 @@ def test_without_javascript_it_says_why_that_is_needed_and_that_nothing_was_sent
     site: Site, device: Any, spoken: str
 ) -> None:
     texts = json.loads(
-        (Path(__file__).parents[2] / f"service/ldp_budget_service/pages/texts/survey.{spoken}.json").read_text()
+        (Path(__file__).parents[2] / f"service/ldp_budget_service/web/texts/survey.{spoken}.json").read_text()
     )
     page = device(java_script_enabled=False)
     page.goto(site.link("plain", lang=spoken))

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from .._files import canonical_json
 from .._validation import check_instance, check_many, check_name, check_switch, check_text, shown
 from ..composition import Bound, capacity, compose, measure_of, rule_named
-from ..composition._saddlepoint import crossing
-from ..composition.rules import in_pairs, of_one_question, whole
+from ..composition.rules import crossing, in_pairs, of_one_question, whole
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Guarantee, from_json
 from ..guarantees.costs import measure_at, measured

@@ -49,8 +49,7 @@ from ..guarantees.fixed_point import (
     to_capacity,
 )
 from ..guarantees.gaussian_calibration import gaussian_log_delta
-from ._saddlepoint import crossing
-from .rules import Filter, Total, added, largest_units, needs_delta, nothing_aside
+from .rules import Filter, Total, added, crossing, largest_units, needs_delta, nothing_aside
 
 if TYPE_CHECKING:
     from .rules import Charges

@@ -35,13 +35,12 @@ from ._saddlepoint import (
     LESS_STEEP,
     Saddle,
     Tilt,
-    crossing,
     saddle_for_delta,
     saddle_for_epsilon,
     saddle_for_rest,
 )
 from .filters import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bounds
-from .rules import Rule, Total
+from .rules import Rule, Total, crossing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -44,9 +44,8 @@ from ..guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_up
 from . import _checked_delta, _printed_above, compose
 from ._laplace_inversion import Sum, short, spectrum
 from ._loss_distribution import UNIT, Atoms, Terms
-from ._saddlepoint import crossing
 from .filters import log_bounds
-from .rules import canonical_charges, in_pairs
+from .rules import canonical_charges, crossing, in_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -61,7 +61,7 @@ _FEW_DIGITS, _FEW_PARTS = 9, 5
 _MANY_DIGITS = 4000
 _SHORT = Context(prec=_FEW_DIGITS, rounding=ROUND_CEILING)
 
-_VOCABULARY = f"{__package__}.vocabulary"
+_MODULE = f"{__package__}.guarantees"
 _KINDS: dict[str, type[Guarantee]] = {}
 
 
@@ -90,8 +90,8 @@ class Guarantee:
         return f"{type(self).__name__}({', '.join(f'{name}={_short(values[name])}' for name in given)})"
 
     def __init_subclass__(cls) -> None:
-        if cls.__module__ != _VOCABULARY:
-            raise TypeError("the vocabulary of guarantees is closed; build yours from the existing ones")
+        if cls.__module__ != _MODULE:
+            raise TypeError("guarantees are a closed set; build yours from the existing ones")
         _KINDS[cls.kind] = cls
 
     def loss(self) -> tuple[Decimal, Decimal] | None:

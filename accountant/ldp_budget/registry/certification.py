@@ -5,10 +5,10 @@ and the SHA-256 of all that it is made of, see `source_digest`, so that changed 
 
 Our own mechanisms need no record. Every release passes the same checks before it is made, and three things more:
 each promise is proved from the thresholds that are drawn, or the density, over many settings
-(`tests/trust/test_verification.py`); where there are finitely many reports, the law of whole ones is enumerated in
-fractions and is that of the proof (`tests/trust/test_drawn_laws.py`); and the draws that it is made of have the law
-that they promise (`tests/randomness`). Each has a client program, which is what the client draws, to the last byte
-(`tests/authoring/test_client_programs.py`), and whose law is that of the proof (`tests/trust/test_program_laws.py`).
+(`tests/verification/test_verification.py`); where there are finitely many reports, the law of whole ones is enumerated in
+fractions and is that of the proof (`tests/verification/test_drawn_laws.py`); and the draws that it is made of have the law
+that they promise (`tests/sampling`). Each has a client program, which is what the client draws, to the last byte
+(`tests/sdk/test_client_programs.py`), and whose law is that of the proof (`tests/verification/test_program_laws.py`).
 Of a plugin's client in Python none of this is known, and it is "audited" at most, whatever its program is.
 
 The records are a JSON file, `certificates.json` beside the default ledger or where LDP_BUDGET_CERTIFICATES says. It
@@ -38,12 +38,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._files import application_folder, replacing
 from .._validation import check_instance
 from ..guarantees.guarantees import AUDITED, EXACT, NO
-from .plugins import Plugin, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..sdk.mechanism import Mechanism
+    from .plugins import Plugin
 
 
 class Within(NamedTuple):
@@ -394,6 +394,8 @@ def _write(path: Path, data: dict[str, Any]) -> None:
 
 def mechanism_rows() -> list[dict[str, Any]]:
     """What `mechanisms --json` prints."""
+    from .plugins import registry  # here, as a charge asks for `checked` alone, and needs no plugins
+
     rows = [
         _row(mechanism.name, mechanism.aliases, plugin, checked(mechanism), mechanism.summary, mechanism.source)
         for mechanism, plugin in registry().items()

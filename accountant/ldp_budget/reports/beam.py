@@ -1,7 +1,7 @@
 """Report partitions added up by Apache Beam (extra `beam`):
 
     import apache_beam as beam
-    from ldp_budget.collecting.beam import AggregatePartitions
+    from ldp_budget.reports.beam import AggregatePartitions
 
     with beam.Pipeline() as pipeline:
         addresses = pipeline | beam.Create(partitions_in("s3://bucket/day"))

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from .rng import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
 
 _HOMES = {
-    "ChaCha20Stream": "streams",
-    "GeneratorStream": "streams",
-    "RandomSource": "streams",
-    "SeededStream": "streams",
-    "Stream": "streams",
-    "SystemStream": "streams",
-    "bernoulli": "_bits",
-    "choices": "_discrete",
-    "geometric": "_discrete",
-    "integers": "_discrete",
-    "laplace": "_exponentials",
-    "normal": "_normals",
-    "open_stream": "streams",
-    "subsets": "_discrete",
-    "unary_bits": "_bits",
+    "ChaCha20Stream": "rng",
+    "GeneratorStream": "rng",
+    "RandomSource": "rng",
+    "SeededStream": "rng",
+    "Stream": "rng",
+    "SystemStream": "rng",
+    "bernoulli": "discrete",
+    "choices": "discrete",
+    "geometric": "discrete",
+    "integers": "discrete",
+    "laplace": "continuous",
+    "normal": "continuous",
+    "open_stream": "rng",
+    "subsets": "discrete",
+    "unary_bits": "discrete",
 }
 
 __all__ = [

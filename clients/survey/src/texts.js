@@ -1,8 +1,8 @@
 // What the page says, in the language of the document, and how that writes numbers and dates.
 
-import de from "../../../service/ldp_budget_service/pages/texts/survey.de.json";
-import en from "../../../service/ldp_budget_service/pages/texts/survey.en.json";
-import ko from "../../../service/ldp_budget_service/pages/texts/survey.ko.json";
+import de from "../../../service/ldp_budget_service/web/texts/survey.de.json";
+import en from "../../../service/ldp_budget_service/web/texts/survey.en.json";
+import ko from "../../../service/ldp_budget_service/web/texts/survey.ko.json";
 
 /** @type {Record<string, Record<string, string>>} */
 const LANGUAGES = { en, ko, de };

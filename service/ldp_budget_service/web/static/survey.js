@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 29 files with the digest ccaec980216ddcdae1f874d7c00cd315bee96c6db93ac43755baa2acd225377a
+// made by clients/survey/build.mjs from 29 files with the digest 2ed4fdb742ccae1579fe8b1fad63452701c9d5efbf24a9ca9dc509b0e960f8c3
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -2677,7 +2677,7 @@ var Links = class {
   }
 };
 
-// service/ldp_budget_service/pages/texts/survey.de.json
+// service/ldp_budget_service/web/texts/survey.de.json
 var survey_de_default = {
   language: "de",
   "language.name": "Deutsch",
@@ -2833,7 +2833,7 @@ var survey_de_default = {
   "kind.voided": "zurückgegeben"
 };
 
-// service/ldp_budget_service/pages/texts/survey.en.json
+// service/ldp_budget_service/web/texts/survey.en.json
 var survey_en_default = {
   language: "en",
   "language.name": "English",
@@ -2989,7 +2989,7 @@ var survey_en_default = {
   "kind.voided": "given back"
 };
 
-// service/ldp_budget_service/pages/texts/survey.ko.json
+// service/ldp_budget_service/web/texts/survey.ko.json
 var survey_ko_default = {
   language: "ko",
   "language.name": "한국어",
