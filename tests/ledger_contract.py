@@ -28,7 +28,7 @@ from ldp_budget import (
 )
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.admin_log import Record, _add
-from ldp_budget.accounting.charge_request import Caller
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.errors import ClockError, ReservationConflict, UserErased
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
@@ -86,12 +86,12 @@ def check(accountant: Accountant, expect: str | None = None) -> str:
     return verification.head
 
 
-def made(accountant: Accountant, name: str, share: str | None = None) -> Caller:
+def made(accountant: Accountant, name: str, share: str | None = None) -> Principal:
     """The holder of a key that is made here."""
     body = {"scopes": ["spend"], "policies": None, "collections": None, "share": share, "hash": "0" * 64}
     times = dict.fromkeys(("starts", "expires", "until"))
     record = accountant._record_own("key", name, {**body, **times}, expected=len(accountant.records()))
-    return Caller(record.number, name, share)
+    return Principal(record.number, name, share)
 
 
 def write_record(accountant: Accountant, kind: str, name: str, body: dict[str, Any]) -> Record:

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from ldp_budget import Accountant
 from ldp_budget.accounting.api_keys import ApiKey
-from ldp_budget.accounting.charge_request import LOCAL, Caller
+from ldp_budget.accounting.charge_request import LOCAL, Principal
 from ldp_budget.client import Client
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry
@@ -39,9 +39,9 @@ class Keys:
     """Instead of the keys of a ledger, which would be records in it: one for each caller, good for everything."""
 
     def __init__(self) -> None:
-        self._callers: dict[str, Caller] = {}
+        self._callers: dict[str, Principal] = {}
 
-    def secret_of(self, caller: Caller) -> str:
+    def secret_of(self, caller: Principal) -> str:
         """The secret of a caller's key."""
         secret = f"{SECRET}-{caller.number}"
         self._callers[secret] = caller
@@ -54,11 +54,11 @@ class Keys:
         number, name, share = caller
         return ApiKey(number, name, ("admin",), None, None, share, None, None, datetime.min, None)
 
-    def at_hand(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether nothing is to be read anew; there never is."""
         return True
 
-    def look_ahead(self) -> None:
+    def refresh_if_stale(self) -> None:
         """Read anew what will be needed."""
 
 
@@ -115,7 +115,7 @@ class ServedClient(Client):
         shared_service().serve(behind, self.keys)
         super().__init__(self._url, self.keys.secret_of(LOCAL), patience=PATIENCE)
 
-    def acting_for(self, caller: Caller) -> Accountant:
+    def acting_for(self, caller: Principal) -> Accountant:
         """Who acts is told by the key: another accountant, with that of the caller."""
         self._others.append(Client(self._url, self.keys.secret_of(caller), patience=PATIENCE))
         return self._others[-1]

@@ -13,7 +13,7 @@ from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger import models as e
 from ldp_budget.ledger.hash_chain import counters_mac
 from ldp_budget.ledger.keyfile import Key, new_key
-from ldp_budget.ledger.store import NO_SUM, Hint, Partitions, Renew, Rooms
+from ldp_budget.ledger.store import NO_SUM, Partitions, Prefetch, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]
 
@@ -60,7 +60,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
 
-    def is_cut_off(self, account: int) -> bool:
+    def is_erased_account(self, account: int) -> bool:
         return any(user.user_hash is None for user in self.users(account, account))
 
     def spent(self, account: int, window: int) -> Costs | None:
@@ -270,7 +270,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
 
     def counts(self) -> dict[str, Any]:
         gone = sum(user.user_hash is None for user in self._users.values())
-        keys = len(self._idempotency_records) + len(self._of(e.BatchRun))
+        keys = len(self._idempotency_records) + len(self._of(e.BatchRunRecord))
         kinds = dict(sorted(Counter(row[2] for row in self._journal.values()).items()))
         some = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone, "keys": keys}
         return {"engine": {}, **some, "notes": len(self._notes), "entries_by_kind": kinds}
@@ -363,7 +363,7 @@ class ToyStore:
         self.repeated, self._lock = Counter[str](), threading.Lock()
 
     def run(
-        self, work: Callable[[Partitions], Any], partitions: Sequence[int] = (0,), hint: Hint | None = None
+        self, work: Callable[[Partitions], Any], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
     ) -> Any:
         with self._lock:
             for _ in range(2):  # as an engine may ask for it again

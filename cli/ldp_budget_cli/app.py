@@ -198,9 +198,9 @@ class Root(click.Group):
 
             raise Stopped("nothing was changed", "Aborted") from None
         except Exception as error:
-            from .errors import for_the_user
+            from .errors import to_click_exception
 
-            raise for_the_user(error) from error
+            raise to_click_exception(error) from error
 
 
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -37,7 +37,7 @@ ARGUMENTS = ("user", "name", "receipt")
 """What the commands take as arguments, and never as options."""
 
 
-def for_the_user(error: Exception) -> Exception:
+def to_click_exception(error: Exception) -> Exception:
     """A click error for an error of the package; any other stays what it is."""
     if not isinstance(error, LdpBudgetError):
         return error
@@ -131,7 +131,7 @@ def when_stopped(say: Callable[[], str]) -> None:
 
 
 @contextmanager
-def telling(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
+def report_progress_on_interrupt(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
     """Say what is done and how to go on where the block is stopped, and where it fails with a part of it done.
 
     `done` is empty as long as nothing is known to be done.
@@ -144,7 +144,7 @@ def telling(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = for_the_user(error)
+        told = to_click_exception(error)
         unfinished = done() or getattr(error, "unknown", False)
         if isinstance(told, click.ClickException) and unfinished and not isinstance(error, KeyConflict):
             more = f"{done() or 'a charge may stand'}; when that is put right, {how_to_go_on}"

@@ -13,7 +13,7 @@ from ldp_budget.reports.charged_release import Released, check_out, release
 
 from .answer_reader import AnswerReader, Reading
 from .app import collection_names, open_ledger, policy_names
-from .errors import telling, when_stopped
+from .errors import report_progress_on_interrupt, when_stopped
 from .inputs import find_collection
 from .output import charging, counted, json_option, print_json
 from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
@@ -211,7 +211,7 @@ def _charged(
         return f"{reached} of {counted(len(users), 'user')} charged or refused" if reached else ""
 
     again = f"the same command goes on from there, with the reports in {out}.partial, and charges nobody twice"
-    with telling(done, again), charging(len(users)) as advance:
+    with report_progress_on_interrupt(done, again), charging(len(users)) as advance:
 
         def on_batch(batch: int) -> None:
             nonlocal reached

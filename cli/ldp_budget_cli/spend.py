@@ -19,7 +19,7 @@ from ldp_budget.errors import InvalidParameter, UnknownName
 from ldp_budget.reports.tables import is_address
 
 from .app import open_ledger, policy_names
-from .errors import REFUSED, telling, when_stopped
+from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import Listing, user_column_option
 from .mechanism_commands import mechanism_command, note_option, parse_reports
 from .output import charging, counted, json_option, options, print_json, shown
@@ -216,7 +216,7 @@ def spend_many(
     with (
         writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
-        telling(done.__str__, f"{again} goes on from there and charges nobody twice"),
+        report_progress_on_interrupt(done.__str__, f"{again} goes on from there and charges nobody twice"),
         charging(rows if mine is None else None) as advance,
     ):
         left_out = LeftOut(note_skipped if skip_invalid else None)

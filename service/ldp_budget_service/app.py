@@ -16,15 +16,15 @@ from ldp_budget.accounting.invitations import Invitations
 
 from . import auth, pages, problems, schemas
 from .compute_pool import Workers
-from .http_middleware import Methods, Undecoded
+from .http_middleware import Methods, RawPathMiddleware
 from .observability import health, metrics
-from .observability.health import Watchman
+from .observability.health import AlertMonitor
 from .observability.logs import Watched
 from .report_store import Collections, Inboxes
-from .request_limits import Door, Load, Rate
+from .request_limits import AdmissionMiddleware, Load, Rate
 from .routes import ROUTERS as ROUTES
 from .settings import Settings
-from .spend_batcher import Counter, InFlight
+from .spend_batcher import InFlight, SpendBatcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,8 +68,8 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.inboxes = Inboxes(accountant, settings.reports)
     app.state.overview, app.state.approvals = accountant.ledger.overview(), Approvals(accountant)
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
-    app.state.watchman = Watchman(accountant, app.state.overview, settings)
-    app.state.counter = Counter(accountant, app.state.keys)
+    app.state.watchman = AlertMonitor(accountant, app.state.overview, settings)
+    app.state.counter = SpendBatcher(accountant, app.state.keys)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.respondents = Rate(settings.respondent_rate, settings.respondent_burst)
     app.state.health = health.Health(accountant, settings, app.state.load)
@@ -94,8 +94,8 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
 def _watch(app: FastAPI, settings: Settings) -> None:
     """Put what stands before the application there; what comes last is outermost."""
     app.add_middleware(Methods, ROUTERS)
-    app.add_middleware(Undecoded)
-    app.add_middleware(Door, settings, app.state.load, STREAMED)
+    app.add_middleware(RawPathMiddleware)
+    app.add_middleware(AdmissionMiddleware, settings, app.state.load, STREAMED)
     if settings.tracing:
         from .observability.logs import Traced
 

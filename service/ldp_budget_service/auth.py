@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.api_keys import ApiKey, ApiKeys
     from ldp_budget.accounting.invitations import Invitation
 
-    from .report_store import Collections, Held
+    from .report_store import CachedCollection, Collections
 
 
 CALLER = "(invitation)"
@@ -54,7 +54,7 @@ class Respondent:
         return self.invitation.user
 
     @property
-    def invited_to(self) -> Held:
+    def invited_to(self) -> CachedCollection:
         """The collection, and what clients are told of it."""
         return self.held.get(self.invitation.collection)
 
@@ -80,7 +80,7 @@ def find(request: Request, token: str) -> Respondent | None:
     found = state.invitations.find(token)
     if found is None:
         return None
-    request_context.told().caller = CALLER
+    request_context.current_request().caller = CALLER
     state.respondents.check((found.user, found.key))
     return Respondent(state.accountant, found, state.collections)
 
@@ -222,7 +222,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 @dataclass(frozen=True)
-class Desk:
+class AuthContext:
     """Where a caller is served: the ledger, as they may use it, and their key."""
 
     accountant: Accountant
@@ -304,7 +304,7 @@ async def _admit(request: Request, access: Access) -> None:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
         raise _unauthorized(access)
-    if state.keys.at_hand() and (not access.invited or state.invitations.at_hand()):
+    if state.keys.is_fresh() and (not access.invited or state.invitations.is_fresh()):
         _let_in(request, access, token)
     else:
         await run_in_threadpool(_let_in, request, access, token)
@@ -315,13 +315,13 @@ def _let_in(request: Request, access: Access, token: str) -> None:
     request.state.caller = _desk(request, access, token) if found is None else found
 
 
-def _desk(request: Request, access: Access, token: str) -> Desk:
+def _desk(request: Request, access: Access, token: str) -> AuthContext:
     """The desk of a caller with a key, if the table lets them in."""
     state = request.app.state
     key = None if access.scope == INVITED else state.keys.find(token)
     if key is None:
         raise _unauthorized(access)
-    request_context.told().caller = key.name
+    request_context.current_request().caller = key.name
     if access.scope != ANY and not key.allows(access.scope):
         raise _forbidden(f"this key has not the scope {access.scope}")
     for what, bound, may in (
@@ -331,7 +331,7 @@ def _desk(request: Request, access: Access, token: str) -> Desk:
         if bound is not None and may == NO:
             raise _forbidden(f"this key is bound to the {what} {', '.join(bound)}; this is about more than those")
     state.rates.check(key.name)
-    return Desk(state.accountant.acting_for(key.caller), key, state.collections, state.keys, token)
+    return AuthContext(state.accountant.acting_for(key.caller), key, state.collections, state.keys, token)
 
 
 def is_local(request: Request) -> bool:
@@ -355,15 +355,15 @@ def _forbidden(why: str) -> ServiceError:
     return ServiceError("forbidden", why)
 
 
-async def _caller(request: Request, described: _Described) -> Desk:
+async def _caller(request: Request, described: _Described) -> AuthContext:
     """A dependency: the desk of the caller with a key."""
-    found: Desk = request.state.caller
+    found: AuthContext = request.state.caller
     return found
 
 
-def _reader(request: Request, described: _Described, min_position: MinPosition = None) -> Desk:
+def _reader(request: Request, described: _Described, min_position: MinPosition = None) -> AuthContext:
     """The same for those who read: the journal must be as far as they say."""
-    found: Desk = request.state.caller
+    found: AuthContext = request.state.caller
     if min_position is not None:
         check(min_position, found.accountant.position())
     return found
@@ -375,13 +375,13 @@ def _respondent(request: Request, described: _Invitation) -> Respondent:
     return found
 
 
-def _sending(request: Request, described: _Described, invitation: _Invitation) -> Desk | Respondent:
+def _sending(request: Request, described: _Described, invitation: _Invitation) -> AuthContext | Respondent:
     """A dependency: either of them."""
-    found: Desk | Respondent = request.state.caller
+    found: AuthContext | Respondent = request.state.caller
     return found
 
 
-Caller = Annotated[Desk, Depends(_caller)]
-Reader = Annotated[Desk, Depends(_reader)]
+Caller = Annotated[AuthContext, Depends(_caller)]
+Reader = Annotated[AuthContext, Depends(_reader)]
 Invited = Annotated[Respondent, Depends(_respondent)]
-Sending = Annotated[Desk | Respondent, Depends(_sending)]
+Sending = Annotated[AuthContext | Respondent, Depends(_sending)]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget import InvalidParameter, LdpBudgetError, Mechanism, mechanism
 from ldp_budget.guarantees.fixed_point import decimal
 
-from .error_codes import ServiceError, Told, as_json, problem_of
+from .error_codes import ForwardedProblem, ServiceError, as_json, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +226,7 @@ class Workers:
         if "crashed" in told:
             raise RuntimeError(told["crashed"])
         if "problem" in told:
-            raise Told(told["problem"])
+            raise ForwardedProblem(told["problem"])
         return told["answer"]
 
     def close(self) -> None:

@@ -119,7 +119,7 @@ class ServiceError(LdpBudgetError):
         super().__init__(why)
 
 
-class Told(LdpBudgetError):  # noqa: N818
+class ForwardedProblem(LdpBudgetError):  # noqa: N818
     """What another process has said is wrong. Attribute: `problem`, the body of the answer."""
 
     def __init__(self, problem: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ class Told(LdpBudgetError):  # noqa: N818
 def problem_body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The body of a problem."""
     status = STATUSES.get(code, 500)
-    request_context.told().code = code
+    request_context.current_request().code = code
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
     return {**body, **{name: value for name, value in (more or {}).items() if name not in body}}
 
@@ -153,7 +153,7 @@ def _finite(content: Any) -> Any:
 
 def problem_of(error: LdpBudgetError) -> dict[str, Any]:
     """The problem that an error of the library is."""
-    if isinstance(error, Told):
+    if isinstance(error, ForwardedProblem):
         return error.problem
     if isinstance(error, ServiceError):
         return problem_body(error.code, str(error))

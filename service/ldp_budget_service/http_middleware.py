@@ -98,7 +98,7 @@ class Name(Convertor[str]):
 register_url_convertor("name", Name())
 
 
-class Undecoded:
+class RawPathMiddleware:
     """Lets routes see each path as it was sent."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -116,7 +116,7 @@ def _size(line: Line) -> int:
     return LINE_BYTES + len(line.text or b"")
 
 
-class Duplex(Response):
+class NdjsonExchange(Response):
     """Answers lines by pieces of work, one after the other, each in a thread, while `held` is.
 
     Whoever sends nothing for `idle` seconds, and has had every answer, is heard no more.

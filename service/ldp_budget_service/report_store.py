@@ -25,7 +25,7 @@ MOST = 1024
 
 
 @dataclass(frozen=True)
-class Held:
+class CachedCollection:
     """A collection, and what clients are told of it: with a client program, where its mechanism has one."""
 
     collection: Collection
@@ -44,13 +44,13 @@ class Collections:
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
         self._lock = threading.Lock()
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._held: OrderedDict[str, CachedCollection] = OrderedDict()
 
     def has(self, name: str) -> bool:
         """Whether it was read before."""
         return name in self._held
 
-    def get(self, name: str) -> Held:
+    def get(self, name: str) -> CachedCollection:
         """The collection of that name. Raises `UnknownName`; `NotSupported` where its mechanism is missing here."""
         with self._lock:
             held = self._held.get(name)
@@ -65,14 +65,14 @@ class Collections:
         return held
 
 
-def _read(accountant: Accountant, name: str) -> Held:
+def _read(accountant: Accountant, name: str) -> CachedCollection:
     collection = accountant.collection(name)
     try:
-        return Held(collection, collection.definition())
+        return CachedCollection(collection, collection.definition())
     except NotSupported:
         if collection.client is not None:
             raise  # it was agreed on with another client than is installed here
-        return Held(collection, collection.to_json())
+        return CachedCollection(collection, collection.to_json())
 
 
 SUFFIX = ".reports"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ldp_budget.accounting.batch_run import LineAnswer
+    from ldp_budget.accounting.batch_run import SpendResult
     from ldp_budget.accounting.receipts import Receipt
 
-    Charge = Receipt | LineAnswer
+    Charge = Receipt | SpendResult
 
 Count = Callable[[str, int, Iterable[str]], None]
 
@@ -22,7 +22,7 @@ def _nobody(outcome: str, number: int, periods: Iterable[str]) -> None:
 
 
 @dataclass(slots=True)
-class Told:
+class RequestContext:
     """One request: its `id`, the name of the `caller`'s key, the `code` of its problem, and the `trace` it is in."""
 
     id: str = ""
@@ -33,22 +33,22 @@ class Told:
     """Counts an outcome so many times, with the periods of the limits that refused."""
 
 
-_TOLD: ContextVar[Told | None] = ContextVar("told", default=None)
+_TOLD: ContextVar[RequestContext | None] = ContextVar("told", default=None)
 
 
-def begin(told: Told) -> None:
+def begin(told: RequestContext) -> None:
     """From here on, in this task and the threads that it waits for, this is the request under way."""
     _TOLD.set(told)
 
 
-def told() -> Told:
+def current_request() -> RequestContext:
     """What is told of the request under way; outside of one, something that nobody reads."""
-    return _TOLD.get() or Told()
+    return _TOLD.get() or RequestContext()
 
 
 def count(charges: Iterable[Charge]) -> None:
     """Count how charges ended."""
-    counted = told().count
+    counted = current_request().count
     ended = Counter(("repeated" if each.repeated else each.status, each.binding) for each in charges)
     for (outcome, periods), number in ended.items():
         counted(outcome, number, periods)

@@ -33,7 +33,7 @@ from . import request_context
 from .error_codes import ServiceError
 from .http_middleware import SECURITY, completed, fault_of
 from .problems import idempotency_record, problem
-from .request_context import Told
+from .request_context import RequestContext
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -103,7 +103,7 @@ def too_many(wait: float) -> ServiceError:
     return ServiceError("too-many-requests", f"ask again in {seconds} s", {"Retry-After": seconds})
 
 
-class Gathered:
+class CoalescingTransport:
     """A transport that keeps what is written until the event loop has a moment, and writes it together then.
 
     uvicorn writes the head of an answer and its body apart. Each write is a call of the system, for which a thread
@@ -167,7 +167,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected."""
         super().connection_made(transport)
-        self.transport = Gathered(transport, self.loop)  # type: ignore[assignment]  # it is all that is used of one
+        self.transport = CoalescingTransport(transport, self.loop)  # type: ignore[assignment]  # it is all that is used of one
         listener = transport.get_extra_info("socket")
         if listener is not None and listener.family in (socket.AF_INET, socket.AF_INET6):
             # asyncio does so only where the listening socket was made with the number of the protocol.
@@ -331,7 +331,7 @@ class Exchange:
         send: Send,
         *,
         settings: Settings,
-        told: Told,
+        told: RequestContext,
         streamed: bool,
         closing: Callable[[], bool],
     ) -> None:
@@ -454,7 +454,7 @@ class Load:
         self.draining = False
 
 
-class Door:
+class AdmissionMiddleware:
     """ASGI middleware that bounds every request in size, time and number, and completes the headers of answers.
 
     Parameters:
@@ -483,7 +483,7 @@ class Door:
             receive,
             send,
             settings=self._settings,
-            told=request_context.told(),
+            told=request_context.current_request(),
             streamed=scope["path"] in self._streamed,
             closing=lambda: self._load.draining,
         )

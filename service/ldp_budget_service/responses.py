@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ldp_budget import Accountant
 
-    from .auth import Desk
+    from .auth import AuthContext
 
 
 Row = dict[str, Any]
@@ -40,7 +40,7 @@ MOST = Field(
 REPLAYED = "Idempotency-Replayed"
 
 
-def told_history(desk: Desk, user: str, first: int, most: int) -> Response:
+def history_response(desk: AuthContext, user: str, first: int, most: int) -> Response:
     """A part of a user's history, of which the caller sees the rows that their key is not bound away from.
 
     A bound key learns of no erasure: the user may have been charged under what is others' alone.
@@ -53,7 +53,7 @@ def told_history(desk: Desk, user: str, first: int, most: int) -> Response:
             raise
         rows = []
     following = {NEXT_ENTRY: str(rows[-1]["entry"] + 1)} if len(rows) == most else {}
-    return told(position, [row for row in rows if desk.sees(row)], following)
+    return ok_with_position(position, [row for row in rows if desk.sees(row)], following)
 
 
 class ReceiptAnswer(BaseModel):
@@ -75,17 +75,17 @@ class ReceiptAnswer(BaseModel):
     )
 
 
-def told(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
+def ok_with_position(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
     """An answer of 200, and how far the journal was: what was read is no older, and what was written is in it."""
     return json_answer(content, headers={POSITION: position, **(headers or {})})
 
 
-def answered(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
+def receipt_response(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
     """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
-    return answered_at(accountant.position(user), receipt)
+    return receipt_response_at(accountant.position(user), receipt)
 
 
-def answered_at(position: str, receipt: Receipt) -> Response:
+def receipt_response_at(position: str, receipt: Receipt) -> Response:
     """The same where it is known how far the journal was."""
     request_context.count([receipt])
     headers = {POSITION: position}

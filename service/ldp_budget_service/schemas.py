@@ -21,7 +21,7 @@ from .error_codes import ServiceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .auth import Desk
+    from .auth import AuthContext
 
 
 Amount = Annotated[int, Field(ge=0)] | None
@@ -114,12 +114,12 @@ class ChargeAsked(Asked):
         "copies promise different things.",
     )
 
-    def at_hand(self, desk: Desk) -> bool:
+    def at_hand(self, desk: AuthContext) -> bool:
         """Whether `charge` neither computes for long nor looks at the ledger."""
         known = self.collection is None or desk.held.has(self.collection)
         return known and (self.mechanism is None or self.mechanism.at_hand())
 
-    def charge(self, desk: Desk) -> Mechanism | Collection:
+    def charge(self, desk: AuthContext) -> Mechanism | Collection:
         """What is charged. Raises as the library does."""
         asked: Mechanism | Collection
         if self.mechanism is not None and self.collection is not None:
@@ -130,7 +130,7 @@ class ChargeAsked(Asked):
         return asked
 
 
-def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
+def charged(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
     """The mechanism, or the collection; exactly one of them is named."""
     if (mechanism is None) == (collection is None):
         found = "both" if mechanism is not None else None
@@ -141,7 +141,7 @@ def charged(desk: Desk, mechanism: MechanismAsked | None, collection: str | None
     return desk.collection(collection)
 
 
-def mechanism_asked(desk: Desk, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
+def mechanism_asked(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
     """The mechanism that is named, or that of the collection, as the processes that work questions out take it."""
     if (mechanism is None) == (collection is None):
         raise ServiceError("malformed", "mechanism: expected a mechanism, or a collection in its place")
@@ -153,7 +153,7 @@ def mechanism_asked(desk: Desk, mechanism: MechanismAsked | None, collection: st
     return {"name": found.name, "options": dict(found.declared)}
 
 
-def _of_collection(desk: Desk, mechanism: Mechanism, name: str) -> Collection:
+def _of_collection(desk: AuthContext, mechanism: Mechanism, name: str) -> Collection:
     """A collection of which the caller knows the mechanism: that of the ledger, if it has one of that name.
 
     As in the library, a caller may charge for one that is agreed on elsewhere; not one who is bound to some.

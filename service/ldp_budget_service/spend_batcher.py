@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_budget import LdpBudgetError, LedgerError
-from ldp_budget.accounting.accountant import spend_together
+from ldp_budget.accounting.accountant import spend_group
 from ldp_budget.accounting.batch_run import Spend
 
 from .error_codes import ServiceError
@@ -42,7 +42,7 @@ class _Asked(NamedTuple):
     answer: asyncio.Future[Told]
 
 
-class Counter:
+class SpendBatcher:
     """Charges what requests of any event loop ask for. Its threads are begun with the first.
 
     Besides they see to it that no request has to wait for the keys to be read anew, as long as there are any.
@@ -99,12 +99,12 @@ class Counter:
                 with suppress(RuntimeError):  # nobody is there to be told any more
                     loop.call_soon_threadsafe(_tell, told)
             with suppress(LdpBudgetError):  # whoever asks for a key then hears of it
-                self._keys.look_ahead()
+                self._keys.refresh_if_stale()
 
     def _charge(self, together: list[_Asked]) -> list[tuple[asyncio.Future[Told], Told | Exception]]:
         """What came of each."""
         try:
-            told = spend_together([(each.accountant, each.spend) for each in together])
+            told = spend_group([(each.accountant, each.spend) for each in together])
         except Exception as error:  # nobody else would hear of it
             return [(each.answer, error) for each in together]
         granted = {place: receipt for place, receipt in enumerate(told) if not isinstance(receipt, LdpBudgetError)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.accounting.admission import ERASED_USER, Decision, Terms, decide
+from ldp_budget.accounting.admission import ERASED_USER, ApplicablePolicy, Decision, decide
 from ldp_budget.accounting.charge_request import Request
 from ldp_budget.accounting.limits import Limit
 from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
@@ -45,7 +45,7 @@ def held(
     reported = dict.fromkeys(WINDOWS, done) if label else {}
     request = Request(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
     account = Account(None if spent == "0" else 1, sums, erased, reported, used)
-    terms = Terms.of(policy, request.charge).beside(other_plans)
+    terms = ApplicablePolicy.of(policy, request.charge).beside(other_plans)
     return decide(account, request, terms, WINDOWS)
 
 

@@ -13,7 +13,7 @@ from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, KeyConflict, LdpBudgetError, LedgerError, UnknownName
 from ldp_budget import mechanism as find
 from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.accounting.batch_run import FAILED, LineAnswer, Spend
+from ldp_budget.accounting.batch_run import FAILED, Spend, SpendResult
 from ldp_budget.ledger.ledger import Ledger
 from ledger_contract import coin
 from toy_store import ToyStore
@@ -48,9 +48,9 @@ def lines(number: int, users: int = 12, seed: int = 1) -> list[Spend]:
 
 def played(
     accountant: Accountant, spends: Sequence[Spend | LdpBudgetError], size: int, key: str = "run"
-) -> list[LineAnswer]:
+) -> list[SpendResult]:
     """All lines, as if so many came at a time."""
-    run, answers = accountant.run(key), list[LineAnswer]()
+    run, answers = accountant.run(key), list[SpendResult]()
     waiting = 0
     while len(answers) < len(spends):
         waiting += size
@@ -61,7 +61,7 @@ def played(
     return answers
 
 
-def statuses(answers: Sequence[LineAnswer]) -> list[str]:
+def statuses(answers: Sequence[SpendResult]) -> list[str]:
     return [answer.status for answer in answers]
 
 
@@ -117,7 +117,7 @@ def test_cut_off_it_goes_on(ledger: Accountant) -> None:
 
 def test_two_at_a_time_charge_each_line_once(ledger: Accountant) -> None:
     spends, runs = lines(120), [ledger.run("run") for _ in range(2)]
-    answers: list[list[LineAnswer]] = [[], []]
+    answers: list[list[SpendResult]] = [[], []]
     for step in range(1000):
         which = step % 2
         if len(answers[which]) < len(spends):

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
-from ldp_budget.accounting.accountant import spend_together
+from ldp_budget.accounting.accountant import spend_group
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.batch_run import Spend
 from ldp_budget.accounting.receipts import Receipt
@@ -114,7 +114,7 @@ def test_what_is_wrong_with_one_after_it_wrote_is_the_others_none(
 ) -> None:
     from ldp_budget.accounting import charging
 
-    charge = charging.charge_in
+    charge = charging.charge_in_transaction
 
     def failing(transaction: object, request: object) -> Receipt:
         told = charge(transaction, request)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_one_after_it_wrote_is_the_others_none(
             raise LedgerError("a ledger", "it broke")
         return told
 
-    monkeypatch.setattr(charging, "charge_in", failing)
+    monkeypatch.setattr(charging, "charge_in_transaction", failing)
     told = accountant.spend_each([Spend(user, coin(1), key="k") for user in ("alice", "bob", "carol")])
     assert [isinstance(each, LedgerError) for each in told] == [False, True, False]
     assert accountant.balance("bob").limits[0].spent_units.epsilon == 0
@@ -135,7 +135,7 @@ def test_a_bug_is_raised_and_charges_nobody(accountant: Accountant, monkeypatch:
     def broken(transaction: object, request: object) -> Receipt:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(charging, "charge_in", broken)
+    monkeypatch.setattr(charging, "charge_in_transaction", broken)
     with pytest.raises(ZeroDivisionError):
         accountant.spend_each([Spend("alice", coin(1)), Spend("bob", coin(1))])
     monkeypatch.undo()
@@ -149,7 +149,7 @@ def test_callers_keep_their_names_in_a_transaction_that_they_share(
     callers = [accountant.acting_for(keys.create(name, ["spend"])[0].caller) for name in ("app", "phone")]
     transactions.clear()
     asked = [(callers[n % 2], Spend("alice", coin("0.1"), key=f"{n // 2}")) for n in range(6)]
-    told = spend_together(asked)
+    told = spend_group(asked)
     assert all(isinstance(each, Receipt) and not each.repeated for each in told)  # each has keys of their own
     assert len(transactions) == 1
     assert [row["by"] for row in accountant.history("alice")] == ["app", "phone"] * 3

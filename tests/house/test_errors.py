@@ -36,7 +36,7 @@ from ldp_budget.errors import (
 from ldp_budget.ledger.store import UnstorableError
 from ldp_budget.reports.inbox import TooFewReports
 from ldp_budget.verification import Broken, NotChecked
-from ldp_budget_cli.errors import FAILURES, for_the_user
+from ldp_budget_cli.errors import FAILURES, to_click_exception
 
 ERRORS = [
     LdpBudgetError("something"),
@@ -145,7 +145,7 @@ def test_the_command_line_knows_only_codes_that_there_are() -> None:
 def test_the_command_line_adds_the_exit_code_and_the_command_that_helps(
     error: LdpBudgetError, code: int, told: str
 ) -> None:
-    failure = for_the_user(error)
+    failure = to_click_exception(error)
     assert isinstance(failure, click.ClickException)
     assert failure.exit_code == code
     assert told in failure.message
@@ -154,7 +154,7 @@ def test_the_command_line_adds_the_exit_code_and_the_command_that_helps(
 
 def test_an_error_that_is_not_ours_stays_what_it_is() -> None:
     bug = ZeroDivisionError()
-    assert for_the_user(bug) is bug
+    assert to_click_exception(bug) is bug
 
 
 @pytest.mark.parametrize("error", [*ERRORS, refusal()], ids=lambda error: type(error).__name__)

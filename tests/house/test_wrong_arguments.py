@@ -33,7 +33,7 @@ from ldp_budget import (
     Plan,
     mechanism,
 )
-from ldp_budget.accounting.charge_request import Caller
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
@@ -144,7 +144,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
         **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
         **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
-        "acting_for": {"caller": Caller(1, "team-a")},
+        "acting_for": {"caller": Principal(1, "team-a")},
         **{"spend_each": {"spends": []}, "run": {"key": "k"}, "positions": {"users": ["u"]}},
         **{"position": {"user": "u"}, "reservation": {"receipt": "1-0"}},
         "records": {"first": 1},

@@ -48,7 +48,7 @@ def test_a_checkpoint_is_taken_only_if_something_was_written(partitions: int) ->
 
 
 def test_a_ledger_of_several_partitions_takes_them_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints.Keeper.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(checkpoints.Checkpointer.__init__, "__defaults__", (0.05,))
     others = set(threading.enumerate())  # of ledgers of other tests, which may be about to end
     store = ToyStore(3)
 

@@ -23,7 +23,7 @@ import copy_killer
 from conftest import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch_charging, policy_versions
-from ldp_budget.accounting.charge_request import Caller
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.connect import Copied
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMissing, ReservationConflict
@@ -83,7 +83,7 @@ class Story:
         write_record(accountant, "key-revoked", "team-a", {})
         limits, shares = ["lifetime=30", "day=5", "month=25"], {"b": ["day=1"], "a": ["lifetime=2", "day=1.5"]}
         accountant.set_policy("default", limits, shares=shares)
-        team = accountant.acting_for(Caller(1, "team-a", "a"))
+        team = accountant.acting_for(Principal(1, "team-a", "a"))
         team.spend("user-1", coin("0.3"))
         team.spend_many(CROWD, coin("0.2"), note="through a share")
         team.void(team.reserve("user-2", coin("0.3")).receipt or "")

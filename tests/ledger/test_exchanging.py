@@ -578,15 +578,20 @@ def test_a_veil_can_be_lifted_by_its_secret_alone() -> None:
     first, second = one.at(2), other.at(2)
     assert first is not None
     assert second is not None
-    veiled = [first.veil(each) for each in hashes]
-    assert [first.unveil(each) for each in veiled] == hashes
+    veiled = [first.encrypt_hash(each) for each in hashes]
+    assert [first.decrypt_hash(each) for each in veiled] == hashes
     assert len({*veiled, *hashes}) == 2 * len(hashes)
-    assert not {*veiled} & {second.veil(each) for each in hashes}
-    assert one.veil(hashes[0]) == hashes[0] == one.unveil(hashes[0]), "nothing is veiled by the first one"
-    assert first.veil(b"") == b"" == first.unveil(b"")
+    assert not {*veiled} & {second.encrypt_hash(each) for each in hashes}
+    assert one.encrypt_hash(hashes[0]) == hashes[0] == one.decrypt_hash(hashes[0]), (
+        "nothing is veiled by the first one"
+    )
+    assert first.encrypt_hash(b"") == b"" == first.decrypt_hash(b"")
     # Each bit of what is veiled changes about half of the others.
     changed = [
-        (int.from_bytes(first.veil(bytes(16))) ^ int.from_bytes(first.veil((1 << bit).to_bytes(16)))).bit_count()
+        (
+            int.from_bytes(first.encrypt_hash(bytes(16)))
+            ^ int.from_bytes(first.encrypt_hash((1 << bit).to_bytes(16)))
+        ).bit_count()
         for bit in range(128)
     ]
     assert min(changed) > 30

@@ -117,7 +117,7 @@ EXCHANGERS = """
             (key_rotation, "_take"),
             (transaction.Transaction, "renew"),
             (transaction.Transaction, "finish"),
-            (type(accountant._ledger), "run_together"),
+            (type(accountant._ledger), "run_in_partitions"),
             (type(accountant._ledger), "change_key"),
             (os, "fsync"),
             (os, "replace"),

@@ -15,7 +15,7 @@ import pytest
 
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger import group_commit
-from ldp_budget.ledger.sqlite.file_guard import Place
+from ldp_budget.ledger.sqlite.file_guard import DatabaseFile
 from ledger_contract import check, coin, spent
 from ledger_inside import group_of, ledger_of, store_of
 
@@ -167,9 +167,9 @@ def test_a_thread_that_was_told_so_can_write_afterwards(path: Path) -> None:
 def test_fork_waits_for_the_close_of_a_dropped_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A child hung that was forked while another thread dropped a ledger: SQLite's locks were held by that thread."""
     closing, go_on, ready = threading.Event(), threading.Event(), threading.Event()
-    close = Place.close
+    close = DatabaseFile.close
 
-    def slow_close(place: Place, connections: Any) -> None:
+    def slow_close(place: DatabaseFile, connections: Any) -> None:
         closing.set()
         assert go_on.wait(30)
         close(place, connections)
@@ -177,7 +177,7 @@ def test_fork_waits_for_the_close_of_a_dropped_ledger(path: Path, monkeypatch: p
     def drop() -> None:
         cycle: list[Any] = [Accountant(path)]
         cycle.append(cycle)
-        monkeypatch.setattr(Place, "close", slow_close)
+        monkeypatch.setattr(DatabaseFile, "close", slow_close)
         del cycle
         gc.collect()
 

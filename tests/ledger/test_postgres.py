@@ -9,7 +9,7 @@ import pytest
 
 from ldp_budget.ledger.postgres import PostgresStore
 from ldp_budget.ledger.postgres.pool import OLDEST
-from ldp_budget.ledger.store import Hint, Rows
+from ldp_budget.ledger.store import Prefetch, Rows
 from ledger_contract import LedgerContract
 from measured_contract import MeasuredContract
 from postgres_places import Emptied, OnServer
@@ -90,13 +90,13 @@ def test_a_transaction_may_be_content_with_the_partitions_that_nobody_holds() ->
             def lock_two(partitions: Mapping[int, Rows]) -> tuple[list[int], list[int]]:
                 some, other = (
                     # One after the other, or each may hold what the other would take.
-                    threads.submit(store.run, sorted, wanted, Hint([], None, some=True)).result(10)
+                    threads.submit(store.run, sorted, wanted, Prefetch([], None, some=True)).result(10)
                     for wanted in ([1, 3, 2, 0], [3])
                 )
                 return list(some), list(other)
 
             assert store.run(lock_two, [0, 2]) == ([1, 3], [3])
-            assert list(store.run(sorted, [3, 0], Hint([], None))) == [0, 3]
+            assert list(store.run(sorted, [3, 0], Prefetch([], None))) == [0, 3]
     finally:
         store.close()
 

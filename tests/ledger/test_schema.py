@@ -26,7 +26,7 @@ def test_a_new_ledger_has_the_tables_that_migrating_makes() -> None:
         return found
 
     def laid_out_and_migrated(connection: sqlite3.Connection) -> None:
-        schema.lay_out(connection)
+        schema.create_tables(connection)
         schema.migrate(connection)
 
-    assert made(schema.lay_out) == made(schema.migrate) == made(laid_out_and_migrated)
+    assert made(schema.create_tables) == made(schema.migrate) == made(laid_out_and_migrated)

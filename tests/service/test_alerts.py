@@ -26,7 +26,7 @@ from ldp_budget_service.observability.alerts import (
     read_secret,
     signature,
 )
-from ldp_budget_service.observability.health import Watchman
+from ldp_budget_service.observability.health import AlertMonitor
 from webhook_receiver import Receiver
 
 RR = mechanism("randomized-response")
@@ -53,8 +53,8 @@ def receiving() -> Iterator[Callable[..., Receiver]]:
         each.close()
 
 
-def watchman(accountant: Accountant, settings: Settings, receiver: Receiver) -> Watchman:
-    return Watchman(accountant, accountant.ledger.overview(), replace(settings, alert_webhook=receiver.url))
+def watchman(accountant: Accountant, settings: Settings, receiver: Receiver) -> AlertMonitor:
+    return AlertMonitor(accountant, accountant.ledger.overview(), replace(settings, alert_webhook=receiver.url))
 
 
 def told(receiver: Receiver) -> list[tuple[Any, ...]]:
@@ -256,7 +256,7 @@ def test_of_many_instances_one_raises_and_one_sends(
     watches = [watchman(each, settings, receiver) for each in accountants]
     together = threading.Barrier(instances)
 
-    def step(watch: Watchman) -> None:
+    def step(watch: AlertMonitor) -> None:
         together.wait()
         watch.step()
 
@@ -345,4 +345,4 @@ def test_what_is_no_address_is_refused_and_not_repeated(url: str) -> None:
 
 def test_a_webhook_without_a_secret_is_refused(accountant: Accountant) -> None:
     with pytest.raises(InvalidParameter, match="alert_secret_file"):
-        Watchman(accountant, accountant.ledger.overview(), Settings(alert_webhook="https://example.org/"))
+        AlertMonitor(accountant, accountant.ledger.overview(), Settings(alert_webhook="https://example.org/"))

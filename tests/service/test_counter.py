@@ -15,7 +15,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.batch_run import Spend
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget_service import schemas, spend_batcher
-from ldp_budget_service.spend_batcher import Counter
+from ldp_budget_service.spend_batcher import SpendBatcher
 from service_farm import MECHANISM, Caller
 from service_threads import Served
 
@@ -33,7 +33,7 @@ def gathered(accountant: Accountant, spends: list[Spend]) -> list[object]:
     """What a counter answers to spends that are asked at the same time."""
 
     async def ask() -> list[object]:
-        made = Counter(accountant, ApiKeys(accountant))
+        made = SpendBatcher(accountant, ApiKeys(accountant))
         try:
             asked = (made.spend(accountant, spend) for spend in spends)
             return list(await asyncio.gather(*asked, return_exceptions=True))

@@ -19,7 +19,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_cli.app import cli
 from ldp_budget_service import Settings, compute_pool, create_app
 from ldp_budget_service.compute_pool import Workers
-from ldp_budget_service.error_codes import ServiceError, Told
+from ldp_budget_service.error_codes import ForwardedProblem, ServiceError
 
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 7}
 
@@ -150,7 +150,7 @@ def test_what_takes_too_long_or_dies_is_ended_and_the_next_is_answered(stub: Wor
         stub.ask("compose", {"says": {"too_much": "MemoryError"}})
     with pytest.raises(RuntimeError, match="a bug"):
         stub.ask("compose", {"says": {"crashed": "a bug"}})
-    with pytest.raises(Told, match="wrong"):
+    with pytest.raises(ForwardedProblem, match="wrong"):
         stub.ask("compose", {"says": {"problem": {"detail": "wrong"}}})
 
 

@@ -20,7 +20,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import server as running
 from ldp_budget_service.observability.metrics import Metrics
-from ldp_budget_service.request_context import Told
+from ldp_budget_service.request_context import RequestContext
 from ldp_budget_service.request_limits import Load
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, Caller, Farm, new_ledger
@@ -218,7 +218,7 @@ def test_the_guide_names_all_metrics_and_no_others() -> None:
     with Accountant(":memory:") as accountant:
         metrics = Metrics(accountant, Load())
         metrics.count("refused", 1, ["day"])
-        metrics.answered("GET", "/", 200, 0.1, Told(caller="app", code="x"))
+        metrics.answered("GET", "/", 200, 0.1, RequestContext(caller="app", code="x"))
         families = list(metrics.registry.collect())
     samples = {sample.name for family in families for sample in family.samples}
     names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}

@@ -19,10 +19,10 @@ from .._validation import check_instance, check_path, shown
 from ..errors import InvalidParameter
 from ..ledger import Ledger, export
 from ..ledger.calendar import BOUND_SECONDS, check_bound
-from ..ledger.checkpoints import Keeper, head_of, take
+from ..ledger.checkpoints import Checkpointer, head_of, take
 from . import admin_log, batch_charging, batch_run, charging, connect, ledger_operations, policy_versions, queries
 from . import collections as ledger_collections
-from .charge_request import LOCAL, Caller
+from .charge_request import LOCAL, Principal
 from .ledger_operations import LedgerOperations
 from .policies import DEFAULT
 from .reservations import reservation_row
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..sdk.mechanism import Mechanism
     from .admin_log import Record
     from .batch_charging import BulkResult
-    from .batch_run import Run, Spend
+    from .batch_run import BatchRun, Spend
     from .budget_projection import Binding, Remaining
     from .limits import Limit
     from .policies import Plan, Policy
@@ -70,7 +70,7 @@ class Accountant:
         NotSupported: it lies in a database, and what speaks to that is not installed.
     """
 
-    _caller: Caller = LOCAL
+    _caller: Principal = LOCAL
     _is_view = False
 
     def __init__(
@@ -87,7 +87,7 @@ class Accountant:
         check_bound(clock_bound)
         self._read_clock = clock
         self._ledger = Ledger(connect.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
-        self._keeper = Keeper(self._ledger)
+        self._keeper = Checkpointer(self._ledger)
         if len(self._ledger.partitions) > 1:
             self._ledger.after_commit = self._keeper.wake
 
@@ -106,7 +106,7 @@ class Accountant:
         return self._ledger.name
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> Principal:
         """Who uses it: the holder of a key, see `acting_for`, or `LOCAL`."""
         return self._caller
 
@@ -130,7 +130,7 @@ class Accountant:
             self._keeper.close()
             self._ledger.close()
 
-    def acting_for(self, caller: Caller) -> Accountant:
+    def acting_for(self, caller: Principal) -> Accountant:
         """The same ledger as the holder of an API key uses it.
 
         What they change bears the number of their key in the journal, their idempotency keys are told from those of
@@ -143,7 +143,7 @@ class Accountant:
         Raises:
             InvalidParameter: it is none.
         """
-        check_instance("caller", caller, Caller, "a `Caller`")
+        check_instance("caller", caller, Principal, "a `Caller`")
         view = copy.copy(self)
         view._caller, view._ledger, view._is_view = caller, self._ledger.acting_for(caller.number), True
         return view
@@ -418,8 +418,8 @@ class Accountant:
         """
         return batch_run.spend_each(self._ledger, self._caller, spends)
 
-    def run(self, key: str) -> Run:
-        """Charge many users each for something of their own, line by line; see `Run`.
+    def run(self, key: str) -> BatchRun:
+        """Charge many users each for something of their own, line by line; see `BatchRun`.
 
         Parameters:
             key: names the run; repeated from its first line, it tells again what was charged and goes on.
@@ -430,7 +430,7 @@ class Accountant:
         Raises:
             InvalidParameter: the key is no text.
         """
-        return batch_run.Run(self._ledger, self._caller, key)
+        return batch_run.BatchRun(self._ledger, self._caller, key)
 
     def reserve(
         self,
@@ -870,6 +870,6 @@ class Accountant:
         return self._ledger.newest_record
 
 
-def spend_together(asked: Sequence[tuple[Accountant, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
+def spend_group(asked: Sequence[tuple[Accountant, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
     """`spend_each` for several callers of one ledger: each spend with the accountant that acts for its caller."""
-    return batch_run.spend_together([(accountant._ledger, accountant._caller, spend) for accountant, spend in asked])
+    return batch_run.spend_group([(accountant._ledger, accountant._caller, spend) for accountant, spend in asked])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..ledger import Ledger, Reading, Transaction
     from ..ledger.models import AdminLogEntry
     from ..ledger.store import Snapshot
-    from .charge_request import Caller
+    from .charge_request import Principal
 
 MOST_NAME = 200
 """How many characters the name of a record may have."""
@@ -86,14 +86,14 @@ def records(ledger: Ledger, first: int) -> list[Record]:
     return [_shown(stored, names) for stored in found]
 
 
-def record(ledger: Ledger, caller: Caller, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
+def record(ledger: Ledger, caller: Principal, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
     """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good."""
     check_record(kind, name, body, expected)
     return _add(ledger, caller, kind, name, body, expected)
 
 
 def record_own(
-    ledger: Ledger, caller: Caller, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool
+    ledger: Ledger, caller: Principal, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool
 ) -> Record:
     """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine."""
     check_own_record(kind, name, body, expected)
@@ -113,7 +113,7 @@ def record_faults(found: Iterable[Record]) -> tuple[str, ...]:
 
 def _add(
     ledger: Ledger,
-    caller: Caller,
+    caller: Principal,
     kind: str,
     name: str,
     body: Mapping[str, Any],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .policies import Policy
 
 
-class Terms(NamedTuple):
+class ApplicablePolicy(NamedTuple):
     """A policy as it binds one who charges something through a share of it, or through none.
 
     `limits` are all that the charge must fit, and `share` is the number of that share, 0 of none. `quota` is how many
@@ -46,7 +46,7 @@ class Terms(NamedTuple):
     @classmethod
     def of(
         cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0, *, labelled: bool = False
-    ) -> Terms:
+    ) -> ApplicablePolicy:
         """The terms of a policy for a charge that is made through the share of that name, or through none."""
         found = None if share is None else policy.share(share)
         quota = None if policy.plan is None else policy.plan.count(charge.promise)
@@ -57,7 +57,7 @@ class Terms(NamedTuple):
         held = 0 if found is None else found.number
         return cls(policy, limits, held, quota, why=why, number=number)
 
-    def beside(self, others: tuple[Price, ...]) -> Terms:
+    def beside(self, others: tuple[Price, ...]) -> ApplicablePolicy:
         """The same for one who has used a quota of other plans, at these full prices."""
         crowded = _crowded(self.policy, others) if others else ""
         return self._replace(crowded=crowded, why=self.why or crowded)
@@ -124,7 +124,7 @@ def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:
 ERASED_USER = "this user was erased, and gets no fresh budget"
 
 
-def decide(account: Account, request: Request, terms: Terms, windows: Mapping[str, Window]) -> Decision:
+def decide(account: Account, request: Request, terms: ApplicablePolicy, windows: Mapping[str, Window]) -> Decision:
     """Whether `request` fits these terms on top of what stands in `account` in these windows: a function of these."""
     return Decision(account, request, terms, windows)
 
@@ -137,7 +137,9 @@ class Decision:
     user's plans together are too much.
     """
 
-    def __init__(self, account: Account, request: Request, terms: Terms, windows: Mapping[str, Window]) -> None:
+    def __init__(
+        self, account: Account, request: Request, terms: ApplicablePolicy, windows: Mapping[str, Window]
+    ) -> None:
         self.account = account
         self.request = request
         self.terms = terms
@@ -204,6 +206,6 @@ class Decision:
         )
 
 
-def _left(terms: Terms, account: Account) -> int:
+def _left(terms: ApplicablePolicy, account: Account) -> int:
     """How many reports the plan has left; `LARGEST` without one."""
     return LARGEST if terms.quota is None else terms.quota - account.quota_used

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._validation import check_many, check_text, shown
 from ..errors import InvalidParameter, NameTaken, UnknownName
 from .admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
-from .charge_request import Caller
-from .projection import FRESH_SECONDS, Following, RecordLog
+from .charge_request import Principal
+from .projection import FRESH_SECONDS, Projection, RecordLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,9 +64,9 @@ class ApiKey:
         return f"<ApiKey {self.name}, number {self.number}: {', '.join(self.scopes)}>"
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> Principal:
         """Its holder, for `Accountant.acting_for`."""
-        return Caller(self.number, self.name, self.share)
+        return Principal(self.number, self.name, self.share)
 
     def state(self, now: datetime) -> str:
         """`pending`, `active`, `expired` or `revoked`.
@@ -192,7 +192,7 @@ class ApiKeys:
 
     def __init__(self, accountant: RecordLog, *, fresh: float = FRESH_SECONDS) -> None:
         self._accountant = accountant
-        self._keys = Following(accountant, _NONE, _follow, fresh=fresh)
+        self._keys = Projection(accountant, _NONE, _follow, fresh=fresh)
 
     def __repr__(self) -> str:
         return f"<ApiKeys of {self._accountant.name}>"
@@ -373,21 +373,21 @@ class ApiKeys:
             return None
         return key if key.state(self._accountant.now()) == ACTIVE else None
 
-    def at_hand(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether `find`, called at once, answers without a look at the ledger, and so without waiting for it.
 
         Raises:
             Nothing.
         """
-        return self._keys.at_hand()
+        return self._keys.is_fresh()
 
-    def look_ahead(self) -> None:
+    def refresh_if_stale(self) -> None:
         """Look at the ledger if the next `find` would have to: for a thread that has the time for it.
 
         Raises:
             Nothing but `LedgerError`.
         """
-        self._keys.look_ahead()
+        self._keys.refresh_if_stale()
 
     def _of(self, keys: _Keys, name: str) -> tuple[ApiKey, ...]:
         """The secrets of a key that was not revoked. Raises `UnknownName`."""

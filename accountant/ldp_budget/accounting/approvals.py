@@ -10,16 +10,16 @@ from ..errors import ApprovalConflict, NotSupported, UnknownName
 from ..guarantees.fixed_point import LARGEST
 from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
 from .policies import Policy
-from .policy_approval import NOTHING_AGREED, Agreed, Proposal, raising, terms_of
+from .policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
 from .policy_versions import propose, with_shares
-from .projection import FRESH_SECONDS, Following
+from .projection import FRESH_SECONDS, Projection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .accountant import Accountant
     from .admin_log import Record
-    from .charge_request import Caller
+    from .charge_request import Principal
     from .limits import Limit
     from .policies import Plan
 
@@ -38,12 +38,12 @@ class Approvals:
 
     def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
         self._accountant = accountant
-        self._agreed = Following(accountant, NOTHING_AGREED, _follow, fresh=fresh)
+        self._agreed = Projection(accountant, NOTHING_AGREED, _follow, fresh=fresh)
 
     def __repr__(self) -> str:
         return f"<Approvals of {self._accountant.name}>"
 
-    def acting_for(self, caller: Caller) -> Approvals:
+    def acting_for(self, caller: Principal) -> Approvals:
         """The same proposals, as the holder of a key sees to them.
 
         Parameters:
@@ -107,7 +107,7 @@ class Approvals:
             name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
         )
 
-        def decide(agreed: Agreed) -> tuple[str, str, dict[str, Any]]:
+        def decide(agreed: ApprovalState) -> tuple[str, str, dict[str, Any]]:
             previous = self._policy(name)
             wanted = with_shares({}, proposed, previous, shares is None)
             against = 0 if previous is None else previous.version
@@ -145,7 +145,7 @@ class Approvals:
     def _end(self, number: int, kind: str) -> Proposal:
         check_whole("number", number, 1, LARGEST)
 
-        def decide(agreed: Agreed) -> tuple[str, str, dict[str, Any]]:
+        def decide(agreed: ApprovalState) -> tuple[str, str, dict[str, Any]]:
             proposal = agreed.proposals.get(number)
             if proposal is None:
                 raise UnknownName("proposal", str(number), [str(each.number) for each in self._open(agreed)])
@@ -222,7 +222,7 @@ class Approvals:
         """
         return reasons_of(self._policy(proposal.policy), proposal)
 
-    def _open(self, agreed: Agreed) -> list[Proposal]:
+    def _open(self, agreed: ApprovalState) -> list[Proposal]:
         return [each for each in agreed.proposals.values() if each.ended is None]
 
     def _is_current(self, proposal: Proposal) -> bool:
@@ -237,7 +237,7 @@ def reasons_of(previous: Policy | None, proposal: Proposal) -> tuple[str, ...]:
     """Why a proposal needs an approval, in words, against a version of its policy. Raises `NotSupported`."""
     wanted = propose(plan=None, **_arguments(proposal))
     known = {} if previous is None else {share.name: share.number for share in previous.shares}
-    return raising(previous, with_shares(known, wanted, previous, False))
+    return relaxations(previous, with_shares(known, wanted, previous, False))
 
 
 def _arguments(proposal: Proposal) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _arguments(proposal: Proposal) -> dict[str, Any]:
     return {**terms, "shares": shares}
 
 
-def _follow(agreed: Agreed, record: Record) -> Agreed:
+def _follow(agreed: ApprovalState, record: Record) -> ApprovalState:
     return agreed.after(record.number, record.kind, record.name, dict(record.body), record.by)
 
 

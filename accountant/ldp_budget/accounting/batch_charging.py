@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
-    from .charge_request import Caller, Charge, IdempotencyKey
+    from .charge_request import Charge, IdempotencyKey, Principal
 
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from ..ledger import Transaction
     from ..ledger.keyfile import Key
-    from ..ledger.models import BatchRun
-    from .admission import Terms
+    from ..ledger.models import BatchRunRecord
+    from .admission import ApplicablePolicy
     from .charge_request import Charge
 
     Outcome = tuple[list[str], bool]
@@ -59,7 +59,7 @@ PARTITIONS_TOGETHER = 4
 """In how many partitions a batch is charged at the same time."""
 
 
-class Parts(NamedTuple):
+class PartitionedBatch(NamedTuple):
     """A batch that was begun in the parts of so many partitions; each has an answer of its own if it was charged."""
 
     partitions: int
@@ -156,7 +156,7 @@ def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, 
 class BulkCharge:
     """One batch of users charged one report each, inside one transaction."""
 
-    def __init__(self, transaction: Transaction, charge: Charge, terms: Terms, note: str | None) -> None:
+    def __init__(self, transaction: Transaction, charge: Charge, terms: ApplicablePolicy, note: str | None) -> None:
         if terms.policy.plan is not None:
             raise NotSupported(f"policy {terms.policy.name} holds a plan; charge its users one at a time")
         self._transaction = transaction
@@ -199,22 +199,22 @@ def _rounds(users: list[str]) -> Iterator[list[str]]:
         left = Counter({user: times - 1 for user, times in left.items() if times > 1})
 
 
-def write_refused(users: list[str]) -> Callable[[Outcome | Parts], StoredResponse]:
+def write_refused(users: list[str]) -> Callable[[Outcome | PartitionedBatch], StoredResponse]:
     """How the answer to a batch is kept: where in it the refused requests stand."""
 
-    def write(outcome: Outcome | Parts) -> StoredResponse:
-        assert not isinstance(outcome, Parts)
+    def write(outcome: Outcome | PartitionedBatch) -> StoredResponse:
+        assert not isinstance(outcome, PartitionedBatch)
         return StoredResponse(canonical_json({"refused": refused_places(users, outcome[0])}), kind=CHARGED)
 
     return write
 
 
-def read_part(users: list[str]) -> Callable[[BatchRun], Outcome | Parts]:
+def read_part(users: list[str]) -> Callable[[BatchRunRecord], Outcome | PartitionedBatch]:
     """The response to the same batch, charged before; or in which parts it was begun before the ledger was moved."""
 
-    def read(stored: BatchRun) -> Outcome | Parts:
+    def read(stored: BatchRunRecord) -> Outcome | PartitionedBatch:
         if stored.kind == BOUND:
-            return Parts(stored.partitions)
+            return PartitionedBatch(stored.partitions)
         return [users[place] for place in json.loads(stored.response)["refused"]], True
 
     return read
@@ -234,16 +234,16 @@ def batch_key(
     return IdempotencyKey(name, None, key_hash(secret, name, scope), request)
 
 
-def bind(
+def bind_idempotency_key(
     transaction: Transaction, users: list[str], key: IdempotencyKey, check: Callable[[], None]
-) -> Outcome | Parts | None:
+) -> Outcome | PartitionedBatch | None:
     """Bind a batch to its key, so that other users under it are a conflict before any of them is charged.
 
     Returns what is known of it from before the ledger was copied, if anything is. `check` raises for a batch that
     cannot be charged; a batch that is bound already is not checked again.
     """
 
-    def read(stored: BatchRun) -> Outcome | Parts | None:
+    def read(stored: BatchRunRecord) -> Outcome | PartitionedBatch | None:
         return None if stored.kind == BOUND and not stored.partitions else read_part(users)(stored)
 
     return run_idempotent(transaction, key, check, write=lambda _: StoredResponse("", kind=BOUND), read=read)
@@ -277,7 +277,7 @@ def refused_places(users: list[str], refused: list[str]) -> list[int]:
 
 def spend_many(
     ledger: Ledger,
-    caller: Caller,
+    caller: Principal,
     users: Iterable[str],
     mechanism: Mechanism | Collection | object,
     *,
@@ -327,13 +327,13 @@ def _charge_batch(
     """Charge a batch, each partition's part of it in a transaction of its own; the parts with what came of them."""
     from concurrent.futures import ThreadPoolExecutor
 
-    known: Outcome | Parts | None = None
+    known: Outcome | PartitionedBatch | None = None
     if len(ledger.partitions) == 1:
         known = ledger.run(_charge_part(charge, policy, users, key, note, share))
     elif key is not None:
         # The whole batch is bound to its key before anybody is charged.
         known = ledger.run(_binding(charge, policy, users, key), ledger.partition_of(key.key_hash))
-    if isinstance(known, Parts):
+    if isinstance(known, PartitionedBatch):
         # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
         assert key is not None
         for partition, part in parts_of(ledger.key, users, known.partitions):
@@ -347,7 +347,7 @@ def _charge_batch(
     def charged(partition: int) -> tuple[list[str], Outcome]:
         of_partition = None if key is None else part_key(ledger.key, key, partition)
         outcome = ledger.run(_charge_part(charge, policy, parts[partition], of_partition, note, share), partition)
-        assert not isinstance(outcome, Parts)
+        assert not isinstance(outcome, PartitionedBatch)
         return parts[partition], outcome
 
     with ThreadPoolExecutor(PARTITIONS_TOGETHER) as threads:
@@ -364,23 +364,23 @@ def _charge_batch(
 
 def _binding(
     charge: Charge, policy: str, users: list[str], key: IdempotencyKey
-) -> Callable[[Transaction], Outcome | Parts | None]:
-    def work(transaction: Transaction) -> Outcome | Parts | None:
+) -> Callable[[Transaction], Outcome | PartitionedBatch | None]:
+    def work(transaction: Transaction) -> Outcome | PartitionedBatch | None:
         def check() -> None:
             BulkCharge(
                 transaction, charge, terms_in(transaction, policy, charge), None
             )  # what it refuses is not bound
 
-        return bind(transaction, users, key, check)
+        return bind_idempotency_key(transaction, users, key, check)
 
     return work
 
 
 def _charge_part(
     charge: Charge, policy: str, users: list[str], key: IdempotencyKey | None, note: str | None, share: str | None
-) -> Callable[[Transaction], Outcome | Parts]:
-    def work(transaction: Transaction) -> Outcome | Parts:
-        def act() -> Outcome | Parts:
+) -> Callable[[Transaction], Outcome | PartitionedBatch]:
+    def work(transaction: Transaction) -> Outcome | PartitionedBatch:
+        def act() -> Outcome | PartitionedBatch:
             terms = terms_in(transaction, policy, charge, share)
             return BulkCharge(transaction, charge, terms, note).run(users), False
 

@@ -17,13 +17,13 @@ from .._files import canonical_json
 from .._validation import check_many, check_name, check_text, check_user, check_whole, shown
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError
 from ..guarantees.fixed_point import LARGEST
-from ..ledger.models import CHUNK, CHUNK_PART, SPENT, BatchRun
+from ..ledger.models import CHUNK, CHUNK_PART, SPENT, BatchRunRecord
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from .admission import decide
 from .batch_charging import PARTITIONS_TOGETHER, BulkCharge, parts_of
 from .charge_request import MOST_REPORTS, Request, charge_of, check_digest, check_key, check_note, chosen_of, key_hash
-from .charging import charge_in, piece_of, terms_in
+from .charging import charge_in_transaction, terms_in, to_work_item
 from .policies import DEFAULT
 from .receipts import REFUSED
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
     from ..ledger.group_commit import Piece
     from ..ledger.keyfile import Key
-    from .charge_request import Caller, Charge
+    from .charge_request import Charge, Principal
     from .receipts import Receipt
 
 _MOST_KINDS = 1000
@@ -45,7 +45,7 @@ _SPENDS = "a `Spend` each, or the error of what cannot be read"
 
 
 class Spend(NamedTuple):
-    """One line: who is charged for what, as with `Accountant.spend`; in a `Run` without a key of its own."""
+    """One line: who is charged for what, as with `Accountant.spend`; in a `BatchRun` without a key of its own."""
 
     user: str
     mechanism: Mechanism | Collection | object
@@ -57,7 +57,7 @@ class Spend(NamedTuple):
     key: str | None = None
 
 
-class LineAnswer(NamedTuple):
+class SpendResult(NamedTuple):
     """What came of a line.
 
     `status` is spent, refused or failed; `repeated` says that this was so before. Of a refusal, `binding` names the
@@ -76,10 +76,10 @@ class LineAnswer(NamedTuple):
 
 
 FAILED = "failed"
-_SPENT, _SPENT_BEFORE = LineAnswer(SPENT), LineAnswer(SPENT, True)
+_SPENT, _SPENT_BEFORE = SpendResult(SPENT), SpendResult(SPENT, True)
 
 
-class Kind(NamedTuple):
+class SpendTemplate(NamedTuple):
     """What lines have in common, all but the user.
 
     `together`: whether they are charged by statements over all of them, as one report each without a label is.
@@ -97,17 +97,17 @@ class _Line(NamedTuple):
     """A line that was looked at, or what is wrong with it."""
 
     spend: Spend = None  # type: ignore[assignment]  # where there is an error
-    kind: Kind = None  # type: ignore[assignment]
+    kind: SpendTemplate = None  # type: ignore[assignment]
     error: LdpBudgetError | None = None
 
 
-class Run:
+class BatchRun:
     """The lines of a run, chunk by chunk, from its first one on.
 
     Made by `Accountant.run`.
     """
 
-    def __init__(self, ledger: Ledger, caller: Caller, key: str) -> None:
+    def __init__(self, ledger: Ledger, caller: Principal, key: str) -> None:
         self._ledger = ledger
         self._caller = caller
         self._name = check_key(key)
@@ -116,7 +116,7 @@ class Run:
         self.done = 0
         """How many lines were answered."""
 
-    def charge(self, spends: Sequence[Spend | LdpBudgetError], *, last: bool = False) -> list[LineAnswer]:
+    def charge(self, spends: Sequence[Spend | LdpBudgetError], *, last: bool = False) -> list[SpendResult]:
         """Charge the next lines, as one chunk, or tell again what came of them in an earlier run.
 
         Parameters:
@@ -141,7 +141,7 @@ class Run:
         self.done += len(answers)
         return answers
 
-    def _chunk(self, lines: list[_Line], last: bool) -> list[LineAnswer]:
+    def _chunk(self, lines: list[_Line], last: bool) -> list[SpendResult]:
         """The answers to the chunk that begins here; what failed in earlier runs is tried again, each time as one."""
         name = f"{self._name}@{self.done}"
         answers, failed = self._once(name, lines, last, self.done + len(lines) if last else None)
@@ -156,7 +156,7 @@ class Run:
 
     def _once(
         self, name: str, lines: list[_Line], last: bool, end: int | None = None
-    ) -> tuple[list[LineAnswer], list[int]]:
+    ) -> tuple[list[SpendResult], list[int]]:
         """Charge a chunk, bound to its name, or tell again what came of the one that was bound to it before.
 
         Also which of it failed before, so that it is to be tried again. A chunk is bound also where none of its lines
@@ -165,10 +165,10 @@ class Run:
         """
         secret = self._ledger.key
         chunk = _Chunk(key_hash(secret, name, self._caller.name), _digest(secret, lines, ()))
-        answers: list[LineAnswer] = []
+        answers: list[SpendResult] = []
 
-        def bind(transaction: Transaction) -> BatchRun | None:
-            stored = transaction.numbered(BatchRun, chunk.key_hash)
+        def bind(transaction: Transaction) -> BatchRunRecord | None:
+            stored = transaction.numbered(BatchRunRecord, chunk.key_hash)
             if stored is None:
                 transaction.add_numbered(chunk.record(CHUNK, _chunk_text(lines)))
                 if self._partitions == 1:
@@ -197,7 +197,7 @@ class Run:
         chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._caller.name), _digest(secret, (), ()))
 
         def bind(transaction: Transaction) -> bool:
-            stored = transaction.numbered(BatchRun, chunk.key_hash)
+            stored = transaction.numbered(BatchRunRecord, chunk.key_hash)
             if stored is None:
                 transaction.add_numbered(chunk.record(CHUNK, _chunk_text([])))
             return stored is None or stored.request_digest == chunk.request_digest
@@ -205,8 +205,8 @@ class Run:
         return bind, self._ledger.partition_of(chunk.key_hash)
 
     def _again(
-        self, chunk: _Chunk, stored: BatchRun, lines: list[_Line], last: bool, end: int | None
-    ) -> tuple[list[LineAnswer], list[int]]:
+        self, chunk: _Chunk, stored: BatchRunRecord, lines: list[_Line], last: bool, end: int | None
+    ) -> tuple[list[SpendResult], list[int]]:
         """The answers to a chunk of an earlier run, and which of its lines failed there."""
         record = json.loads(stored.response)
         if len(lines) < record["lines"] and not last:
@@ -220,7 +220,7 @@ class Run:
             or stored.request_digest != _digest(self._ledger.key, lines, unread)
             or (end is not None and not more and not self._ledger.run(*self._ending(end)))
         ):
-            return [LineAnswer(FAILED, error=KeyConflict(self._name)) for _ in lines], []
+            return [SpendResult(FAILED, error=KeyConflict(self._name)) for _ in lines], []
         before = list(lines)
         for place in unread:
             before[place] = _Line(error=KeyConflict(self._name))
@@ -229,7 +229,7 @@ class Run:
 
     # -- partitions --------------------------------------------------------------------------------------------
 
-    def _parts(self, chunk: _Chunk, lines: list[_Line], copied: int | None = None) -> list[LineAnswer]:
+    def _parts(self, chunk: _Chunk, lines: list[_Line], copied: int | None = None) -> list[SpendResult]:
         """The answers to a chunk that is bound, each partition's part of it in a transaction of its own.
 
         `copied`: in how many partitions it was bound, if that was before the ledger was copied.
@@ -246,7 +246,7 @@ class Run:
             partition: sorted(place for user in users for place in places[user]) for partition, users in parts
         }
 
-        def charged(partition: int) -> list[LineAnswer]:
+        def charged(partition: int) -> list[SpendResult]:
             part = [lines[place] for place in by_partition[partition]]
             if copied is not None:
                 return self._part_of_copy(chunk.part(self._ledger.key, partition), part)
@@ -257,20 +257,20 @@ class Run:
                 _put(answers, by_partition[partition], told)
         return answers
 
-    def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[LineAnswer]:
+    def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[SpendResult]:
         """The answers to what was one partition's part before the ledger was copied, charged there or not."""
         with self._ledger.reading(self._ledger.partition_of(part.key_hash)) as reading:
-            stored = reading.numbered(BatchRun, part.key_hash)
+            stored = reading.numbered(BatchRunRecord, part.key_hash)
         return self._parts(part, lines) if stored is None else _told_again(lines, stored)
 
     def _part_work(
         self, chunk: _Chunk, partition: int, lines: list[_Line]
-    ) -> Callable[[Transaction], list[LineAnswer]]:
+    ) -> Callable[[Transaction], list[SpendResult]]:
         """Charge what a chunk has in one partition, or tell it again."""
         part = chunk.part(self._ledger.key, partition)
 
-        def work(transaction: Transaction) -> list[LineAnswer]:
-            stored = transaction.numbered(BatchRun, part.key_hash)
+        def work(transaction: Transaction) -> list[SpendResult]:
+            stored = transaction.numbered(BatchRunRecord, part.key_hash)
             if stored is not None:
                 return _told_again(lines, stored)
             answers = self._charged(transaction, lines)
@@ -281,7 +281,7 @@ class Run:
 
     # -- inside a transaction -----------------------------------------------------------------------------
 
-    def _charged(self, transaction: Transaction, lines: list[_Line]) -> list[LineAnswer]:
+    def _charged(self, transaction: Transaction, lines: list[_Line]) -> list[SpendResult]:
         answers = _failing(lines)
         for places in _rounds(lines):
             alike: dict[int, list[int]] = {}
@@ -291,13 +291,13 @@ class Run:
                 _put(answers, those, self._charge_alike(transaction, [lines[place] for place in those]))
         return answers
 
-    def _charge_alike(self, transaction: Transaction, lines: list[_Line]) -> list[LineAnswer]:
+    def _charge_alike(self, transaction: Transaction, lines: list[_Line]) -> list[SpendResult]:
         """Charge lines of distinct users and of one kind."""
         kind = lines[0].kind
         try:
             terms = terms_in(transaction, kind.policy, kind.charge, self._caller.share)
         except LdpBudgetError as error:
-            return [LineAnswer(FAILED, error=error) for _ in lines]
+            return [SpendResult(FAILED, error=error) for _ in lines]
         if len(lines) < FEW or not kind.together or terms.policy.plan is not None:
             return [self._charge_one(transaction, line) for line in lines]
         refused = set(BulkCharge(transaction, kind.charge, terms, kind.note).run([line.spend.user for line in lines]))
@@ -311,26 +311,26 @@ class Run:
             told[place] = _answer(decision.receipt(REFUSED))
         return list(told.values())
 
-    def _charge_one(self, transaction: Transaction, line: _Line) -> LineAnswer:
+    def _charge_one(self, transaction: Transaction, line: _Line) -> SpendResult:
         told = _charge_one(transaction, self._request(line))
-        return LineAnswer(FAILED, error=told) if isinstance(told, LdpBudgetError) else _answer(told)
+        return SpendResult(FAILED, error=told) if isinstance(told, LdpBudgetError) else _answer(told)
 
     def _request(self, line: _Line) -> Request:
         return _requested(self._ledger, self._caller, line.spend)
 
 
 def spend_each(
-    ledger: Ledger, caller: Caller, spends: Sequence[Spend | LdpBudgetError]
+    ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError]
 ) -> list[Receipt | LdpBudgetError]:
     """Charge many users each for something of their own, with a key of their own, many in a transaction."""
     asked = list(check_many("spends", spends, _SPENDS))
     for spend in asked:
         if not isinstance(spend, Spend | LdpBudgetError):
             raise InvalidParameter("spends", _SPENDS, shown(spend))
-    return spend_together([(ledger, caller, spend) for spend in asked])
+    return spend_group([(ledger, caller, spend) for spend in asked])
 
 
-def spend_together(asked: Sequence[tuple[Ledger, Caller, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
+def spend_group(asked: Sequence[tuple[Ledger, Principal, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
     """`spend_each` for several callers of one ledger: each spend with its caller, and the ledger as they use it."""
     answers: list[Receipt | LdpBudgetError | None] = [None] * len(asked)
     pieces: dict[int, Piece[Receipt]] = {}
@@ -338,7 +338,7 @@ def spend_together(asked: Sequence[tuple[Ledger, Caller, Spend | LdpBudgetError]
         try:
             if isinstance(spend, LdpBudgetError):
                 raise spend
-            pieces[place] = ledger.piece(*piece_of(ledger, _requested(ledger, caller, spend)))
+            pieces[place] = ledger.work_item(*to_work_item(ledger, _requested(ledger, caller, spend)))
         except LdpBudgetError as error:
             answers[place] = error
     if pieces:
@@ -354,14 +354,14 @@ def _charge_one(transaction: Transaction, request: Request) -> Receipt | LdpBudg
     """Charge one of several requests; an error that comes before anything was written is its own alone."""
     written = transaction.writes
     try:
-        return charge_in(transaction, request)
+        return charge_in_transaction(transaction, request)
     except LdpBudgetError as error:
         if transaction.writes != written:
             raise
         return error
 
 
-def _requested(ledger: Ledger, caller: Caller, spend: Spend) -> Request:
+def _requested(ledger: Ledger, caller: Principal, spend: Spend) -> Request:
     user, mechanism, reports, label, digest, note, policy, key = spend
     return Request(
         ledger.key,
@@ -386,8 +386,8 @@ class _Chunk(NamedTuple):
     def part(self, secret: Key, partition: int) -> _Chunk:
         return self._replace(key_hash=secret.hash(b"key", f"{self.key_hash.hex()} {partition}"))
 
-    def record(self, kind: str, response: str) -> BatchRun:
-        return BatchRun(0, self.key_hash, self.request_digest, kind, 0, response)
+    def record(self, kind: str, response: str) -> BatchRunRecord:
+        return BatchRunRecord(0, self.key_hash, self.request_digest, kind, 0, response)
 
 
 class _Kinds:
@@ -395,7 +395,7 @@ class _Kinds:
 
     def __init__(self) -> None:
         self._foreign: dict[Mechanism | Collection, Mechanism | Collection] = {}
-        self._known: dict[tuple[Any, ...], tuple[Kind, object]] = {}
+        self._known: dict[tuple[Any, ...], tuple[SpendTemplate, object]] = {}
 
     def look_at(self, spend: Spend | LdpBudgetError) -> _Line:
         """A line, with what is wrong with it."""
@@ -426,7 +426,7 @@ class _Kinds:
             self._foreign.clear()
         return self._foreign.setdefault(chosen, chosen)
 
-    def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> Kind:
+    def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> SpendTemplate:
         """Look at all but the user. Raises `InvalidParameter`."""
         _, mechanism, reports, label, digest, note, policy, key = spend
         if key is not None:
@@ -437,7 +437,7 @@ class _Kinds:
         if label is not None:
             check_text("label", label)
         identity = (*charge.identity, reports, label, check_digest(digest), policy)
-        kind = Kind(charge, policy, check_note(note), reports == 1 and label is None, identity)
+        kind = SpendTemplate(charge, policy, check_note(note), reports == 1 and label is None, identity)
         if len(self._known) >= _MOST_KINDS:
             self._known.clear()
         self._known[asked] = kind, mechanism  # which is kept, so that nothing else gets its number meanwhile
@@ -462,7 +462,7 @@ def _chunk_text(lines: list[_Line]) -> str:
     return canonical_json({"lines": len(lines), "unread": [n for n, line in enumerate(lines) if line.error]})
 
 
-def _part_text(answers: list[LineAnswer]) -> str:
+def _part_text(answers: list[SpendResult]) -> str:
     """What is kept of a part: who was refused and why, and what failed; all the others were charged."""
     refused = [
         [place, answer.binding, min(answer.affordable_reports, LARGEST), answer.why]
@@ -473,31 +473,31 @@ def _part_text(answers: list[LineAnswer]) -> str:
     return canonical_json({"failed": failed, "refused": refused})
 
 
-def _told_again(lines: list[_Line], stored: BatchRun) -> list[LineAnswer]:
+def _told_again(lines: list[_Line], stored: BatchRunRecord) -> list[SpendResult]:
     record = json.loads(stored.response)
     answers = [_SPENT_BEFORE] * len(lines)
     for place, binding, affordable, why in record["refused"]:
-        answers[place] = LineAnswer(REFUSED, True, tuple(binding), affordable, why)
+        answers[place] = SpendResult(REFUSED, True, tuple(binding), affordable, why)
     for place in record["failed"]:
-        answers[place] = LineAnswer(FAILED)
+        answers[place] = SpendResult(FAILED)
     return answers
 
 
-def _failing(lines: list[_Line]) -> list[LineAnswer]:
+def _failing(lines: list[_Line]) -> list[SpendResult]:
     """The answers to lines of which none was charged yet."""
-    return [LineAnswer(FAILED, error=line.error) for line in lines]
+    return [SpendResult(FAILED, error=line.error) for line in lines]
 
 
-def _put(answers: list[LineAnswer], places: Sequence[int], told: Sequence[LineAnswer]) -> None:
+def _put(answers: list[SpendResult], places: Sequence[int], told: Sequence[SpendResult]) -> None:
     """Put the answers to some of many lines where they belong."""
     for place, answer in zip(places, told, strict=True):
         answers[place] = answer
 
 
-def _answer(receipt: Receipt) -> LineAnswer:
+def _answer(receipt: Receipt) -> SpendResult:
     if receipt:
         return _SPENT
-    return LineAnswer(REFUSED, False, receipt.binding, receipt.affordable_reports, receipt.why, receipt)
+    return SpendResult(REFUSED, False, receipt.binding, receipt.affordable_reports, receipt.why, receipt)
 
 
 def _rounds(lines: list[_Line]) -> Iterator[list[int]]:

@@ -21,7 +21,7 @@ from ..ledger.calendar import LIFETIME, PERIODS, Moment, from_micros, is_lifetim
 from ..ledger.keyfile import Key, new_key
 from ..ledger.models import CHARGES
 from ..ledger.snapshot import Account, Replay, promises
-from .admission import Terms, decide
+from .admission import ApplicablePolicy, decide
 from .charge_request import Request
 from .limits import Limit
 from .receipts import PLAN
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .policies import Policy
 
 
-class Left(NamedTuple):
+class BudgetPoint(NamedTuple):
     """What was left of a limit from a moment on: after a charge or a void, or where it `refilled`.
 
     In the ledger's whole units, see `LimitState`.
@@ -58,7 +58,7 @@ class Remaining(NamedTuple):
     """
 
     limit: Limit
-    course: tuple[Left, ...]
+    course: tuple[BudgetPoint, ...]
     until: datetime
 
     def __repr__(self) -> str:
@@ -151,9 +151,9 @@ class _Course:
         self._window = Moment(from_micros(at)).window(self.gauge)
 
 
-def _left(limit: Limit, course: _Course) -> Iterator[Left]:
+def _left(limit: Limit, course: _Course) -> Iterator[BudgetPoint]:
     sums: Sequence[tuple[datetime, Costs, bool]] = course.sums
-    return (Left(at, spent, limit.remaining(spent), refilled) for at, spent, refilled in sums)
+    return (BudgetPoint(at, spent, limit.remaining(spent), refilled) for at, spent, refilled in sums)
 
 
 YEARS = 100
@@ -209,7 +209,7 @@ def simulate(
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
     request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
-    terms = Terms.of(policy, request.charge, labelled=memoised)
+    terms = ApplicablePolicy.of(policy, request.charge, labelled=memoised)
     if terms.why:
         raise NotSupported(terms.why)
     return _Series(terms, request).play(moments(start.astimezone(UTC), every))
@@ -251,7 +251,7 @@ def _in_months(start: datetime, months: int) -> datetime:
 class _Series:
     """One request, asked again and again of an account that nobody else charges."""
 
-    def __init__(self, terms: Terms, request: Request) -> None:
+    def __init__(self, terms: ApplicablePolicy, request: Request) -> None:
         self._terms = terms
         self._policy = policy = terms.policy
         self._request = request

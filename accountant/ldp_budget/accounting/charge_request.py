@@ -16,7 +16,7 @@ from .._validation import check_name, check_text, check_user, check_whole, shown
 from ..errors import InvalidParameter, KeyConflict
 from ..guarantees import Guarantee, Memoised
 from ..guarantees.costs import cost_in_window, measured
-from ..ledger.models import SPENT, BatchRun
+from ..ledger.models import SPENT, BatchRunRecord
 from ..registry import certification
 from ..registry.collections import Collection
 from ..registry.third_party import EXPECTED, charged_for, what_is
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..ledger.models import IdempotencyRecord
 
 
-class Caller(NamedTuple):
+class Principal(NamedTuple):
     """The holder of an API key.
 
     `number` is that of the record which made the key, and stands in every journal entry that they write; of `LOCAL`,
@@ -45,7 +45,7 @@ class Caller(NamedTuple):
     share: str | None = None
 
 
-LOCAL = Caller(0, "")
+LOCAL = Principal(0, "")
 """Whoever is on the machine of the ledger."""
 
 
@@ -104,16 +104,16 @@ def run_idempotent(
     """
     if key is None:
         return act()
-    stored: IdempotencyRecord | BatchRun | None
+    stored: IdempotencyRecord | BatchRunRecord | None
     if key.user_hash is None:
-        stored = transaction.numbered(BatchRun, key.key_hash)
+        stored = transaction.numbered(BatchRunRecord, key.key_hash)
     else:
         stored = transaction.idempotency_record(key.user_hash, key.key_hash)
     if stored is None:
         answer = act()
         kept = write(answer)
         if kept is not None and key.user_hash is None:
-            transaction.add_numbered(BatchRun(0, key.key_hash, key.request_digest, kept.kind, 0, kept.text))
+            transaction.add_numbered(BatchRunRecord(0, key.key_hash, key.request_digest, kept.kind, 0, kept.text))
         elif kept is not None and key.user_hash is not None:
             asked = key.user_hash, key.key_hash, kept.entry, key.request_digest
             transaction.store_idempotency_record(*asked, kept.text)
@@ -275,7 +275,7 @@ class Request:
         label: str | None = None,
         digest: str | None = None,
         key: str | None = None,
-        caller: Caller = LOCAL,
+        caller: Principal = LOCAL,
         note: str | None = None,
         kind: str = SPENT,
         lasts: int | None = None,

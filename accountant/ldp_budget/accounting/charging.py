@@ -16,9 +16,9 @@ from ..ledger.calendar import LIFETIME, holds
 from ..ledger.hash_chain import Name, find, place_of
 from ..ledger.models import RESERVED, Entry
 from . import reservations
-from .admission import Decision, Terms, decide
+from .admission import ApplicablePolicy, Decision, decide
 from .charge_request import Request, StoredResponse, run_idempotent
-from .policy_versions import policy_in, policy_version, prices
+from .policy_versions import latest_policy, policy_version, prices
 from .queries import limit_states
 from .receipts import QUOTED, REFUSED, BudgetExceeded, Receipt, answer_again, is_receipt, name_in, receipt_for
 from .reservations import MOST_SECONDS
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
     from .admission import Decision
-    from .charge_request import Caller, Charge, Request
-    from .reservations import Resolved
+    from .charge_request import Charge, Principal, Request
+    from .reservations import ReservationOutcome
 
 
-def standing(reading: Reading, request: Request) -> tuple[Account, Terms]:
+def load_account_and_terms(reading: Reading, request: Request) -> tuple[Account, ApplicablePolicy]:
     """What a request is held against: the user's account, with what else it depends on, and what the policy asks."""
     user, charge = request.user_hash, request.charge
     terms = terms_in(reading, request.policy, charge, request.share, labelled=request.label is not None)
@@ -61,13 +61,13 @@ def standing(reading: Reading, request: Request) -> tuple[Account, Terms]:
 
 def terms_in(
     reading: Reading, policy: str, charge: Charge, share: str | None = None, *, labelled: bool = False
-) -> Terms:
+) -> ApplicablePolicy:
     """The terms of the newest version of a policy for a charge, through a share or none. Raises `UnknownName`."""
-    number, found = policy_in(reading, policy)
-    return Terms.of(found, charge, share, number, labelled=labelled)
+    number, found = latest_policy(reading, policy)
+    return ApplicablePolicy.of(found, charge, share, number, labelled=labelled)
 
 
-def apply(transaction: Transaction, decision: Decision) -> int:
+def record_charge(transaction: Transaction, decision: Decision) -> int:
     """Write what a decision grants: sums of every window, label counts, quota and entry; returns its number."""
     request, terms, after = decision.request, decision.terms, decision.after
     charge = request.charge.store(transaction)
@@ -95,7 +95,7 @@ def apply(transaction: Transaction, decision: Decision) -> int:
 
 def quote(
     ledger: Ledger,
-    caller: Caller,
+    caller: Principal,
     user: str,
     mechanism: Mechanism | Collection | object,
     *,
@@ -113,7 +113,7 @@ def quote(
 
 def spend(
     ledger: Ledger,
-    caller: Caller,
+    caller: Principal,
     user: str,
     mechanism: Mechanism | Collection | object,
     *,
@@ -143,7 +143,7 @@ def spend(
 
 def reserve(
     ledger: Ledger,
-    caller: Caller,
+    caller: Principal,
     user: str,
     mechanism: Mechanism | Collection | object,
     *,
@@ -178,19 +178,23 @@ def reserve(
 
 def _charge(ledger: Ledger, request: Request, strict: bool) -> Receipt:
     check_switch("strict", strict)
-    receipt = ledger.run(*piece_of(ledger, request))
+    receipt = ledger.run(*to_work_item(ledger, request))
     if strict and receipt.status == REFUSED:
         raise BudgetExceeded(receipt)
     return receipt
 
 
-def piece_of(ledger: Ledger, request: Request) -> Piece[Receipt]:
+def to_work_item(ledger: Ledger, request: Request) -> Piece[Receipt]:
     """The work of charging a request, the partition in which it is done, and what it will look up there."""
     needs = request.user_hash, None if request.key is None else request.key.key_hash
-    return lambda transaction: charge_in(transaction, request), ledger.partition_of(request.user_hash), needs
+    return (
+        lambda transaction: charge_in_transaction(transaction, request),
+        ledger.partition_of(request.user_hash),
+        needs,
+    )
 
 
-def charge_in(transaction: Transaction, request: Request) -> Receipt:
+def charge_in_transaction(transaction: Transaction, request: Request) -> Receipt:
     """Decide, then write; or answer again what was answered under the same key."""
     entry, decision = None, None
 
@@ -199,7 +203,7 @@ def charge_in(transaction: Transaction, request: Request) -> Receipt:
         decision = _decide(transaction, request)
         if not decision.fits:
             return decision.receipt(REFUSED)
-        entry = apply(transaction, decision)
+        entry = record_charge(transaction, decision)
         return decision.receipt(request.kind, receipt_for(transaction, entry))
 
     def write(receipt: Receipt) -> StoredResponse | None:
@@ -215,7 +219,7 @@ def charge_in(transaction: Transaction, request: Request) -> Receipt:
 
 
 def _decide(reading: Reading, request: Request) -> Decision:
-    account, terms = standing(reading, request)
+    account, terms = load_account_and_terms(reading, request)
     return decide(account, request, terms, reading.windows)
 
 
@@ -229,7 +233,7 @@ def void(ledger: Ledger, receipt: str) -> Receipt:
     return _end(ledger, receipt, reservations.void)
 
 
-def _end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], Resolved]) -> Receipt:
+def _end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], ReservationOutcome]) -> Receipt:
     name = name_in(check_text("receipt", receipt))
     ended = None if name is None else _end_named(ledger, name, receipt, how)
     if ended is None:
@@ -238,7 +242,7 @@ def _end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], Re
 
 
 def _end_named(
-    ledger: Ledger, name: Name, receipt: str, how: Callable[[Transaction, str, int], Resolved]
+    ledger: Ledger, name: Name, receipt: str, how: Callable[[Transaction, str, int], ReservationOutcome]
 ) -> Receipt | None:
     def end(number: int) -> Callable[[Transaction], Receipt | None]:
         return lambda transaction: _resolve(transaction, name, receipt, how, number)
@@ -259,13 +263,13 @@ def _resolve(
     transaction: Transaction,
     name: Name,
     receipt: str,
-    how: Callable[[Transaction, str, int], Resolved],
+    how: Callable[[Transaction, str, int], ReservationOutcome],
     number: int,
 ) -> Receipt:
     if not is_receipt(transaction, name, receipt):
         raise UnknownName("reservation", receipt, [])
     entry, state, repeated = how(transaction, receipt, number)
-    _, policy = policy_in(transaction, policy_version(transaction, entry.policy).name)
+    _, policy = latest_policy(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
     limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
     spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}

@@ -22,7 +22,7 @@ from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from ..ledger.calendar import DAY_MICROS, LIFETIME, code_at, measure_in, share_in
 from ..ledger.models import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry, Repair
 from ..ledger.snapshot import Replay
-from .admission import Terms, inadmissible, lacks_label
+from .admission import ApplicablePolicy, inadmissible, lacks_label
 from .policies import Policy
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class _AccountReplay:
             if used > quota:
                 yield f"{where} exceeds a quota of the plan of policy {policy.name}: {used} of {quota}"
             others = {plan for (plan, _), count in self._used.items() if count > 0} - {policy.plan.identity}
-            crowded = Terms(policy, limits).beside(self._past.prices(others, entry.number)).crowded
+            crowded = ApplicablePolicy(policy, limits).beside(self._past.prices(others, entry.number)).crowded
             if crowded:
                 yield f"{where} was not allowed: {crowded}"
 

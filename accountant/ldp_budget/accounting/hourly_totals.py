@@ -18,7 +18,7 @@ from ..ledger.models import CHARGED, CLOCK, ERASED, POLICY_SET, RESERVED, SPENT,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..ledger.models import BatchRun, IdempotencyRecord
+    from ..ledger.models import BatchRunRecord, IdempotencyRecord
 
 
 HOUR_MICROS = 3_600_000_000
@@ -126,7 +126,7 @@ class Refusals:
         """How many requests of bulk runs were refused; of these nobody knows when, and by which limit."""
 
     def add(
-        self, records: Iterable[IdempotencyRecord], runs: Iterable[BatchRun], policies: Mapping[int, str]
+        self, records: Iterable[IdempotencyRecord], runs: Iterable[BatchRunRecord], policies: Mapping[int, str]
     ) -> None:
         """Add records of refusals and batch runs; `policies` are named by the numbers of their versions."""
         for stored in records:

@@ -25,7 +25,7 @@ from .._validation import check_name, check_text, check_user, shown
 from ..errors import InvalidParameter
 from .admin_records import INVITATIONS_REVOKED
 from .ledger_operations import digest_under, newest_secret, secret_in_force
-from .projection import FRESH_SECONDS, Following
+from .projection import FRESH_SECONDS, Projection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +95,7 @@ class Invitations:
 
     def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
         self._accountant, self._ledger = accountant, accountant._ledger
-        self._revoked = Following(accountant, _Revoked({}), _follow, fresh=fresh)
+        self._revoked = Projection(accountant, _Revoked({}), _follow, fresh=fresh)
 
     def __repr__(self) -> str:
         return f"<Invitations of {self._accountant.name}>"
@@ -154,13 +154,13 @@ class Invitations:
                 return None
         return read
 
-    def at_hand(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether `find`, called at once, answers without a look at the ledger.
 
         Raises:
             Nothing.
         """
-        return self._revoked.at_hand()
+        return self._revoked.is_fresh()
 
     def revoke(self, collection: str, user: str | None = None) -> None:
         """End the invitations to a collection that were made so far; later ones are good again.

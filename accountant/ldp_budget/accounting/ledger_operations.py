@@ -14,7 +14,7 @@ from ..ledger import key_rotation
 from ..ledger.ledger import check_up
 from ..ledger.snapshot import secret_of
 from ..ledger.verification import Integrity, check_integrity
-from ..ledger.window_backfill import count_at_repair
+from ..ledger.window_backfill import recount_after_clock_repair
 from . import connect
 from .admin_log import record_faults, records
 from .decision_replay import DecisionReplay
@@ -58,7 +58,7 @@ def repair_clock(ledger: Ledger) -> bool:
     def repair(transaction: Transaction) -> bool:
         moment = transaction.repair_clock()
         if moment is not None:
-            count_at_repair(transaction, moment)
+            recount_after_clock_repair(transaction, moment)
         return moment is not None
 
     repaired = [ledger.run(repair, partition) for partition in ledger.partitions]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .limits import Limit
 
 
-def raising(previous: Policy | None, policy: Policy) -> tuple[str, ...]:
+def relaxations(previous: Policy | None, policy: Policy) -> tuple[str, ...]:
     """Why a version of a policy may admit what the one before does not, in words; empty where it admits nothing more.
 
     Only where it says nothing is each request that fits the new version certain to fit the old one, whatever was
@@ -101,13 +101,13 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Agreed:
+class ApprovalState:
     """Whether approvals are demanded, and every proposal by its number."""
 
     demanded: bool
     proposals: dict[int, Proposal]
 
-    def after(self, number: int, kind: str, name: str, body: dict[str, Any], by: str | None) -> Agreed:
+    def after(self, number: int, kind: str, name: str, body: dict[str, Any], by: str | None) -> ApprovalState:
         """What is agreed after one more record; some of them say nothing.
 
         Those are the records that cannot be read, and what is not its author's to say: an approval is by another than
@@ -134,8 +134,8 @@ class Agreed:
             return self
         return self._with(replace(before, ended=kind, ended_by=by))
 
-    def _with(self, proposal: Proposal) -> Agreed:
-        return Agreed(self.demanded, {**self.proposals, proposal.number: proposal})
+    def _with(self, proposal: Proposal) -> ApprovalState:
+        return ApprovalState(self.demanded, {**self.proposals, proposal.number: proposal})
 
     def approves(self, policy: str, against: int, terms: str) -> bool:
         """Whether a change was approved.
@@ -152,13 +152,13 @@ class Agreed:
         return any((each.policy, each.against, each.terms, each.ended) == wanted for each in self.proposals.values())
 
 
-NOTHING_AGREED = Agreed(False, {})
+NOTHING_AGREED = ApprovalState(False, {})
 
 
-class _Fold(Agreed):
+class _Fold(ApprovalState):
     """What is agreed so far, changed in place at each step, as no caller keeps an earlier state."""
 
-    def _with(self, proposal: Proposal) -> Agreed:
+    def _with(self, proposal: Proposal) -> ApprovalState:
         self.proposals[proposal.number] = proposal
         return self
 
@@ -182,7 +182,7 @@ def terms_of(policy: Policy) -> dict[str, Any]:
 def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tuple[str, ...]:
     """Why a change raises, where this ledger demands an approval that the change has not; empty otherwise."""
     agreed = _agreed(reading.rows.admin_log())
-    reasons = raising(previous, policy) if agreed.demanded else ()
+    reasons = relaxations(previous, policy) if agreed.demanded else ()
     against = 0 if previous is None else previous.version
     approved = reasons and agreed.approves(policy.name, against, canonical_json(terms_of(policy)))
     return () if approved else reasons
@@ -194,8 +194,8 @@ def check_key_maker(reading: Reading) -> None:
         raise ApprovalConflict(None, "where approvals are demanded, keys are made on the machine of the ledger")
 
 
-def _agreed(records: Iterable[AdminLogEntry]) -> Agreed:
-    agreed: Agreed = _Fold(False, {})
+def _agreed(records: Iterable[AdminLogEntry]) -> ApprovalState:
+    agreed: ApprovalState = _Fold(False, {})
     made = {}
     for each in records:
         made[each.number] = each

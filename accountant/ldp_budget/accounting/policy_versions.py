@@ -26,7 +26,7 @@ from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
 from .charge_request import mechanism_of
 from .limits import Limit, as_limits, as_shares, numbered
 from .policies import PlanTerms, Policy
-from .policy_approval import raising, unapproved
+from .policy_approval import relaxations, unapproved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
     from .budget_projection import Binding
-    from .charge_request import Caller
+    from .charge_request import Principal
     from .limits import Limit
     from .policies import Plan
 
@@ -48,7 +48,7 @@ def user_hash(ledger: Ledger, user: str) -> bytes:
     return ledger.key.hash(b"user", check_user(user))
 
 
-def policy_in(reading: Reading, name: str) -> tuple[int, Policy]:
+def latest_policy(reading: Reading, name: str) -> tuple[int, Policy]:
     """The number of the newest version of a policy, and that version. Raises `UnknownName`."""
     # Never by its number: a transaction that is taken back gives that back as well, and then to another policy.
     stored = reading.policy(name)
@@ -97,7 +97,7 @@ def with_shares(known: Mapping[str, int], proposed: Policy, previous: Policy | N
     return replace(proposed, shares=numbered(proposed.shares, known))
 
 
-def follow(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
+def next_version(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
     """`proposed` as the version after `previous`, or `previous` itself where that holds the same plan and limits.
 
     Raises `InvalidParameter` where it may not follow it.
@@ -155,7 +155,7 @@ def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms
     return found
 
 
-def keep_periods(transactions: Sequence[Transaction], policy: Policy, filled: AbstractSet[str]) -> list[str]:
+def ensure_windows(transactions: Sequence[Transaction], policy: Policy, filled: AbstractSet[str]) -> list[str]:
     """Keep windows for every gauge the policy limits; returns new ones that have to be filled from the journal.
 
     Those are not `filled` by now, and until they are the policy may not be stored.
@@ -266,12 +266,12 @@ def change(before: Policy | None, after: Policy) -> str:
 
 def admits_more(before: Policy, after: Policy) -> bool:
     """Whether anybody might be charged under `after` who would be refused under `before`, see `raising`."""
-    return bool(raising(before, after))
+    return bool(relaxations(before, after))
 
 
 def set_policy(
     ledger: Ledger,
-    caller: Caller,
+    caller: Principal,
     name: str,
     limits: Sequence[Limit | str],
     *,
@@ -297,12 +297,12 @@ def set_policy(
         previous = None if stored is None else Policy.read(stored.definition)
         wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
         # Each of them may have charged what the new version may not change.
-        policy, *_ = [follow(transaction, wanted, previous) for transaction in transactions]
+        policy, *_ = [next_version(transaction, wanted, previous) for transaction in transactions]
         # Records stand in the first partition.
         reasons = () if policy is previous else unapproved(transactions[0], previous, policy)
         if reasons and override is None:
             raise ApprovalNeeded(policy.name, reasons)
-        new = [] if policy is previous else keep_periods(transactions, policy, filled)
+        new = [] if policy is previous else ensure_windows(transactions, policy, filled)
         if policy is not previous and not new:
             for transaction in transactions:
                 transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
@@ -312,11 +312,11 @@ def set_policy(
                 recorded.append(transactions[0].add_record(record, OVERRIDDEN, name, canonical_json(body)).number)
         return policy, new
 
-    policy, new = ledger.run_together(store, ledger.partitions)
+    policy, new = ledger.run_in_partitions(store, ledger.partitions)
     while new:
         fill_ahead(ledger, new)
         filled.update(new)
-        policy, new = ledger.run_together(store, ledger.partitions)
+        policy, new = ledger.run_in_partitions(store, ledger.partitions)
     for number in recorded[-1:]:
         ledger.see_record(number)
     return policy
@@ -336,7 +336,7 @@ def policy(ledger: Ledger, name: str) -> Policy:
     """The newest version of a policy."""
     check_name("name", name)
     with ledger.reading() as reading:
-        return policy_in(reading, name)[1]
+        return latest_policy(reading, name)[1]
 
 
 def policies(ledger: Ledger) -> list[Policy]:
@@ -359,6 +359,6 @@ def simulate(
 
     check_name("policy", policy)
     with ledger.reading() as reading:
-        found = policy_in(reading, policy)[1]
+        found = latest_policy(reading, policy)[1]
         begun = reading.moment.at if start is None else start
     return simulate(found, mechanism_of(mechanism), every=every, start=begun, reports=reports)

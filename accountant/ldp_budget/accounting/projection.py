@@ -29,7 +29,7 @@ class RecordLog(BudgetClient, Protocol):
         """Add a record of one of the library's own kinds; `remote`: for another machine."""
 
 
-class Following(Generic[S]):
+class Projection(Generic[S]):
     """A state that is a pure fold over the records of a ledger.
 
     `known` costs no look at the ledger while that is at most `fresh` seconds ago and nobody has added a record
@@ -55,11 +55,11 @@ class Following(Generic[S]):
             return state
         return self.now()[0]
 
-    def at_hand(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether what is known will do for a moment, so that `known` does not look at the ledger."""
         return self._is_known(0.9)
 
-    def look_ahead(self) -> None:
+    def refresh_if_stale(self) -> None:
         """Look at the ledger if somebody who asks soon would have to."""
         if not self._is_known(0.5):
             self.now()

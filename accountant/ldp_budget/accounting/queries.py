@@ -18,7 +18,7 @@ from ..ledger import export
 from ..ledger.snapshot import parts
 from .budget_projection import Remaining, remaining_of
 from .policies import Policy
-from .policy_versions import policy_in, user_hash
+from .policy_versions import latest_policy, user_hash
 from .receipts import Balance, LimitState, receipt_of
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
     hashed = user_hash(ledger, user)
     check_name("policy", policy)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
-        _, found = policy_in(reading, policy)
+        _, found = latest_policy(reading, policy)
         if reading.is_erased(hashed):
             return Balance(user, found, (), erased=True)
         account = reading.account(hashed)
@@ -168,7 +168,7 @@ def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share:
     """The balance of each of many users, in their order, or with None of every account, by its number."""
     check_name("policy", policy)
     with ledger.reading() as reading:
-        policy_in(reading, policy)  # one that there is not is told, even where nobody asks for a balance
+        latest_policy(reading, policy)  # one that there is not is told, even where nobody asks for a balance
     return all_balances(ledger, policy, share) if users is None else balances_of(ledger, users, policy, share)
 
 
@@ -177,7 +177,7 @@ def remaining_over_time(ledger: Ledger, user: str, policy: str, *, share: str | 
     hashed = user_hash(ledger, user)
     check_name("policy", policy)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
-        _, found = policy_in(reading, policy)
+        _, found = latest_policy(reading, policy)
         if reading.is_erased(hashed):
             return ()
         return remaining_of(reading, found.limits_shown_to(share), reading.number_of(hashed))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_SECONDS = 366 * 86_400
 
 
-class Resolved(NamedTuple):
+class ReservationOutcome(NamedTuple):
     """A reservation, the state it is in, and whether it was in it before."""
 
     entry: Entry
@@ -59,30 +59,30 @@ def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
         return find(reading, name)
 
 
-def commit(transaction: Transaction, receipt: str, number: int) -> Resolved:
+def commit(transaction: Transaction, receipt: str, number: int) -> ReservationOutcome:
     """Keep what a reservation, an entry by its number, charged. Raises `ReservationConflict` for a voided one."""
     entry, state = _reservation(transaction, receipt, number)
     if state == VOIDED:
         raise ReservationConflict(receipt, VOIDED, "committed")
     if state != RESERVED:
-        return Resolved(entry, state, True)
+        return ReservationOutcome(entry, state, True)
     state = EXPIRED if transaction.is_over(entry) else COMMITTED
     _end(transaction, entry, state, ZERO)
-    return Resolved(entry, state, False)
+    return ReservationOutcome(entry, state, False)
 
 
-def void(transaction: Transaction, receipt: str, number: int) -> Resolved:
+def void(transaction: Transaction, receipt: str, number: int) -> ReservationOutcome:
     """Give it back. Raises `ReservationConflict` for a committed or expired one: that stays charged."""
     entry, state = _reservation(transaction, receipt, number)
     if state == VOIDED:
-        return Resolved(entry, VOIDED, True)
+        return ReservationOutcome(entry, VOIDED, True)
     if state == RESERVED and transaction.is_over(entry):
         state = EXPIRED
     if state != RESERVED:
         raise ReservationConflict(receipt, state, "voided")
     _give_back(transaction, entry)
     _return_quota(transaction, entry)
-    return Resolved(entry, VOIDED, False)
+    return ReservationOutcome(entry, VOIDED, False)
 
 
 def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[Entry, str]:
@@ -112,7 +112,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
     stored = transaction.rows.label(entry.number)
     label = None if stored is None else stored.label
     kept = transaction.periods()
-    if transaction.rows.is_cut_off(entry.account):
+    if transaction.rows.is_erased_account(entry.account):
         kept = {LIFETIME: kept[LIFETIME]}  # of an erased user no other window is kept
     # Nor is one from before its period was limited.
     windows = {

@@ -20,7 +20,7 @@ from ..errors import InvalidParameter
 from ..guarantees.fixed_point import float_up
 from ..ledger.calendar import DAY_MICROS, from_micros, to_micros
 from ..ledger.checkpoints import head_of
-from ..ledger.models import BatchRun
+from ..ledger.models import BatchRunRecord
 from ..ledger.snapshot import parts
 from .hourly_totals import HOUR_MICROS, HOURS, Activity, Charged, Refusal, Refusals
 from .policies import Policy
@@ -65,7 +65,7 @@ def level(limit: Limit, spent: Sequence[int | None]) -> int:
     return most_used
 
 
-class Levels:
+class UtilizationIndex:
     """The levels of one partition's accounts under some limits, in the windows that were open when it was last asked."""
 
     def __init__(self, watched: tuple[Watched, ...]) -> None:
@@ -419,7 +419,7 @@ class _Partition:
         self._number = number
         self.activity = Activity()
         self.refusals = Refusals()
-        self.levels = Levels(())
+        self.levels = UtilizationIndex(())
         self.accounts = 0
         self.micros = 0
         """The moment of the newest reading."""
@@ -453,7 +453,7 @@ class _Partition:
             for limit in policy.limits
         )
         if watched != self.levels.watched:
-            self.levels, self._spread = Levels(watched), None
+            self.levels, self._spread = UtilizationIndex(watched), None
             self._due.clear()
 
     def _entries(self, until: float) -> bool:
@@ -472,7 +472,7 @@ class _Partition:
             with self._ledger.reading(self._number) as reading:
                 names = {policy.number: policy.name for policy in reading.rows.policies()}
                 rows = reading.rows
-                self.refusals.add(rows.refusals(first, last), rows.all_numbered(BatchRun, first, last), names)
+                self.refusals.add(rows.refusals(first, last), rows.all_numbered(BatchRunRecord, first, last), names)
             self.refusals.rows = last
             if time.monotonic() > until:
                 return last >= self._numbered

@@ -22,7 +22,7 @@ from .._files import canonical_json
 from .._validation import check_name, check_text, check_user, check_whole, shown
 from ..accounting.admin_log import Record
 from ..accounting.admin_records import fault_of
-from ..accounting.budget_projection import Binding, Left, Remaining
+from ..accounting.budget_projection import Binding, BudgetPoint, Remaining
 from ..accounting.charge_request import (
     MOST_REPORTS,
     charge_of,
@@ -257,7 +257,7 @@ def remaining_of(data: Mapping[str, Any]) -> Remaining:
     limit, course = _limit_of(data["units"]["limit"]), []
     for left, spent in zip(data["course"], data["units"]["spent"], strict=True):
         units = _costs(spent)
-        course.append(Left(_moment(left["at"]), units, limit.remaining(units), left["refilled"]))
+        course.append(BudgetPoint(_moment(left["at"]), units, limit.remaining(units), left["refilled"]))
     return Remaining(limit, tuple(course), _moment(data["until"]))
 
 

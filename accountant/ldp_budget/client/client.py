@@ -27,7 +27,7 @@ from ..accounting.batch_charging import BulkResult, check_shard
 from ..accounting.batch_run import FAILED
 from ..accounting.budget_client import BudgetClient
 from ..accounting.budget_projection import check_series
-from ..accounting.charge_request import MOST_REPORTS, Caller, check_digest, check_note, mechanism_of
+from ..accounting.charge_request import MOST_REPORTS, Principal, check_digest, check_note, mechanism_of
 from ..accounting.limits import as_limits, as_shares
 from ..accounting.policies import DEFAULT, Plan
 from ..accounting.policy_versions import check_override
@@ -145,9 +145,9 @@ class Client(BudgetClient):
         return self._sandbox
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> Principal:
         """Who asks, by the API key, as the service knows them."""
-        return self._read(lambda told: Caller(**told["caller"]), self._about())
+        return self._read(lambda told: Principal(**told["caller"]), self._about())
 
     @property
     def repeated(self) -> dict[str, int]:

@@ -256,7 +256,9 @@ class Service:
             if answer is not None:
                 raise tries.settled(answer)
 
-    def lines(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None) -> Lines:
+    def lines(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> NdjsonResponse:
         """The lines of an answer of any length, each a JSON value; asked again only before the first."""
         tries = _Tries(self, False, self._patience)
         while True:
@@ -265,7 +267,7 @@ class Service:
             if response is None:
                 continue
             if response.status_code == HTTPStatus.OK:
-                return Lines(self, response)
+                return NdjsonResponse(self, response)
             answer = self._answer(response, tries)
             if answer is not None:
                 raise tries.settled(answer)
@@ -400,7 +402,7 @@ class Service:
         return tries.error("it was closed meanwhile", True)
 
 
-class Lines:
+class NdjsonResponse:
     """The lines of an answer, to be gone through once."""
 
     def __init__(self, service: Service, response: httpx2.Response) -> None:

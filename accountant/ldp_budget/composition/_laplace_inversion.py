@@ -32,7 +32,7 @@ from ._loss_distribution import UNIT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._loss_distribution import Step, Terms
+    from ._loss_distribution import Cumulants, Step
     from ._saddlepoint import Saddle
 
     Floats = NDArray[np.float64]
@@ -158,7 +158,7 @@ class Spectrum(NamedTuple):
         return beyond, math.exp(-_DARK) * self.lost * self.step / math.pi
 
 
-def invert(terms: Terms, mu: tuple[float, float], saddle: Saddle) -> Inversion:
+def invert(terms: Cumulants, mu: tuple[float, float], saddle: Saddle) -> Inversion:
     """The transform of the losses `terms` together with a Gaussian one whose μ lies between the two of `mu`."""
     theta = saddle.theta
     low, low_rate = terms.edge(theta, mu[1], -1, _TAIL)
@@ -212,7 +212,7 @@ def short(x: float) -> float:
 
 
 def _folded(
-    terms: Terms, theta: float, mu: float, low: tuple[float, float], high: tuple[float, float], period: float
+    terms: Cumulants, theta: float, mu: float, low: tuple[float, float], high: tuple[float, float], period: float
 ) -> float:
     """At most Σ_{m≠0} A(ε + mP) for an ε in the window: P/2 or more above `low`; P, or P/2 if θ < 0, below `high`.
 
@@ -226,7 +226,7 @@ def _folded(
     return within + each * (terms.tail(theta, mu, *low) + terms.tail(theta, mu, *high))
 
 
-def _order(terms: Terms, theta: float, variance: float, step: float) -> tuple[list[tuple[Step, int]], int]:
+def _order(terms: Cumulants, theta: float, variance: float, step: float) -> tuple[list[tuple[Step, int]], int]:
     """The reports, those first that put out most frequencies; and how many frequencies there is time for."""
     t = step * np.arange(1, _SAMPLE + 1, dtype=np.float64) * (_FREQUENCIES / _SAMPLE)
     falls = {item: float(item[1]) * item[0].characteristic(theta, t).log_modulus for item in terms.steps.items()}

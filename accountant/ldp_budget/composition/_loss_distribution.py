@@ -250,7 +250,7 @@ _ROUNDING = 16 * UNIT
 
 
 @dataclass(frozen=True)
-class Terms:
+class Cumulants:
     """Reports with a bounded loss, and how many of each."""
 
     steps: dict[Step, int]
@@ -321,7 +321,7 @@ ONE = Decimal(1)
 
 
 @dataclass
-class Parts:
+class Decomposition:
     """The parts that compose independently of each other.
 
     `steps` counts the reports with a bounded loss, `mu_squared` adds up the Gaussian ones, `slacks` lists the
@@ -345,15 +345,15 @@ class Parts:
             self.slacks.append((probability, count))
 
 
-def take_apart(charges: Charges) -> Parts:
+def take_apart(charges: Charges) -> Decomposition:
     """The parts of `charges`. Raises `NotSupported` for a guarantee that says nothing of its loss distribution."""
-    parts = Parts()
+    parts = Decomposition()
     for guarantee, count in charges:
         _add(parts, guarantee, count)
     return parts
 
 
-def _add(parts: Parts, guarantee: Guarantee, count: int) -> None:
+def _add(parts: Decomposition, guarantee: Guarantee, count: int) -> None:
     match guarantee:
         case Pure():
             parts.add_symmetric(guarantee.bound, ONE, count)
@@ -378,7 +378,7 @@ def _add(parts: Parts, guarantee: Guarantee, count: int) -> None:
             )
 
 
-def _add_finite(parts: Parts, pair: FinitePair, count: int) -> None:
+def _add_finite(parts: Decomposition, pair: FinitePair, count: int) -> None:
     """Outcomes with P = 0 say nothing about P; those with Q = 0 are an infinite loss."""
     infinite = sum((p for p, q in pair.outcomes if not q), Fraction(0))
     parts.add_slack(infinite, count)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._loss_distribution import Terms
+    from ._loss_distribution import Cumulants
 
 
 _OCTAVES = 40.0  # the tilt is sought from 2^-40 over the largest loss on
@@ -59,7 +59,7 @@ LESS_STEEP = Tilt(2.0**29, wider=True)  # enough where the loss is hardly spread
 LEAST = Tilt(2.0**29, wider=False)  # where δ hardly changes over a stretch of ε, all of that is seen with this one
 
 
-def saddle_for_delta(terms: Terms, mu: float, log_delta: float, tilt: Tilt) -> Saddle:
+def saddle_for_delta(terms: Cumulants, mu: float, log_delta: float, tilt: Tilt) -> Saddle:
     """Where to look for the ε at δ that is not near one."""
 
     def too_small(theta: float, k: float, slope: float) -> bool:
@@ -70,13 +70,13 @@ def saddle_for_delta(terms: Terms, mu: float, log_delta: float, tilt: Tilt) -> S
     return Saddle(theta, centre, min(_NEGLIGIBLE * centre / (1 + theta), _SMOOTH / theta**2))
 
 
-def saddle_for_rest(terms: Terms, mu: float, log_rest: float) -> Saddle:
+def saddle_for_rest(terms: Cumulants, mu: float, log_rest: float) -> Saddle:
     """Where to look for the ε at δ near one, given ln(1 - δ)."""
     theta, centre = _below(terms, mu, lambda theta, k, slope: k - theta * slope < log_rest)
     return Saddle(theta, centre, _NEGLIGIBLE * centre)
 
 
-def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float, tilt: Tilt) -> Saddle:
+def saddle_for_epsilon(terms: Cumulants, mu: float, epsilon: float, tilt: Tilt) -> Saddle:
     """Where to look for the δ at ε."""
     _, mean = terms.cumulant(0.0, mu)
     if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
@@ -88,7 +88,7 @@ def saddle_for_epsilon(terms: Terms, mu: float, epsilon: float, tilt: Tilt) -> S
 
 
 def _above(
-    terms: Terms, mu: float, too_small: Callable[[float, float, float], bool], tilt: Tilt
+    terms: Cumulants, mu: float, too_small: Callable[[float, float, float], bool], tilt: Tilt
 ) -> tuple[float, float]:
     low, high = -_OCTAVES, math.log2(tilt.steepest / terms.whole * terms.widest)
     theta = centre = 0.0
@@ -101,7 +101,7 @@ def _above(
     return theta, max(centre, 0.0)
 
 
-def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
+def _below(terms: Cumulants, mu: float, too_small: Callable[[float, float, float], bool]) -> tuple[float, float]:
     low, high = 0.0, _OCTAVES
     theta = centre = 0.0
     for _ in range(_HALVINGS):
@@ -114,7 +114,7 @@ def _below(terms: Terms, mu: float, too_small: Callable[[float, float, float], b
     return min(theta, -least), max(centre, 0.0)
 
 
-def _wider(terms: Terms, mu: float, theta: float, centre: float, tilt: Tilt) -> float:
+def _wider(terms: Cumulants, mu: float, theta: float, centre: float, tilt: Tilt) -> float:
     """A larger tilt than the best, as far as that costs little; if one is looked for."""
     if not tilt.wider:
         return theta

@@ -18,9 +18,9 @@ from ..guarantees.gaussian_calibration import gaussian_log_delta
 from ._laplace_inversion import Inversion, invert
 from ._loss_distribution import (
     ONE,
-    Parts,
+    Cumulants,
+    Decomposition,
     Symmetric,
-    Terms,
     basic_epsilon,
     finite_targets,
     infinite_mass,
@@ -83,7 +83,7 @@ def exact_delta(charges: Charges, epsilon: float) -> tuple[float, float]:
     return max(0.0, float_below(low)), min(1.0, float_above(high))
 
 
-def _epsilon(parts: Parts, delta: Decimal) -> tuple[float, float]:
+def _epsilon(parts: Decomposition, delta: Decimal) -> tuple[float, float]:
     infinite = infinite_mass(parts.slacks)
     smallest, largest = finite_targets(delta, infinite)
     least, most = _whole_loss(parts)
@@ -95,7 +95,7 @@ def _epsilon(parts: Parts, delta: Decimal) -> tuple[float, float]:
     return lower, min(upper, most) if infinite[1] <= delta else math.inf
 
 
-def _whole_loss(parts: Parts) -> tuple[float, float]:
+def _whole_loss(parts: Decomposition) -> tuple[float, float]:
     """The largest loss there can be, which is ε at δ = 0."""
     if parts.mu_squared:
         return math.inf, math.inf
@@ -103,7 +103,7 @@ def _whole_loss(parts: Parts) -> tuple[float, float]:
     return max(0.0, float_down(low)), float_up(high)
 
 
-def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
+def _finite_epsilon(parts: Decomposition, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """ε of the finite part of the loss where its δ lies between `smallest` and `largest` > 0."""
     mu_squared, low = parts.mu_squared, log_bounds(smallest)[0] if smallest else -math.inf
     if _hardly_any(parts):
@@ -113,11 +113,11 @@ def _finite_epsilon(parts: Parts, smallest: Decimal, largest: Decimal) -> tuple[
             upper = float_up(UP.add(Decimal(upper), most))
         return lower, upper if smallest else math.inf
     search = _search_rest if largest > _NEAR_ONE else _search
-    lower, upper = search(Terms(parts.steps), mu_bounds(mu_squared), smallest, largest)
+    lower, upper = search(Cumulants(parts.steps), mu_bounds(mu_squared), smallest, largest)
     return lower, upper if smallest else math.inf
 
 
-def _search(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
+def _search(terms: Cumulants, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
     """The ε at which δ is larger than `largest`, and the one at which it is at most `smallest`."""
     low, high = log_bounds(smallest)[0] if smallest else 0.0, log_bounds(largest)[1]
     lower, upper = 0.0, math.inf
@@ -136,13 +136,15 @@ def _between(curve: Curve | Inversion, saddle: Saddle, low: float, high: float) 
     return lower, upper
 
 
-def _hardly_any(parts: Parts) -> bool:
+def _hardly_any(parts: Decomposition) -> bool:
     """Whether all losses together are too small to be seen, to either side: one far below zero lowers δ."""
     most = math.fsum(step.widest * count for step, count in parts.steps.items())
     return most < _TINY or most < _SMALL_SHARE * mu_bounds(parts.mu_squared)[0]
 
 
-def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
+def _search_rest(
+    terms: Cumulants, mu: tuple[float, float], smallest: Decimal, largest: Decimal
+) -> tuple[float, float]:
     """The same by 1 - δ, for a δ near one."""
     low, high = log_bounds(DOWN.subtract(ONE, largest))[0], log_bounds(UP.subtract(ONE, smallest))[1]
     saddle, curve = next(_curves(terms, mu, lambda _: saddle_for_rest(terms, mu[1], high)))
@@ -152,7 +154,7 @@ def _search_rest(terms: Terms, mu: tuple[float, float], smallest: Decimal, large
     return lower, upper
 
 
-def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
+def _finite_delta(parts: Decomposition, epsilon: float) -> tuple[Decimal, Decimal]:
     if epsilon >= _whole_loss(parts)[1]:
         return Decimal(0), Decimal(0)
     mu = mu_bounds(parts.mu_squared)
@@ -166,7 +168,7 @@ def _finite_delta(parts: Parts, epsilon: float) -> tuple[Decimal, Decimal]:
             # The whole loss is at most `most` above the Gaussian one, so its δ at ε is no more than that at `less`.
             high = min(high, _exp(-math.inf, gaussian_log_delta(less, mu[1]))[1])
         return low, min(ONE, high)
-    terms = Terms(parts.steps)
+    terms = Cumulants(parts.steps)
     saddle, curve = next(_curves(terms, mu, lambda tilt: saddle_for_epsilon(terms, mu[1], epsilon, tilt)))
     low, high = _exp(curve.lower(epsilon), curve.upper(epsilon))
     return (low, high) if saddle.theta > 0 else (DOWN.subtract(ONE, high), UP.subtract(ONE, low))
@@ -178,7 +180,7 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
 
 
 def _curves(
-    terms: Terms, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
+    terms: Cumulants, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
 ) -> Iterator[tuple[Saddle, Curve | Inversion]]:
     """ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`.
 
@@ -194,7 +196,7 @@ def _curves(
 
 
 def _on_lattice(
-    terms: Terms, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
+    terms: Cumulants, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
 ) -> tuple[Saddle, Curve] | None:
     steps = {step: count for step, count in terms.steps.items() if isinstance(step, Symmetric)}
     if len(steps) < len(terms.steps) or sum(steps.values()) > _MOST_ON_LATTICE:

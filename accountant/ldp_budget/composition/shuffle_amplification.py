@@ -43,7 +43,7 @@ from ..guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure,
 from ..guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_up
 from . import _checked_delta, _printed_above, compose
 from ._laplace_inversion import Sum, short, spectrum
-from ._loss_distribution import UNIT, Atoms, Terms
+from ._loss_distribution import UNIT, Atoms, Cumulants
 from .filters import log_bounds
 from .rules import canonical_charges, crossing, in_pairs
 
@@ -211,7 +211,7 @@ class Crowd:
 
     def _log_delta(self, epsilon: float, blanket: tuple[Decimal, ...]) -> float:
         scores, unit = self._scores(epsilon, blanket)
-        terms = Terms({scores: self.users})
+        terms = Cumulants({scores: self.users})
         theta = _steepest(terms)
         log_value = _log_positive_part(terms, theta)
         k, _ = terms.cumulant(theta, 0.0)
@@ -335,7 +335,7 @@ def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
     return pair
 
 
-def _steepest(terms: Terms) -> float:
+def _steepest(terms: Cumulants) -> float:
     """The tilt θ at which e^{K(θ)}/θ, and so the bound of the positive part, is least: θK'(θ) = 1."""
     low, high = -20.0, 20.0
     theta = 1.0
@@ -347,7 +347,7 @@ def _steepest(terms: Terms) -> float:
     return theta
 
 
-def _log_positive_part(terms: Terms, theta: float) -> float:
+def _log_positive_part(terms: Cumulants, theta: float) -> float:
     """At least ln E[X₊] - K(θ) for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
     deviation = math.sqrt(terms.variance(theta, 0.0))
     step = short(2 * math.pi / (_WIDTH * deviation + _DECAY / theta))

@@ -137,7 +137,7 @@ def _far(gauge: str) -> int:
     return (share * _A_SHARE + (_PLACES[measure] if measure else 0)) * _APART
 
 
-def since_when(gauge: str, micros: int) -> int:
+def window_start_micros(gauge: str, micros: int) -> int:
     """When the window of a gauge that contains a moment starts, in microseconds since 1970; 0 of a lifetime."""
     return 0 if is_lifetime(gauge) else to_micros(_window_on(gauge, micros // DAY_MICROS).starts)
 
@@ -281,9 +281,9 @@ class Clock:
         Raises `ClockError` where the clock of a sandbox was set to a time before that.
         """
         is_set = self._sandbox and self._read is not time.time
-        return self.moment(newest) if is_set else self.moment_to_keep_house(newest)
+        return self.moment(newest) if is_set else self.maintenance_time(newest)
 
-    def moment_to_keep_house(self, newest: int | None) -> Moment:
+    def maintenance_time(self, newest: int | None) -> Moment:
         """The same for what waits for no clock, whoever set it: erasing, copying, checkpoints."""
         try:
             return self.moment(newest)

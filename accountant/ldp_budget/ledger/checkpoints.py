@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import LdpBudgetError, LedgerError
-from .key_rotation import stretches
+from .key_rotation import secret_epochs
 from .models import EMPTY_CHAIN, Checkpoint, PartitionHead
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LEAF_BYTES = 60
 
 
-class Noted(NamedTuple):
+class PartitionLeaf(NamedTuple):
     """Where a partition ended: its newest entry and link, and how many answers and collections were stored."""
 
     partition: int
@@ -48,7 +48,7 @@ class Noted(NamedTuple):
     collections: int
 
     @classmethod
-    def of(cls, partition: int, end: PartitionHead) -> Noted:
+    def of(cls, partition: int, end: PartitionHead) -> PartitionLeaf:
         """Where a partition ends."""
         return cls(partition, end.entries, end.chain_hash, end.numbered_rows, end.collections)
 
@@ -58,14 +58,14 @@ class Noted(NamedTuple):
         return self.partition.to_bytes(4) + self.entries.to_bytes(8) + self.chain_hash + stored
 
 
-def noted(checkpoint: Checkpoint) -> list[Noted]:
+def noted(checkpoint: Checkpoint) -> list[PartitionLeaf]:
     """What a checkpoint says of each partition."""
     result = []
     for leaf in _leaves(checkpoint.heads):
         partition, entries, numbered_rows, collections = (
             int.from_bytes(part) for part in (leaf[:4], leaf[4:12], leaf[44:52], leaf[52:])
         )
-        result.append(Noted(partition, entries, leaf[12:44], numbered_rows, collections))
+        result.append(PartitionLeaf(partition, entries, leaf[12:44], numbered_rows, collections))
     return result
 
 
@@ -102,7 +102,7 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
     ends, seen = [], 0
     for partition in ledger.partitions:
         with ledger.reading(partition) as reading:
-            ends.append(Noted.of(partition, reading.end))
+            ends.append(PartitionLeaf.of(partition, reading.end))
             seen = max(seen, reading.end.checkpoints)
             if before is not None and not _goes_on(reading, known[partition]):
                 raise LedgerError(
@@ -126,11 +126,11 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
         transaction.add_checkpoint(checkpoint)
         return checkpoint
 
-    checkpoint = ledger.run_together(lambda transactions: add(*transactions), [0], allow_closed=True)
+    checkpoint = ledger.run_in_partitions(lambda transactions: add(*transactions), [0], allow_closed=True)
     others = len(ledger.partitions) - 1
     if others and checkpoint is not None and checkpoint.number > seen:
         number = checkpoint.number
-        ledger.run_together(
+        ledger.run_in_partitions(
             lambda transactions: transactions[0].see_checkpoint(number), [1 + number % others], allow_closed=True
         )
     return checkpoint
@@ -145,7 +145,7 @@ def _newest(reading: Reading, ledger: Ledger) -> Checkpoint | None:
     return newest
 
 
-def _goes_on(reading: Reading, known: Noted) -> bool:
+def _goes_on(reading: Reading, known: PartitionLeaf) -> bool:
     """Whether a partition's journal still has what was noted of it; of one that is too short `verify` says so."""
     if reading.end.chain_hash == known.chain_hash or reading.end.entries < known.entries or not known.entries:
         return True
@@ -172,7 +172,7 @@ def check(reading: Reading, checkpoints: Iterator[Checkpoint]) -> Iterator[str]:
     """
     before, found, count = EMPTY_CHAIN, 0, reading.end.checkpoints
     secret: Secret = reading.key
-    later = deque(stretches(reading))
+    later = deque(secret_epochs(reading))
     for checkpoint in checkpoints:
         while later and later[0][1].checkpoints <= found:
             secret, since = later.popleft()
@@ -197,7 +197,7 @@ SECONDS = 60.0
 NAME = "ldp-budget checkpoints"
 
 
-class Keeper:
+class Checkpointer:
     """A thread that takes a checkpoint when the newest one of anybody is `seconds` old and something was written."""
 
     def __init__(self, ledger: Ledger, seconds: float = SECONDS) -> None:

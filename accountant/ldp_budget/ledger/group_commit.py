@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError
-from .store import Hint, UnstorableError
+from .store import Prefetch, UnstorableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -397,10 +397,10 @@ class GroupCommit:
         return result  # type: ignore[no-any-return]
 
 
-def hint(works: list[_Work[Any]], windows: list[int] | None) -> Hint | None:
+def hint(works: list[_Work[Any]], windows: list[int] | None) -> Prefetch | None:
     """What works will ask first."""
     needs = [(work.partition, *work.needs) for work in works if work.needs is not None]
-    return Hint(needs, windows, some=len(works) > 1) if works else None
+    return Prefetch(needs, windows, some=len(works) > 1) if works else None
 
 
 def _do(works: list[_Work[Any]], transactions: Mapping[int, Transaction]) -> None:

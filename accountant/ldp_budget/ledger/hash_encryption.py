@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .store import Batch, N, Rooms, Rows, Snapshot
 
 
-def unveiled(rows: Snapshot, secret: Secret) -> Rows:
+def decrypting_view(rows: Snapshot, secret: Secret) -> Rows:
     """The rows of a partition where a secret is in force."""
     return cast("Rows", rows if secret.number == 1 else _Unveiled(rows, secret))
 
@@ -37,7 +37,7 @@ class _Unveiled:
     def _veil(self, hashed: bytes) -> bytes:
         veiled = self._known.get(hashed)
         if veiled is None:
-            veiled = self._known[hashed] = self._secret.veil(hashed)
+            veiled = self._known[hashed] = self._secret.encrypt_hash(hashed)
         return veiled
 
     # -- one user -----------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def since(reading: Reading, generation: int, partition: int, number: int) -> Key
     return reading.numbered(KeyEpoch, generation, partition, number)
 
 
-def stretches(reading: Reading) -> list[tuple[Secret, KeyEpoch]]:
+def secret_epochs(reading: Reading) -> list[tuple[Secret, KeyEpoch]]:
     """The secrets after the first that came into force in this partition, and when."""
     found = []
     for number in range(2, reading.secret.number + 1):
@@ -146,7 +146,7 @@ def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -
         raise LedgerError(ledger.name, f"secret {number} of its key was discarded just now, so it is not activated")
     # All begin with the first partition. Of two machines that have prepared one each, one is told there.
     for done, partition in enumerate(ledger.partitions, 1):
-        ledger.run_together(
+        ledger.run_in_partitions(
             lambda transactions: _take(ledger, transactions[0], number), [partition], allow_closed=True
         )
         ledger.key.found_in_force(number)
@@ -212,12 +212,12 @@ class _Renewal:
         *values, row_mac = row
         for place in hashes:
             if values[place] is not None:
-                values[place] = self._old.unveil(values[place])
+                values[place] = self._old.decrypt_hash(values[place])
         self._check(table, self._old.row_mac(*named, *values), row_mac)
         new = self._new.row_mac(*named, *values)
         for place in hashes:
             if values[place] is not None:
-                values[place] = self._new.veil(values[place])
+                values[place] = self._new.encrypt_hash(values[place])
         return (*values, new)
 
     def _note(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -227,7 +227,7 @@ class _Renewal:
         return entry, text, self._new.row_mac(*sealed)
 
     def _again(self, stored: bytes) -> bytes:
-        return self._new.veil(self._old.unveil(stored))
+        return self._new.encrypt_hash(self._old.decrypt_hash(stored))
 
     def _check(self, table: str, expected: bytes, found: bytes) -> None:
         if expected != found:

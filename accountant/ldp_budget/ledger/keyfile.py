@@ -91,7 +91,7 @@ class Secret:
         """`MAC` of many rows."""
         return self._digests(b"row mac", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
 
-    def veil(self, hashed: bytes) -> bytes:
+    def encrypt_hash(self, hashed: bytes) -> bytes:
         """A hash as it is stored under this secret; what is no hash, and everything under the first one, as it is.
 
         A permutation of 16 bytes: four rounds of Feistel, each with a function of its own (Luby and Rackoff, "How to
@@ -107,7 +107,7 @@ class Secret:
             left, right = right, left ^ int.from_bytes(hasher.digest())
         return left.to_bytes(_HALF) + right.to_bytes(_HALF)
 
-    def unveil(self, stored: bytes) -> bytes:
+    def decrypt_hash(self, stored: bytes) -> bytes:
         """The hash that is stored as this."""
         if self.number == 1 or len(stored) != HASH_BYTES:
             return stored

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .group_commit import Needs, Piece, _Work
     from .keyfile import Key, Secret
     from .models import PartitionHead
-    from .store import Hint, Partitions, Snapshot, Store
+    from .store import Partitions, Prefetch, Snapshot, Store
 
 
 def partition_of(user: bytes, partitions: int) -> int:
@@ -113,7 +113,7 @@ class Ledger:
         """
         return self._groups[partition % len(self._groups)].run(_by(self._by, work), partition, needs)
 
-    def piece(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> Piece[T]:
+    def work_item(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> Piece[T]:
         """A work for `run_all`, of whoever this ledger acts for."""
         return _by(self._by, work), partition, needs
 
@@ -127,7 +127,7 @@ class Ledger:
             results.update(zip(places, group.run_all([pieces[place] for place in places]), strict=True))
         return [results[place] for place in range(len(pieces))]
 
-    def run_together(
+    def run_in_partitions(
         self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
     ) -> T:
         """Do `work` in one transaction of several partitions, which are written at one moment.
@@ -162,14 +162,14 @@ class Ledger:
             self._caches[partition], self._told[partition] = cache, cache.end
         self.after_commit()
 
-    def _veiled(self, hint: Hint | None) -> Hint | None:
+    def _veiled(self, hint: Prefetch | None) -> Prefetch | None:
         """What will be asked first, as it will be; where a partition has another secret by now it is asked again."""
         if hint is None or not any(self._secrets):
             return hint
         needs: list[tuple[int, bytes, bytes | None]] = []
         for partition, user, key in hint.needs:
             secret = self._secrets[partition] or self.key
-            needs.append((partition, secret.veil(user), None if key is None else secret.veil(key)))
+            needs.append((partition, secret.encrypt_hash(user), None if key is None else secret.encrypt_hash(key)))
         return hint._replace(needs=needs)
 
     def _windows_ahead(self, partition: int) -> list[int] | None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import LedgerError
 from . import hash_chain, lifecycle
-from .calendar import LIFETIME, gauge_of, gauges_in, since_when
+from .calendar import LIFETIME, gauge_of, gauges_in, window_start_micros
 from .hash_chain import Name
 from .ledger import partition_of
 from .models import (
@@ -40,7 +40,7 @@ from .models import (
     REOPENED,
     RESERVED,
     AdminLogEntry,
-    BatchRun,
+    BatchRunRecord,
     Entry,
     EntryLabel,
     IdempotencyRecord,
@@ -324,7 +324,7 @@ class Copy:
         for period in periods:
             if period == LIFETIME or (period in kept and not lower):
                 continue
-            since = since_when(period, at)
+            since = window_start_micros(period, at)
             if since < kept.get(period, since + 1):
                 kept[period] = since
                 self._step_of_entry(to, partial(_keep_period, period=period, since=since))
@@ -402,7 +402,7 @@ class Copy:
                     step(transaction)
 
         if partitions:
-            self._target.run_together(write, partitions, allow_closed=True)
+            self._target.run_in_partitions(write, partitions, allow_closed=True)
             for partition in partitions:
                 self._partitions[partition].there = max(
                     self._partitions[partition].there, self._partitions[partition].entries
@@ -451,7 +451,7 @@ class Copy:
             last = reading.end.numbered_rows
         for first, until in parts(last, _RECORDS_TOGETHER):
             with self._source.reading(partition) as reading:
-                runs = list(reading.rows.all_numbered(BatchRun, first, until))
+                runs = list(reading.rows.all_numbered(BatchRunRecord, first, until))
                 epochs = list(reading.rows.all_numbered(KeyEpoch, first, until))
                 moved = list(reading.rows.all_numbered(MovedEntry, first, until))
             for run in runs:
@@ -500,7 +500,7 @@ def _keep_period(transaction: Transaction, period: str, since: int) -> None:
 
 def _bury(transaction: Transaction, tombstone: Any) -> None:
     if not transaction.is_erased(tombstone.user_hash):
-        transaction.bury(tombstone)
+        transaction.import_tombstone(tombstone)
 
 
 def _store_records(transaction: Transaction, records: list[IdempotencyRecord]) -> None:
@@ -515,7 +515,7 @@ def _store_records(transaction: Transaction, records: list[IdempotencyRecord]) -
             )
 
 
-def _add_numbered(transaction: Transaction, row: BatchRun | KeyEpoch | MovedEntry) -> None:
+def _add_numbered(transaction: Transaction, row: BatchRunRecord | KeyEpoch | MovedEntry) -> None:
     """Store it unless it is there."""
     if transaction.rows.numbered(type(row), *row[1 : 1 + NUMBERED[type(row)].key]) is None:
         transaction.add_numbered(row)

@@ -61,7 +61,7 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
             if transaction.secret.number > 1:
                 key_rotation.note(transaction, begun.generation)
 
-    target.run_together(shut, target.partitions, allow_closed=True)
+    target.run_in_partitions(shut, target.partitions, allow_closed=True)
 
 
 def shut(source: Ledger, target: Ledger, copy: str) -> None:
@@ -86,7 +86,7 @@ def shut(source: Ledger, target: Ledger, copy: str) -> None:
             following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVED_AWAY)
             transaction.set_lifecycle(following, (copy, target.name))
 
-    source.run_together(move, source.partitions, allow_closed=True)
+    source.run_in_partitions(move, source.partitions, allow_closed=True)
 
 
 def check_opening(source: Ledger, target: Ledger) -> None:
@@ -124,8 +124,8 @@ def open_copy(source: Ledger, target: Ledger) -> None:
         else:
             _compare(noted, mine, target)
 
-    mine = target.run_together(propose, [0], allow_closed=True)
-    source.run_together(choose, [0], allow_closed=True)
+    mine = target.run_in_partitions(propose, [0], allow_closed=True)
+    source.run_in_partitions(choose, [0], allow_closed=True)
     _open(target)
 
 
@@ -143,7 +143,7 @@ def _open(target: Ledger) -> None:
             transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
             transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 
-    target.run_together(finish, target.partitions, allow_closed=True)
+    target.run_in_partitions(finish, target.partitions, allow_closed=True)
 
 
 def give_up(source: Ledger, target: Ledger) -> None:
@@ -164,8 +164,8 @@ def give_up(source: Ledger, target: Ledger) -> None:
                 transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
                 transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 
-    target.run_together(spoil, target.partitions, allow_closed=True)
-    source.run_together(reopen, source.partitions, allow_closed=True)
+    target.run_in_partitions(spoil, target.partitions, allow_closed=True)
+    source.run_in_partitions(reopen, source.partitions, allow_closed=True)
 
 
 _ACCOUNTS_TOGETHER = 5_000

@@ -209,7 +209,7 @@ BEGUN = (BOUND, CHUNK)
 """Those whose parts have records of their own."""
 
 
-class BatchRun(NamedTuple):
+class BatchRunRecord(NamedTuple):
     """One batch of a run over many users, or one partition's part of it: what was asked, and the response."""
 
     number: int
@@ -279,7 +279,7 @@ class ErasedRecord(NamedTuple):
     row_mac: bytes = b""
 
 
-Numbered: TypeAlias = BatchRun | KeyEpoch | Closing | Opening | MovedEntry | ErasedRecord
+Numbered: TypeAlias = BatchRunRecord | KeyEpoch | Closing | Opening | MovedEntry | ErasedRecord
 
 
 class NumberedTable(NamedTuple):
@@ -291,7 +291,7 @@ class NumberedTable(NamedTuple):
 
 
 NUMBERED: dict[type[Any], NumberedTable] = {
-    BatchRun: NumberedTable("batch_runs", 1, (1, 2)),
+    BatchRunRecord: NumberedTable("batch_runs", 1, (1, 2)),
     KeyEpoch: NumberedTable("key_epochs", 3),
     Closing: NumberedTable("closings", 2),
     Opening: NumberedTable("openings", 2),

@@ -18,7 +18,7 @@ from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, LabelCount, cost_in_window, count_in_window, measured, refund_in_window
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
 from .calendar import LIFETIME, code_at, gauge_of, holds, is_lifetime, measure_in, share_in
-from .hash_encryption import unveiled
+from .hash_encryption import decrypting_view
 from .models import (
     CHARGES,
     NUMBERED,
@@ -95,7 +95,7 @@ class Reading:
     def go_by_secret(self, end: PartitionHead) -> None:
         """Go by the secret that is in force in the partition when it ends there."""
         self.secret = secret_of(self.key, end.secret)
-        self.rows = unveiled(self.stored, self.secret)
+        self.rows = decrypting_view(self.stored, self.secret)
 
     @property
     def ledger_name(self) -> str:

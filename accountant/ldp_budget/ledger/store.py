@@ -53,7 +53,7 @@ class UnstorableError(LedgerError):
     """A value of one piece of work is none that the engine stores. It says nothing of other pieces."""
 
 
-class Hint(NamedTuple):
+class Prefetch(NamedTuple):
     """What the work of a transaction will ask first: accounts of users, and answers under their keys."""
 
     needs: Sequence[tuple[int, bytes, bytes | None]]
@@ -86,7 +86,7 @@ class Snapshot(Protocol):
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Those of `users` who were erased."""
 
-    def is_cut_off(self, account: int) -> bool:
+    def is_erased_account(self, account: int) -> bool:
         """Whether an account is that of an erased user."""
 
     def spent(self, account: int, window: int) -> Costs | None:
@@ -350,7 +350,9 @@ class Store(Protocol):
     def repeated(self) -> Mapping[str, int]:
         """How often this process did a piece of work again, by the engine's code for why."""
 
-    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+    def run(
+        self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
+    ) -> T:
         """Do a piece of work in a writing transaction of some partitions, and return its result when that is durable.
 
         `work` is given the rows of each. All of it happens or, on an exception, nothing. `work` is repeated where the

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import ClockError, InvalidParameter, LedgerError
 from ..guarantees.fixed_point import Costs
-from .calendar import number_of, since_when
+from .calendar import number_of, window_start_micros
 from .hash_chain import Appended, counters_mac
 from .keyfile import HASH_BYTES
 from .models import (
@@ -180,7 +180,7 @@ class Transaction(Reading):
 
     def time(self) -> int:
         """The moment in microseconds; that of the newest entry where the clock is not to be believed."""
-        return (self._moment or self._clock.moment_to_keep_house(self.newest_at)).micros
+        return (self._moment or self._clock.maintenance_time(self.newest_at)).micros
 
     @property
     def newest_at(self) -> int | None:
@@ -197,7 +197,7 @@ class Transaction(Reading):
 
     def windows_to_read(self) -> dict[str, Window]:
         """The windows to show, which go by the newest entry where the clock is not to be believed."""
-        moment = self._moment or self._clock.moment_to_keep_house(self.newest_at)
+        moment = self._moment or self._clock.maintenance_time(self.newest_at)
         return {period: moment.window(period) for period in self.periods()}
 
     def periods(self) -> dict[str, int]:
@@ -281,7 +281,7 @@ class Transaction(Reading):
 
     def check_account(self, account: int) -> None:
         """Check the sums of an account before they are changed; of an erased user nobody goes by them."""
-        if account not in self.account_macs and not self.rows.is_cut_off(account):
+        if account not in self.account_macs and not self.rows.is_erased_account(account):
             self._write_back()
             self.account_macs.check([account])
 
@@ -520,7 +520,7 @@ class Transaction(Reading):
         """
         if period not in self.periods():
             self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, number_of(period), _NOTHING))
-            self.keep_period(period, since_when(period, self.moment.micros))
+            self.keep_period(period, window_start_micros(period, self.moment.micros))
 
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""
@@ -540,7 +540,7 @@ class Transaction(Reading):
         if self.by:
             self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, _NOTHING))
 
-    def bury(self, tombstone: Tombstone) -> None:
+    def import_tombstone(self, tombstone: Tombstone) -> None:
         """Put a tombstone that another ledger holds; the entry that says so is another matter."""
         self._write_back()
         self.rows.forget(tombstone, None)

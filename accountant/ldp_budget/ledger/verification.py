@@ -20,7 +20,7 @@ from ..guarantees import from_json
 from ..guarantees.fixed_point import Costs
 from . import checkpoints, lifecycle
 from .account_sums import HIGHEST, LOWEST, Past, check_accounts
-from .calendar import LIFETIME, gauge_of, gauges_in, since_when
+from .calendar import LIFETIME, gauge_of, gauges_in, window_start_micros
 from .hash_chain import canonical_rows, canonical_transaction, counters_mac
 from .ledger import partition_of
 from .models import (
@@ -273,7 +273,7 @@ class _Whole:
                 periods = [gauge_of(turn.reports)]
             for period in periods:
                 if turn.kind == CLOCK or period not in first:
-                    starts = since_when(period, turn.at)
+                    starts = window_start_micros(period, turn.at)
                     first[period] = min(first.get(period, starts), starts)
         first[LIFETIME] = 0
         for period, since in first.items():
@@ -492,7 +492,7 @@ class _Chain:
             for entry, (kept, found) in enumerate(zip(self._kept, self._found, strict=True)):
                 if kept != found:
                     row = reading.rows.entry(entry)
-                    if found & ~kept or row is None or not reading.rows.is_cut_off(row[3]):
+                    if found & ~kept or row is None or not reading.rows.is_erased_account(row[3]):
                         what = "idempotency_records" if (kept ^ found) & ~_NOTE else "notes"
                         said = (
                             "record that was stored for it"

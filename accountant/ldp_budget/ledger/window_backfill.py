@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.fixed_point import LARGEST
-from .calendar import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, since_when
+from .calendar import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, window_start_micros
 from .models import CHARGES, VOIDED, Entry, MemoisedCount, QuotaUse
 from .snapshot import Replay, by_account, parts, promise, promises
 
@@ -56,7 +56,7 @@ def keep(transactions: Sequence[Transaction], periods: Sequence[str]) -> list[st
 def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
     for period in periods:
         if period not in transaction.periods():
-            transaction.keep_period(period, since_when(period, transaction.moment.micros))
+            transaction.keep_period(period, window_start_micros(period, transaction.moment.micros))
     kept = transaction.periods()
     since = {period: kept[period] for period in periods}
     transaction.settle()
@@ -193,13 +193,13 @@ class _Quotas:
             used[self._plans[row[5]], self._promises[row[4]]] += -row[6] if row[2] == VOIDED else row[6]
 
 
-def count_at_repair(transaction: Transaction, moment: Moment) -> None:
+def recount_after_clock_repair(transaction: Transaction, moment: Moment) -> None:
     """Count what is dated later than a repair of the clock, the newest entry, in the windows of its moment as well.
 
     A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
     """
     kept = {period: since for period, since in transaction.periods().items() if not is_lifetime(period)}
-    starts = {period: since_when(period, moment.micros) for period in kept}
+    starts = {period: window_start_micros(period, moment.micros) for period in kept}
     lowered = {period for period, since in kept.items() if starts[period] < since}
     for period in lowered:
         kept[period] = starts[period]

@@ -23,7 +23,7 @@ import pluggy
 
 from .._validation import check_name
 from ..errors import PluginError, UnknownName
-from ..sdk.mechanism import Mechanism, what_is_wrong_with
+from ..sdk.mechanism import Mechanism, guarantee_error
 from . import hookspecs
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
     hidden = sorted(name for name in set(dir(Mechanism)) & set(candidate.fields) if not _still_text(candidate, name))
     if hidden:
         raise PluginError(label, f"{label} has a field {hidden[0]!r}, which hides what every mechanism has")
-    if wrong := what_is_wrong_with(candidate):
+    if wrong := guarantee_error(candidate):
         raise PluginError(label, wrong)
 
 

@@ -39,7 +39,7 @@ import numpy as np
 from .._files import PRIVATE, alone_in, canonical_json, create_private, replacing, sync_folder
 from ..accounting.admin_records import INBOX
 from ..accounting.policies import DEFAULT
-from ..accounting.projection import Following
+from ..accounting.projection import Projection
 from ..errors import KeyConflict, LdpBudgetError, NotSupported, ReportFileError
 from ..registry.collections import Collection
 from .report_file import ReportWriter, read_reports
@@ -117,7 +117,7 @@ class Inbox:
         """How many bytes a report has."""
         self._row = NAME_BYTES + self.report_bytes
         self._known: dict[str, _Known] = {}
-        self._serving: Following[Mapping[str, Mapping[str, Any]]] = Following(accountant, {}, _follow)
+        self._serving: Projection[Mapping[str, Mapping[str, Any]]] = Projection(accountant, {}, _follow)
         self._make()
         if replaces:
             self._serving.append(lambda _: self._own_record())

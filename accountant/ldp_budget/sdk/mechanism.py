@@ -48,7 +48,7 @@ def promised_only(cls: type) -> None:
         cls.guarantee = held  # type: ignore[attr-defined]
 
 
-def what_is_wrong_with(cls: type) -> str:
+def guarantee_error(cls: type) -> str:
     """Why the `guarantee` of a class can be none, whatever its parameters are; "" where it can."""
     own = inspect.getattr_static(cls, "guarantee")
     if inspect.isfunction(own):

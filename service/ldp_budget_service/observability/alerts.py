@@ -37,7 +37,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from ldp_budget import InvalidParameter, RecordConflict
 from ldp_budget.accounting.admin_records import ALERT, ALERT_GIVEN_UP, ALERT_SENT, ALERT_TRIED, VERIFIED
-from ldp_budget.accounting.projection import Following
+from ldp_budget.accounting.projection import Projection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ldp_budget import Accountant
     from ldp_budget.accounting.admin_log import Record
-    from ldp_budget.accounting.projection import Following
+    from ldp_budget.accounting.projection import Projection
     from ldp_budget.accounting.usage_stats import Overview
     from ldp_budget.ledger.verification import Integrity
 
@@ -110,7 +110,7 @@ _MOST_ATTEMPTS = 100
 
 
 def append(
-    following: Following[S], accountant: Accountant, decide: Callable[[S], tuple[str, str, dict[str, Any]]]
+    following: Projection[S], accountant: Accountant, decide: Callable[[S], tuple[str, str, dict[str, Any]]]
 ) -> Record:
     """Add the record that `decide` makes of the state, by whoever acts through `accountant`, or raise what it raises.
 
@@ -156,7 +156,7 @@ class Verifications:
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
-        self._last = Following[Verified | None](accountant, None, _follow)
+        self._last = Projection[Verified | None](accountant, None, _follow)
 
     def last(self) -> Verified | None:
         """The newest one; None if there was none."""
@@ -183,7 +183,7 @@ MOST_TOLD = 100
 
 
 @dataclass(frozen=True)
-class Raised:
+class QueuedAlert:
     """An alert by the number of its record, and what has become of it."""
 
     number: int
@@ -235,7 +235,7 @@ def _iso(moment: datetime) -> str:
 
 @dataclass(frozen=True)
 class _State:
-    alerts: Mapping[int, Raised] = field(default_factory=dict)
+    alerts: Mapping[int, QueuedAlert] = field(default_factory=dict)
     # Only ever added to: whoever still reads an older state sees at most that something was raised since.
     names: set[str] = field(default_factory=set)
 
@@ -244,7 +244,9 @@ def _outbox_follow(state: _State, record: Record) -> _State:
     if record.fault is not None:
         return state
     if record.kind == ALERT:
-        raised = Raised(record.number, record.name, record.body["type"], record.body["data"], record.at, record.by)
+        raised = QueuedAlert(
+            record.number, record.name, record.body["type"], record.body["data"], record.at, record.by
+        )
         state.names.add(record.name)
         return replace(state, alerts=_kept({**state.alerts, raised.number: raised}))
     if record.kind not in (ALERT_TRIED, ALERT_SENT, ALERT_GIVEN_UP):
@@ -261,7 +263,7 @@ def _outbox_follow(state: _State, record: Record) -> _State:
     return replace(state, alerts={**state.alerts, found.number: found})
 
 
-def _kept(alerts: dict[int, Raised]) -> dict[int, Raised]:
+def _kept(alerts: dict[int, QueuedAlert]) -> dict[int, QueuedAlert]:
     """Those that wait, and the newest of the others."""
     ended = [number for number, each in alerts.items() if not each.waits]
     for number in ended[: max(0, len(ended) - MOST_TOLD)]:
@@ -278,13 +280,13 @@ class Outbox:
 
     def __init__(self, accountant: Accountant, backoff: tuple[float, ...] = BACKOFF) -> None:
         self._accountant, self._backoff = accountant, backoff
-        self._following = Following(accountant, _State(), _outbox_follow)
+        self._following = Projection(accountant, _State(), _outbox_follow)
 
-    def newest(self) -> list[Raised]:
+    def newest(self) -> list[QueuedAlert]:
         """The alerts that are remembered, newest first."""
         return sorted(self._following.known().alerts.values(), key=lambda each: -each.number)
 
-    def raise_once(self, alert: Alert, accountant: Accountant | None = None) -> Raised | None:
+    def raise_once(self, alert: Alert, accountant: Accountant | None = None) -> QueuedAlert | None:
         """Put an alert in the queue, by whoever acts through an accountant; None if that was done before."""
         if alert.name in self._following.known().names:
             return None
@@ -306,7 +308,7 @@ class Outbox:
         for each in waiting[: max(0, len(waiting) - MOST_WAITING + 1)]:
             self.give_up(each, "too many alerts were waiting")
 
-    def waiting(self) -> list[Raised]:
+    def waiting(self) -> list[QueuedAlert]:
         """Those that are still to be sent, oldest first."""
         alerts = self._following.now()[0].alerts.values()
         return sorted((each for each in alerts if each.waits), key=lambda each: each.number)
@@ -315,7 +317,7 @@ class Outbox:
         """When something is to be tried next; None if nothing is."""
         return min((each.due(self._backoff) for each in self.waiting()), default=None)
 
-    def take(self, raised: Raised, now: datetime) -> Raised | None:
+    def take(self, raised: QueuedAlert, now: datetime) -> QueuedAlert | None:
         """Say that a try is made now, and return the alert with it; None where somebody else has made it."""
 
         def decide(state: _State) -> tuple[str, str, dict[str, Any]]:
@@ -330,19 +332,19 @@ class Outbox:
             return None
         return self._following.now()[0].alerts[raised.number]
 
-    def was_sent(self, raised: Raised) -> None:
+    def was_sent(self, raised: QueuedAlert) -> None:
         """Say that a receiver has taken it."""
         self._end(raised, ALERT_SENT, {"alert": raised.number, "try": raised.tries})
 
-    def give_up(self, raised: Raised, why: str) -> None:
+    def give_up(self, raised: QueuedAlert, why: str) -> None:
         """Say that it is tried no more."""
         self._end(raised, ALERT_GIVEN_UP, {"alert": raised.number, "why": why})
 
-    def is_last_try(self, raised: Raised) -> bool:
+    def is_last_try(self, raised: QueuedAlert) -> bool:
         """Whether there is none after this."""
         return raised.tries > len(self._backoff)
 
-    def _end(self, raised: Raised, kind: str, body: dict[str, Any]) -> None:
+    def _end(self, raised: QueuedAlert, kind: str, body: dict[str, Any]) -> None:
         def decide(state: _State) -> tuple[str, str, dict[str, Any]]:
             found = state.alerts.get(raised.number)
             if found is None or not found.waits:

@@ -25,7 +25,7 @@ from ldp_budget import InvalidParameter, LdpBudgetError, NotSupported
 
 from ..auth import router_of
 from ..problems import documented, problem
-from .alerts import GONE, TEST, Alert, Outbox, Raised, Rules, Verifications, Webhook, read_secret, worth_telling
+from .alerts import GONE, TEST, Alert, Outbox, QueuedAlert, Rules, Verifications, Webhook, read_secret, worth_telling
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -134,7 +134,7 @@ LOOK_SECONDS = 5.0
 _LEAST_WAIT = 0.05
 
 
-class Watchman:
+class AlertMonitor:
     """Watches one ledger in a thread of its own. Without a webhook nobody would hear of alerts, and none is raised.
 
     `verify_hours` of 0: the ledger is verified only when somebody asks for it.
@@ -162,7 +162,7 @@ class Watchman:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def test(self, accountant: Accountant) -> Raised:
+    def test(self, accountant: Accountant) -> QueuedAlert:
         """Raise an alert that says that it is a test, by whoever acts through an accountant, and have it sent."""
         if self.webhook is None:
             raise NotSupported("no webhook is set up; whoever runs the service names one by --alert-webhook")
@@ -204,7 +204,7 @@ class Watchman:
         last = self.verifications.last()
         return bool(self._verify) and (last is None or self._accountant.now() - last.at >= self._verify)
 
-    def _try(self, webhook: Webhook, raised: Raised) -> None:
+    def _try(self, webhook: Webhook, raised: QueuedAlert) -> None:
         taken = self.outbox.take(raised, self._accountant.now())
         if taken is None:
             return
@@ -219,7 +219,7 @@ class Watchman:
         elif self.outbox.is_last_try(taken):
             self.outbox.give_up(taken, f"tried {taken.tries} times")
 
-    def _identifier(self, raised: Raised) -> str:
+    def _identifier(self, raised: QueuedAlert) -> str:
         """The same at every try and by every instance, and that of no other ledger."""
         return f"msg_{self._accountant.keyed_digest(f'alert {raised.number}'.encode())[:32]}"
 

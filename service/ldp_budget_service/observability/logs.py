@@ -147,7 +147,7 @@ class Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        told = request_context.Told(identifier(scope["headers"]), count=self._metrics.count)
+        told = request_context.RequestContext(identifier(scope["headers"]), count=self._metrics.count)
         request_context.begin(told)
         status, start = 499, time.perf_counter()  # where nobody is there any more to be answered
 
@@ -162,7 +162,7 @@ class Watched:
         finally:
             self._tell(scope, told, status, time.perf_counter() - start)
 
-    def _tell(self, scope: Scope, told: request_context.Told, status: int, seconds: float) -> None:
+    def _tell(self, scope: Scope, told: request_context.RequestContext, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else UNKNOWN
         route = route_of(scope)
         self._metrics.answered(method, route, status, seconds, told)
@@ -202,7 +202,7 @@ class Traced:
         with self._tracer.start_as_current_span(
             method, parent, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
-            request_context.told().trace = format(span.get_span_context().trace_id, "032x")
+            request_context.current_request().trace = format(span.get_span_context().trace_id, "032x")
             span.set_attribute("http.request.method", method)
 
             async def answer(message: Message) -> None:

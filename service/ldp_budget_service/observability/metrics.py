@@ -27,7 +27,7 @@ from ..problems import documented
 if TYPE_CHECKING:
     from ldp_budget import Accountant
 
-    from ..request_context import Told
+    from ..request_context import RequestContext
     from ..request_limits import Load
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -80,7 +80,7 @@ class Metrics:
         registry.register(_OfTheLedger(accountant))
         self._known: dict[tuple[str, ...], Any] = {}
 
-    def answered(self, method: str, route: str, status: int, seconds: float, told: Told) -> None:
+    def answered(self, method: str, route: str, status: int, seconds: float, told: RequestContext) -> None:
         """Count a request."""
         key = method, route, str(status)
         found = self._known.get(key)

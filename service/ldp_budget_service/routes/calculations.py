@@ -19,7 +19,7 @@ from ldp_budget.registry.certification import mechanism_rows
 from ..auth import Reader, router_of
 from ..error_codes import MEANINGS, STATUSES, TYPE, ServiceError
 from ..problems import documented, json_answer
-from ..responses import Row, told
+from ..responses import Row, ok_with_position
 from ..schemas import Asked, MechanismAsked, mechanism_asked
 
 router = router_of(tags=["questions"])
@@ -147,7 +147,7 @@ mechanisms_router = router_of(tags=["questions"])
 @mechanisms_router.get("/v1/mechanisms", response_model=list[Row], responses=documented())
 def mechanisms(desk: Reader) -> Response:
     """Every mechanism, its plugin, and how its promise was checked."""
-    return told(desk.accountant.position(), mechanism_rows())
+    return ok_with_position(desk.accountant.position(), mechanism_rows())
 
 
 kinds_router = router_of(tags=["about"])

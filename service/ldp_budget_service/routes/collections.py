@@ -23,17 +23,17 @@ from ldp_budget.api.schemas import MOST_ENTRIES
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import About
 
-from ..auth import CALLER, Caller, Desk, Invited, Reader, Respondent, Sending, router_of
+from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
 from ..problems import documented, json_answer
 from ..report_store import Inboxes
-from ..responses import ReceiptAnswer, Row, answered, told
+from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, required
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant
 
-    from ..report_store import Held
+    from ..report_store import CachedCollection
 
 
 UserHeader = Annotated[
@@ -52,7 +52,7 @@ class Sender:
     """Whose report it is, under which key, and by whom it was sent."""
 
     accountant: Accountant
-    held: Held
+    held: CachedCollection
     caller: str
     user: str
     key: str
@@ -67,12 +67,12 @@ def sender(
     key: KeyHeader = None,
 ) -> Sender:
     """A dependency: who sends a report of the collection that the path names."""
-    if isinstance(caller, Desk):
+    if isinstance(caller, AuthContext):
         return _application(caller, name, user, policy, key)
     return _respondent(caller, name, user, policy, key)
 
 
-def _application(desk: Desk, name: str, user: str | None, policy: str, key: str | None) -> Sender:
+def _application(desk: AuthContext, name: str, user: str | None, policy: str, key: str | None) -> Sender:
     desk.check_collection(name)
     desk.check_policy(policy)
     return Sender(desk.accountant, desk.held.get(name), desk.key.name, _named(user), required(key), policy)
@@ -143,7 +143,9 @@ class CollectionAnswer(BaseModel):
 def list_collections(desk: Reader) -> Response:
     """The collections, each as it is stored; for a key that is bound to collections, those."""
     position, bound = desk.accountant.position(), desk.key.collections
-    return told(position, [row for row in desk.accountant.collections() if bound is None or row["name"] in bound])
+    return ok_with_position(
+        position, [row for row in desk.accountant.collections() if bound is None or row["name"] in bound]
+    )
 
 
 @router.post("/v1/collections", response_model=CollectionAnswer, responses=documented("name-taken", "unknown-name"))
@@ -154,7 +156,7 @@ def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
     categories = None if asked.categories is None else tuple(asked.categories)
     made = collection_of(asked.name, asked.mechanism.kind(), asked.mechanism.options, categories, about)
     desk.accountant.add_collection(made)
-    return told(desk.accountant.position(), made.to_json())
+    return ok_with_position(desk.accountant.position(), made.to_json())
 
 
 @router.get(
@@ -230,7 +232,7 @@ def me(invited: Invited) -> Response:
             if row["kind"] in _CHARGES and row["collection"] == collection.name
         ],
     }
-    return told(position, shown, {"Cache-Control": "no-store"})
+    return ok_with_position(position, shown, {"Cache-Control": "no-store"})
 
 
 def _quote(invited: Invited) -> Row:
@@ -289,7 +291,7 @@ def take(
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only(sender.caller, sender.user, sender.key):
         receipt = inbox.take(sender.user, sender.key, report, label=label)
-    return answered(sender.accountant, receipt, sender.user)
+    return receipt_response(sender.accountant, receipt, sender.user)
 
 
 def check_digest(found: str | None, expected: str) -> None:
@@ -340,7 +342,7 @@ def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Respon
     collection, inboxes = desk.collection(name), request.app.state.inboxes
     with request.app.state.in_flight.only("seal", name):
         count = inboxes.seal(collection, asked.round, request.app.state.settings.least_reports)
-    return told(desk.accountant.position(), {"round": asked.round, "reports": count})
+    return ok_with_position(desk.accountant.position(), {"round": asked.round, "reports": count})
 
 
 @reports_router.get(
@@ -373,8 +375,8 @@ def estimate(
     ask = _Question(held.collection, request.app.state.inboxes, request.app.state.settings.least_reports)
     said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust}
     if by_round:
-        return told(position, {"rounds": ask.by_round(**said)})
-    return told(position, ask.answer(round, **said))
+        return ok_with_position(position, {"rounds": ask.by_round(**said)})
+    return ok_with_position(position, ask.answer(round, **said))
 
 
 class _Question:

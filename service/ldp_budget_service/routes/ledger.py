@@ -27,9 +27,9 @@ from ldp_budget.guarantees.guarantees import NO
 from ldp_budget.registry.certification import checked_at
 from ldp_budget.registry.plugins import mechanism
 
-from ..auth import Caller, Desk, Reader, router_of
+from ..auth import AuthContext, Caller, Reader, router_of
 from ..problems import documented, json_answer
-from ..responses import DOCUMENTED, Row, streamed, told
+from ..responses import DOCUMENTED, Row, ok_with_position, streamed
 from ..schemas import Asked
 
 router = router_of(tags=["ledger"])
@@ -77,7 +77,7 @@ class JournalAsked(Asked):
 @router.get("/v1/ledger/stats", response_model=StatsAnswer, responses=documented())
 def stats(desk: Reader) -> Response:
     """The counts of what the ledger holds, and its newest link (`head`)."""
-    return told(desk.accountant.position(), desk.accountant.stats())
+    return ok_with_position(desk.accountant.position(), desk.accountant.stats())
 
 
 @router.get("/v1/ledger/verify", response_model=IntegrityAnswer, responses=documented("in-flight"))
@@ -92,7 +92,7 @@ def verify(
     position = desk.accountant.position()
     with request.app.state.in_flight.only("verify"):
         found = desk.accountant.verify(expect or None)
-    return told(position, found.to_json())
+    return ok_with_position(position, found.to_json())
 
 
 @router.get("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
@@ -111,14 +111,14 @@ def named_journal(asked: JournalAsked, desk: Reader) -> Response:
 def checkpoint(desk: Caller) -> Response:
     """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one."""
     head = desk.accountant.checkpoint()
-    return told(desk.accountant.position(), {"head": head})
+    return ok_with_position(desk.accountant.position(), {"head": head})
 
 
 @router.post("/v1/ledger/repair-clock", response_model=RepairAnswer, responses=documented())
 def repair_clock(desk: Caller) -> Response:
     """Go on from the clock as it is now, where the newest entries are dated later. The journal says so."""
     repaired = desk.accountant.repair_clock()
-    return told(desk.accountant.position(), {"repaired": repaired})
+    return ok_with_position(desk.accountant.position(), {"repaired": repaired})
 
 
 housekeeping_router = router_of(tags=["ledger"])
@@ -186,21 +186,21 @@ def about(desk: Caller) -> Response:
     """Whether nothing counts in this ledger, what time it is there, and who asks; for any key, whatever it may do."""
     found = desk.accountant
     about = {"sandbox": found.sandbox, "now": found.now().isoformat(), "caller": found.caller._asdict()}
-    return told(found.position(), about)
+    return ok_with_position(found.position(), about)
 
 
 @housekeeping_router.post("/v1/ledger/position", response_model=PositionAnswer, responses=documented())
 def position(asked: PositionAsked, desk: Reader) -> Response:
     """Where the journal ends, of one user's partition or of every partition."""
     found = desk.accountant.position(asked.user)
-    return told(found, {"position": found})
+    return ok_with_position(found, {"position": found})
 
 
 @housekeeping_router.get("/v1/ledger/records", response_model=list[Row], responses=documented())
 def records(desk: Reader, first: Annotated[int, Query(ge=1, description="From which number on.")] = 1) -> Response:
     """The administrative records of the ledger, such as which keys were made, in order."""
     at = desk.accountant.position()
-    return told(at, [record.to_json() for record in desk.accountant.records(first)])
+    return ok_with_position(at, [record.to_json() for record in desk.accountant.records(first)])
 
 
 @housekeeping_router.post("/v1/ledger/records", response_model=Row, responses=documented("record-conflict"))
@@ -210,7 +210,7 @@ def record(asked: RecordAsked, desk: Caller) -> Response:
     The kinds that the library writes itself are refused.
     """
     added = desk.accountant.record(asked.kind, asked.name, asked.body, expected=asked.expected)
-    return told(desk.accountant.position(), added.to_json())
+    return ok_with_position(desk.accountant.position(), added.to_json())
 
 
 @housekeeping_router.post(
@@ -223,7 +223,7 @@ def make_key(asked: KeyAsked, desk: Caller) -> Response:
     """
     body = asked.model_dump(exclude={"name", "expected"})
     added = ApiKeys(desk.accountant, fresh=0).record(asked.name, body, expected=asked.expected)
-    return told(desk.accountant.position(), added.to_json())
+    return ok_with_position(desk.accountant.position(), added.to_json())
 
 
 @housekeeping_router.post(
@@ -232,7 +232,7 @@ def make_key(asked: KeyAsked, desk: Caller) -> Response:
 def revoke_key(asked: KeyRevoked, desk: Caller) -> Response:
     """End an API key with all of its secrets."""
     added = ApiKeys(desk.accountant, fresh=0).record(asked.name, None, expected=asked.expected)
-    return told(desk.accountant.position(), added.to_json())
+    return ok_with_position(desk.accountant.position(), added.to_json())
 
 
 overview_router = router_of(prefix="/v1/overview", tags=["overview"])
@@ -333,7 +333,7 @@ def _checked(row: dict[str, Any]) -> str:
 class _Look:
     """One look at the overview of this process, by somebody who may have it."""
 
-    def __init__(self, request: Request, desk: Desk) -> None:
+    def __init__(self, request: Request, desk: AuthContext) -> None:
         # Whatever was written by then is in the figures, once they are complete.
         self._position = desk.accountant.position()
         self.overview = request.app.state.overview
@@ -343,7 +343,7 @@ class _Look:
 
     def told(self, content: dict[str, Any]) -> Response:
         """An answer with how far it goes."""
-        return told(self._position, {"progress": self._progress, **content})
+        return ok_with_position(self._position, {"progress": self._progress, **content})
 
     def rows(self, rows: list[dict[str, Any]]) -> Response:
         """Rows with how far they go."""
@@ -373,12 +373,12 @@ def officers_alerts(request: Request, desk: Caller) -> Response:
     return shown(request, desk)
 
 
-def shown(request: Request, desk: Desk) -> Response:
+def shown(request: Request, desk: AuthContext) -> Response:
     """The alerts, and what is worth one."""
     watchman, position = request.app.state.watchman, desk.accountant.position()
     rules = watchman.rules._asdict()
     rows = [raised.to_json() for raised in watchman.outbox.newest()]
-    return told(position, {"configured": watchman.webhook is not None, "rules": rules, "rows": rows})
+    return ok_with_position(position, {"configured": watchman.webhook is not None, "rules": rules, "rows": rows})
 
 
 @alerts_router.post("/v1/alerts:test", status_code=202, response_model=Row, responses=documented("not-supported"))
@@ -393,4 +393,4 @@ def verify_and_record(request: Request, desk: Caller) -> Response:
     """Work everything out again, as `GET /v1/ledger/verify` does, and put down in the ledger what came of it."""
     with request.app.state.in_flight.only("verify"):
         found = request.app.state.watchman.verifications.run(desk.accountant)
-    return told(desk.accountant.position(), found.to_json())
+    return ok_with_position(desk.accountant.position(), found.to_json())

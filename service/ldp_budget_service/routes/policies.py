@@ -20,10 +20,10 @@ from ldp_budget.accounting.approvals import reasons_of
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.guarantees import from_json
 
-from ..auth import Caller, Desk, Reader, router_of
+from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError
 from ..problems import documented
-from ..responses import Row, told
+from ..responses import Row, ok_with_position
 from ..schemas import Asked, MechanismAsked, mechanism_asked
 from .ledger import SECONDS
 
@@ -62,7 +62,7 @@ class Expected(Asked):
     guarantee: dict[str, Any] | None = None
     count: int = Field(ge=1, le=MOST_REPORTS)
 
-    def charge(self, desk: Desk) -> tuple[Guarantee, int]:
+    def charge(self, desk: AuthContext) -> tuple[Guarantee, int]:
         """The guarantee, and how many. Raises as the library does."""
         if (self.collection is None) == (self.guarantee is None):
             raise ServiceError("malformed", "collection: expected a collection, or a guarantee in its place")
@@ -82,7 +82,7 @@ class PlanAsked(Asked):
     delta: str | float = "0"
     epsilon: float | None = Field(None, description="What the same plan was priced at before.")
 
-    def plan(self, desk: Desk) -> Plan:
+    def plan(self, desk: AuthContext) -> Plan:
         """The plan, priced. Raises as the library does."""
         charges = tuple(each.charge(desk) for each in self.charges)
         if sum(count for _, count in charges) > MOST_REPORTS:
@@ -116,7 +116,7 @@ class PolicyAsked(Asked):
         description="What will probably be asked: a limit by rule renyi without an order takes the best one for it.",
     )
 
-    def chosen(self, desk: Desk) -> tuple[Limit, ...]:
+    def chosen(self, desk: AuthContext) -> tuple[Limit, ...]:
         """The limits. Raises as the library does."""
         asked = tuple(each.charge(desk) for each in self.expected)
         return as_limits(_limits(self.limits), asked)
@@ -150,7 +150,7 @@ def list_policies(desk: Reader) -> Response:
     """The newest version of every policy; for a key that is bound to policies, of those."""
     position, bound = desk.accountant.position(), desk.key.policies
     found = [policy for policy in desk.accountant.policies() if bound is None or policy.name in bound]
-    return told(position, [policy.to_json() for policy in found])
+    return ok_with_position(position, [policy.to_json() for policy in found])
 
 
 @router.get(
@@ -178,7 +178,7 @@ def simulate(
     position, found = desk.accountant.position(), desk.accountant.policy(name)
     begun = desk.accountant.now() if start is None else _in_range(start)
     asked = {"policy": found.to_json(), "every": every, "reports": reports, "start": begun.isoformat()}
-    return told(position, request.app.state.workers.ask("simulate", {**chosen, **asked}))
+    return ok_with_position(position, request.app.state.workers.ask("simulate", {**chosen, **asked}))
 
 
 @router.get(
@@ -190,7 +190,7 @@ def policy(name: str, desk: Reader) -> Response:
     """The newest version of a policy."""
     desk.check_policy(name)
     position = desk.accountant.position()
-    return told(position, desk.accountant.policy(name).to_json())
+    return ok_with_position(position, desk.accountant.policy(name).to_json())
 
 
 @router.put(
@@ -211,7 +211,7 @@ def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
         plan=plan,
         shares=asked.parts(),
     )
-    return told(desk.accountant.position(), stored.to_json())
+    return ok_with_position(desk.accountant.position(), stored.to_json())
 
 
 def _in_range(start: datetime) -> datetime:
@@ -268,7 +268,7 @@ def proposals(
     found = approvals.all()[-most:]
     times = {record.number: record.at for record in desk.accountant.records(found[0].number)} if found else {}
     rows = [{**_row(desk, policies, each), "at": _iso(times[each.number])} for each in found[::-1]]
-    return told(position, {"demanded": approvals.demanded, "rows": rows})
+    return ok_with_position(position, {"demanded": approvals.demanded, "rows": rows})
 
 
 @proposals_router.post("/v1/proposals", response_model=Row, responses=documented("unknown-name"))
@@ -285,7 +285,7 @@ def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
         shares=asked.parts(),
     )
     policies = {policy.name: policy for policy in desk.accountant.policies()}
-    return told(desk.accountant.position(), _row(desk, policies, proposal))
+    return ok_with_position(desk.accountant.position(), _row(desk, policies, proposal))
 
 
 @proposals_router.post("/v1/proposals/{number}/approve", response_model=Row, responses=_CONFLICTS)
@@ -294,7 +294,7 @@ def approve(number: Number, request: Request, desk: Caller) -> Response:
     _check(request, desk, number)
     proposal = _mine(request, desk).approve(number)
     policies = {policy.name: policy for policy in desk.accountant.policies()}
-    return told(desk.accountant.position(), _row(desk, policies, proposal))
+    return ok_with_position(desk.accountant.position(), _row(desk, policies, proposal))
 
 
 @proposals_router.post("/v1/proposals/{number}/withdraw", response_model=Row, responses=_CONFLICTS)
@@ -303,7 +303,7 @@ def withdraw(number: Number, request: Request, desk: Caller) -> Response:
     _check(request, desk, number)
     proposal = _mine(request, desk).withdraw(number)
     policies = {policy.name: policy for policy in desk.accountant.policies()}
-    return told(desk.accountant.position(), _row(desk, policies, proposal))
+    return ok_with_position(desk.accountant.position(), _row(desk, policies, proposal))
 
 
 @proposals_router.post(
@@ -315,23 +315,23 @@ def set_approved(number: Number, request: Request, desk: Caller) -> Response:
     """Set the policy of an approved proposal."""
     _check(request, desk, number)
     policy = _mine(request, desk).apply(number)
-    return told(desk.accountant.position(), policy.to_json())
+    return ok_with_position(desk.accountant.position(), policy.to_json())
 
 
 @proposals_router.put("/v1/approvals", response_model=DemandAnswer, responses=documented("approval-conflict"))
 def demand(asked: DemandAsked, request: Request, desk: Caller) -> Response:
     """Demand, from now on, the approval of two for each change that raises what may be charged."""
     _mine(request, desk).demand(asked.demanded)
-    return told(desk.accountant.position(), {"demanded": asked.demanded})
+    return ok_with_position(desk.accountant.position(), {"demanded": asked.demanded})
 
 
-def _mine(request: Request, desk: Desk) -> Approvals:
+def _mine(request: Request, desk: AuthContext) -> Approvals:
     """The proposals, as the caller sees to them."""
     approvals: Approvals = request.app.state.approvals.acting_for(desk.key.caller)
     return approvals
 
 
-def _check(request: Request, desk: Desk, number: int) -> None:
+def _check(request: Request, desk: AuthContext, number: int) -> None:
     """Refuse a proposal of a policy that the caller's key is not bound to."""
     found = next((each for each in request.app.state.approvals.all() if each.number == number), None)
     if found is None:
@@ -339,7 +339,7 @@ def _check(request: Request, desk: Desk, number: int) -> None:
     desk.check_policy(found.policy)
 
 
-def _row(desk: Desk, policies: Mapping[str, Policy], proposal: Proposal) -> dict[str, Any]:
+def _row(desk: AuthContext, policies: Mapping[str, Policy], proposal: Proposal) -> dict[str, Any]:
     policy = policies.get(proposal.policy)
     stands = (0 if policy is None else policy.version) == proposal.against
     if proposal.ended is None:
@@ -403,7 +403,7 @@ def summary(request: Request, desk: Caller) -> Response:
         "erased": state.overview.totals()["erased"],
         "alerts": len(state.watchman.outbox.waiting()),
     }
-    return told(position, {"key": desk.key.name, "counts": counts})
+    return ok_with_position(position, {"key": desk.key.name, "counts": counts})
 
 
 @officer_router.get("/policies", response_model=OfficerAnswer, responses=documented())
@@ -412,14 +412,14 @@ def policies(request: Request, desk: Caller) -> Response:
     one before."""
     overview, position = request.app.state.overview, desk.accountant.position()
     overview.look(SECONDS)
-    return told(position, {"rows": overview.policies()})
+    return ok_with_position(position, {"rows": overview.policies()})
 
 
 @officer_router.get("/keys", response_model=OfficerAnswer, responses=documented())
 def keys(request: Request, desk: Caller) -> Response:
     """Every API key there ever was, with what it is good for and whether it still is. Nobody knows the secrets."""
     position, now = desk.accountant.position(), desk.accountant.now()
-    return told(position, {"rows": [key.to_json(now) for key in request.app.state.keys.all()][::-1]})
+    return ok_with_position(position, {"rows": [key.to_json(now) for key in request.app.state.keys.all()][::-1]})
 
 
 @officer_router.get("/records", response_model=OfficerAnswer, responses=documented())
@@ -430,7 +430,7 @@ def records(
     """What was put on record, with when and by whom: keys, invitations, consents, verifications and alerts."""
     position = desk.accountant.position()
     found = desk.accountant.records(max(1, desk.accountant.newest_record - most + 1))[-most:]
-    return told(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})
+    return ok_with_position(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})
 
 
 def _without_hash(row: dict[str, Any]) -> dict[str, Any]:

@@ -17,18 +17,26 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from ldp_budget import KeyConflict, LdpBudgetError, LedgerError
-from ldp_budget.accounting.batch_run import FAILED, LineAnswer, Run, Spend
+from ldp_budget.accounting.batch_run import FAILED, BatchRun, Spend, SpendResult
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.accounting.reservations import MOST_SECONDS
 from ldp_budget.api.schemas import receipt_form
 from ldp_budget.ledger.models import SPENT
 
 from .. import request_context
-from ..auth import Caller, Desk, Reader, router_of
+from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError, as_json, problem_of
-from ..ndjson_stream import Answered, Duplex, Line, Work
+from ..ndjson_stream import Answered, Line, NdjsonExchange, Work
 from ..problems import documented, explained
-from ..responses import MEDIA_TYPE, POSITION, ReceiptAnswer, Row, answered, answered_at, told
+from ..responses import (
+    MEDIA_TYPE,
+    POSITION,
+    ReceiptAnswer,
+    Row,
+    ok_with_position,
+    receipt_response,
+    receipt_response_at,
+)
 from ..schemas import ChargeAsked, KeyHeader, required
 
 router = router_of(tags=["spending"])
@@ -55,18 +63,18 @@ async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeade
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         charged = Spend(user=asked.user, mechanism=charge, key=key, **terms(asked))
         receipt, position = await request.app.state.counter.spend(desk.accountant, charged)
-    return answered_at(position, receipt)
+    return receipt_response_at(position, receipt)
 
 
-def _quoted(desk: Desk, asked: SpendAsked) -> Response:
+def _quoted(desk: AuthContext, asked: SpendAsked) -> Response:
     position = desk.accountant.position(asked.user)
     quoted = desk.accountant.quote(
         asked.user, asked.charge(desk), reports=asked.reports, label=asked.label, policy=asked.policy
     )
-    return told(position, receipt_form(quoted))
+    return ok_with_position(position, receipt_form(quoted))
 
 
-def check_bounds(desk: Desk, asked: ChargeAsked) -> None:
+def check_bounds(desk: AuthContext, asked: ChargeAsked) -> None:
     """Refuse what the caller's key is not bound to."""
     desk.check_policy(asked.policy)
     desk.check_collection(asked.collection)
@@ -111,7 +119,7 @@ _BODY = {
 class _Lines:
     """Reads lines; what most of them have in common is looked at once."""
 
-    def __init__(self, desk: Desk, run: bool) -> None:
+    def __init__(self, desk: AuthContext, run: bool) -> None:
         self._desk = desk
         self._run = run
         self._kinds: dict[str, Spend] = {}
@@ -157,7 +165,7 @@ class _Lines:
         return kind
 
 
-def _checked(desk: Desk, work: Work) -> Work:
+def _checked(desk: AuthContext, work: Work) -> Work:
     """The same work, for which the caller's key is looked at again before each piece of it."""
 
     def checked(lines: list[Line], last: bool) -> Answered:
@@ -173,7 +181,7 @@ def _checked(desk: Desk, work: Work) -> Work:
 class _OfRun:
     """Answers the lines of a run that has a key."""
 
-    def __init__(self, desk: Desk, run: Run) -> None:
+    def __init__(self, desk: AuthContext, run: BatchRun) -> None:
         self._lines = _Lines(desk, True)
         self._run = run
 
@@ -190,7 +198,7 @@ class _OfRun:
         return Answered("".join(told), len(answers), conflict)
 
 
-def _told(number: int, answer: LineAnswer) -> str:
+def _told(number: int, answer: SpendResult) -> str:
     if answer.status == SPENT:
         return f'{{"line":{number},"status":"spent","repeated":{"true" if answer.repeated else "false"}}}\n'
     if answer.error is not None:
@@ -216,7 +224,7 @@ def _failed(number: int | None, error: LdpBudgetError) -> str:
 class _Keyed:
     """Answers lines that have a key each."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: AuthContext) -> None:
         self._lines = _Lines(desk, False)
         self._accountant = desk.accountant
 
@@ -253,7 +261,7 @@ def spend_batch(request: Request, desk: Caller, key: RunKey = None) -> Response:
     else:
         held = request.app.state.in_flight.only(desk.key.name, "run", key)
         work = _OfRun(desk, desk.accountant.run(key))
-    return Duplex(
+    return NdjsonExchange(
         _checked(desk, work), held, {POSITION: position}, most_line=settings.most_line, idle=settings.body_seconds
     )
 
@@ -283,7 +291,7 @@ def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHea
     charge, key = asked.charge(desk), required(key)
     with request.app.state.in_flight.only(desk.key.name, asked.user, key):
         receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked))
-    return answered(desk.accountant, receipt, asked.user)
+    return receipt_response(desk.accountant, receipt, asked.user)
 
 
 @reservations_router.get("/v1/reservations", response_model=list[Row], responses=documented())
@@ -294,7 +302,9 @@ def list_reservations(
 ) -> Response:
     """The reservations that can still be committed or voided, newest first."""
     position = desk.accountant.position(user)
-    return told(position, [row for row in desk.accountant.open_reservations(most, user=user) if desk.sees(row)])
+    return ok_with_position(
+        position, [row for row in desk.accountant.open_reservations(most, user=user) if desk.sees(row)]
+    )
 
 
 @reservations_router.post(
@@ -305,7 +315,7 @@ def list_reservations(
 def commit(receipt: str, desk: Caller) -> Response:
     """Keep what a reservation charged. One that expired before is answered so, and stays charged as well."""
     desk.check_reservation(receipt)
-    return answered(desk.accountant, desk.accountant.commit(receipt), None)
+    return receipt_response(desk.accountant, desk.accountant.commit(receipt), None)
 
 
 @reservations_router.post(
@@ -316,4 +326,4 @@ def commit(receipt: str, desk: Caller) -> Response:
 def void(receipt: str, desk: Caller) -> Response:
     """Give back what a reservation charged, while that is possible."""
     desk.check_reservation(receipt)
-    return answered(desk.accountant, desk.accountant.void(receipt), None)
+    return receipt_response(desk.accountant, desk.accountant.void(receipt), None)

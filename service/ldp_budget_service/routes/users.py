@@ -25,7 +25,7 @@ from ldp_budget.api.schemas import MOST_ENTRIES, balance_row
 from ..auth import Caller, Reader, router_of
 from ..error_codes import ServiceError
 from ..problems import documented
-from ..responses import DOCUMENTED, FIRST, MOST, Row, streamed, told, told_history
+from ..responses import DOCUMENTED, FIRST, MOST, Row, history_response, ok_with_position, streamed
 from ..schemas import Asked
 
 router = router_of(tags=["users"])
@@ -65,7 +65,7 @@ def balance(
     """
     desk.check_policy(policy)
     position = desk.accountant.position(user)
-    return told(position, desk.accountant.balance(user, policy).to_row())
+    return ok_with_position(position, desk.accountant.balance(user, policy).to_row())
 
 
 @router.get("/v1/users/{user:name}/history", response_model=list[Row], responses=documented("user-erased"))
@@ -80,7 +80,7 @@ def history(
     Where there is more, the header `Next-Entry` says the `first` of the next part. A key that is bound to policies or
     collections sees what was charged under those.
     """
-    return told_history(desk, user, first, most)
+    return history_response(desk, user, first, most)
 
 
 @router.get(
@@ -92,7 +92,7 @@ def remaining(user: str, desk: Reader, policy: PolicyQuery = DEFAULT) -> Respons
     """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
     desk.check_policy(policy)
     position = desk.accountant.position(user)
-    return told(position, [each.to_json() for each in desk.accountant.remaining_over_time(user, policy)])
+    return ok_with_position(position, [each.to_json() for each in desk.accountant.remaining_over_time(user, policy)])
 
 
 @router.delete("/v1/users/{user:name}", response_model=ErasedAnswer, responses=documented("unknown-name"))
@@ -103,7 +103,7 @@ def erase(
 ) -> Response:
     """Forget whose account it is: keys, labels and notes go, the sums stay, and there is no fresh budget."""
     erased = desk.accountant.erase(user, unknown=unknown)
-    return told(desk.accountant.position(user), {"user": user, "erased": erased})
+    return ok_with_position(desk.accountant.position(user), {"user": user, "erased": erased})
 
 
 balances_router = router_of(tags=["users"])
@@ -197,7 +197,7 @@ def named_balance(asked: LimitsAsked, desk: Reader) -> Response:
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
     found = desk.accountant.balance(asked.user, asked.policy)
-    return told(position, schemas.balance_form(replace(found, charges=()) if desk.bound else found))
+    return ok_with_position(position, schemas.balance_form(replace(found, charges=()) if desk.bound else found))
 
 
 @lookups_router.post("/v1/users:remaining", response_model=list[Row], responses=documented("unknown-name"))
@@ -206,7 +206,7 @@ def named_remaining(asked: LimitsAsked, desk: Reader) -> Response:
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
     found = desk.accountant.remaining_over_time(asked.user, asked.policy)
-    return told(position, [schemas.remaining_form(each) for each in found])
+    return ok_with_position(position, [schemas.remaining_form(each) for each in found])
 
 
 @lookups_router.post("/v1/users:history", response_model=list[Row], responses=documented("user-erased"))
@@ -215,7 +215,7 @@ def named_history(asked: HistoryAsked, desk: Reader) -> Response:
 
     Where there is more, the header `Next-Entry` says the `first` of the next part.
     """
-    return told_history(desk, asked.user, asked.first, asked.most)
+    return history_response(desk, asked.user, asked.first, asked.most)
 
 
 @lookups_router.post("/v1/users:reservations", response_model=list[Row], responses=documented())
@@ -223,7 +223,7 @@ def reservations(asked: OpenAsked, desk: Reader) -> Response:
     """The reservations that can still be committed or voided, newest first."""
     position = desk.accountant.position(asked.user)
     rows: Any = (row for row in desk.accountant.open_reservations(None, user=asked.user) if desk.sees(row))
-    return told(position, list(itertools.islice(rows, asked.most)))
+    return ok_with_position(position, list(itertools.islice(rows, asked.most)))
 
 
 @lookups_router.post("/v1/users:reservation", response_model=Row, responses=documented("unknown-name"))
@@ -231,18 +231,18 @@ def reservation(asked: ReceiptAsked, desk: Reader) -> Response:
     """A reservation, with the `state` that it is in."""
     desk.check_reservation(asked.receipt)
     position = desk.accountant.position()
-    return told(position, desk.accountant.reservation(asked.receipt))
+    return ok_with_position(position, desk.accountant.reservation(asked.receipt))
 
 
 @lookups_router.post("/v1/users:erased", response_model=KnownErased, responses=documented())
 def is_erased(asked: UserAsked, desk: Reader) -> Response:
     """Whether the user was erased."""
     position = desk.accountant.position(asked.user)
-    return told(position, {"erased": desk.accountant.is_erased(asked.user)})
+    return ok_with_position(position, {"erased": desk.accountant.is_erased(asked.user)})
 
 
 @lookups_router.post("/v1/users:erase", response_model=ErasedAnswer, responses=documented("unknown-name"))
 def named_erase(asked: EraseAsked, desk: Caller) -> Response:
     """Forget whose account it is: keys, labels and notes go, the sums stay, and there is no fresh budget."""
     erased = desk.accountant.erase(asked.user, unknown=asked.unknown)
-    return told(desk.accountant.position(asked.user), {"user": asked.user, "erased": erased})
+    return ok_with_position(desk.accountant.position(asked.user), {"user": asked.user, "erased": erased})

@@ -21,11 +21,11 @@ from ldp_budget import (
     NotSupported,
     UnknownName,
 )
-from ldp_budget.accounting.admission import Terms, decide
+from ldp_budget.accounting.admission import ApplicablePolicy, decide
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.charge_request import Caller, Request
+from ldp_budget.accounting.charge_request import Principal, Request
 from ldp_budget.accounting.policies import Plan, Policy
-from ldp_budget.accounting.policy_approval import raising
+from ldp_budget.accounting.policy_approval import relaxations
 from ldp_budget.accounting.policy_versions import propose, with_shares
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
@@ -87,16 +87,16 @@ SAME: dict[str, Any] = {"relation": "any", "checked": True, "shares": {"a": ["li
     ],
 )
 def test_what_raises(limits: list[str], more: dict[str, Any], why: list[str]) -> None:
-    reasons = raising(BEFORE, policy(limits, **more))
+    reasons = relaxations(BEFORE, policy(limits, **more))
     assert len(reasons) == len(why), reasons
     assert all(part in reason for part, reason in zip(why, reasons, strict=True)), reasons
 
 
 def test_a_new_policy_and_another_plan_raise() -> None:
-    assert raising(None, BEFORE) == ("it is a new policy",)
+    assert relaxations(None, BEFORE) == ("it is a new policy",)
     planned, larger = (policy(["lifetime=9,1e-3"], plan=Plan(((coin("0.25"), n),), "1e-6")) for n in (3, 4))
-    assert raising(planned, larger) == raising(planned, policy(["lifetime=9,1e-3"])) != ()
-    assert raising(planned, planned) == ()
+    assert relaxations(planned, larger) == relaxations(planned, policy(["lifetime=9,1e-3"])) != ()
+    assert relaxations(planned, planned) == ()
 
 
 EDITS = st.sampled_from(["keep", "keep", "raise", "lower", "drop"])
@@ -155,14 +155,14 @@ def hold_that_no_more_is_admitted(
         gauge: Pure("0.025").costs().times(through if "share" in gauge else through + others) for gauge in gauges
     }
     windows = {gauge: NOW.window(gauge) for gauge in gauges}
-    request = Request(KEY, "alice", promising(guarantee), policy="default", caller=Caller(1, "somebody", share))
+    request = Request(KEY, "alice", promising(guarantee), policy="default", caller=Principal(1, "somebody", share))
     fits = [
-        decide(Account(1, costs), request, Terms.of(each, request.charge, share), windows).fits
+        decide(Account(1, costs), request, ApplicablePolicy.of(each, request.charge, share), windows).fits
         for each in (before, after)
     ]
     if fits == [False, True]:
-        assert raising(before, after)
-    assert raising(before, before) == ()
+        assert relaxations(before, after)
+    assert relaxations(before, before) == ()
 
 
 @settings(max_examples=150)

@@ -9,7 +9,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter
 from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.accounting.charge_request import Caller
+from ldp_budget.accounting.charge_request import Principal
 from ledger_contract import check, coin
 from toy_store import ToyStore
 
@@ -64,7 +64,7 @@ def test_a_number_that_is_of_no_key_is_found(clock: Clock, partitions: int) -> N
         accountant.set_policy("default", ["lifetime=9"])
         record = accountant.record("note", "x", {}, expected=0)
         for number in (record.number, 7):
-            accountant.acting_for(Caller(number, "nobody")).spend("alice", coin(1))
+            accountant.acting_for(Principal(number, "nobody")).spend("alice", coin(1))
         problems = " ".join(accountant.verify().problems)
         assert "written by the key of record 1, which has made none" in problems
         assert "written by the key of record 7, which has made none" in problems

@@ -38,7 +38,7 @@ from .write_buffer import (
     RECORDS,
     SUMS,
     USERS,
-    OfRows,
+    BulkStatement,
     PostgresBatch,
 )
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..store import N, Renew
-    from .write_buffer import NUMBERED_ROWS, Ahead, Unit
+    from .write_buffer import NUMBERED_ROWS, PrefetchedRows, Unit
 
 # What there may be much of is read in parts, for the client's library holds every answer whole.
 _RECORDS_TOGETHER = 2_000
@@ -91,29 +91,29 @@ _SET_QUOTA = (
 # What becomes of the rows of a table when they are renewed, and their columns but for the partition.
 _RENEWED = {
     "users": (USERS, "account, user_hash, row_mac"),
-    "tombstones": (OfRows("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
     "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
     "memoised_counts": (
-        OfRows("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 int8 int8"),
+        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 int8 int8"),
         "account, label, priced_mechanism, window_code, reports",
     ),
     "entry_labels": (
-        OfRows("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
         "entry, label, salt",
     ),
     "notes": (NOTES, "entry, note, row_mac"),
     "collections": (
-        OfRows("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
         "number, name, fingerprint, definition, row_mac",
     ),
     "priced_mechanisms": (
-        OfRows(
+        BulkStatement(
             "INSERT INTO priced_mechanisms SELECT * FROM",
             "int4 int8 text text text text int8 int8 int8 int8 text bytea",
         ),
         _CHARGE,
     ),
-    "policies": (OfRows("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
+    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
     **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
 }
 _RENEWED_TOGETHER = 5_000
@@ -128,7 +128,7 @@ class PostgresRows:
     """One partition inside a transaction, to read and, if it writes, to write."""
 
     def __init__(
-        self, unit: Unit, partition: int, end: tuple[PartitionHead, bytes], ahead: Ahead | None = None
+        self, unit: Unit, partition: int, end: tuple[PartitionHead, bytes], ahead: PrefetchedRows | None = None
     ) -> None:
         self._unit = unit
         self._partition = partition
@@ -151,7 +151,7 @@ class PostgresRows:
         self._ahead = None
         self._unit.run(sql, (self._partition, *values))
 
-    def _put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
+    def _put(self, statement: BulkStatement, rows: Iterable[tuple[Any, ...]]) -> None:
         self._ahead = None
         self._unit.put(statement, [(self._partition, *row) for row in rows])
 
@@ -178,7 +178,7 @@ class PostgresRows:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
         return [hashed for (hashed,) in self._ask(sql, self._partition, list(users))]
 
-    def is_cut_off(self, account: int) -> bool:
+    def is_erased_account(self, account: int) -> bool:
         sql = "SELECT 1 FROM users WHERE partition = %s AND account = %s AND user_hash IS NULL"
         return self._one(sql, self._partition, account) is not None
 

@@ -34,7 +34,7 @@ from . import pool, schema
 from . import schema as catalog
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .queries import END, PostgresRows, end_of
-from .write_buffer import Ahead, Unit
+from .write_buffer import PrefetchedRows, Unit
 
 if TYPE_CHECKING:
     import os
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor, Error
 
     from ..keyfile import Key
-    from ..store import Hint, Partitions, Snapshot
+    from ..store import Partitions, Prefetch, Snapshot
     from .pool import Address
 
 
@@ -209,7 +209,9 @@ class PostgresStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+    def run(
+        self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
+    ) -> T:
         """Do `work` with the locks of partitions; all of it happens or nothing."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
@@ -223,7 +225,7 @@ class PostgresStore:
                 if time.monotonic() > deadline:
                     raise LedgerError(self.name, f"{again}{_NOTHING}") from again
 
-    def _run_once(self, work: Callable[[Partitions], T], partitions: Sequence[int], hint: Hint | None) -> T:
+    def _run_once(self, work: Callable[[Partitions], T], partitions: Sequence[int], hint: Prefetch | None) -> T:
         attempt = _Attempt()
         with self._connections.lend() as connection:
             connection.add_notice_handler(attempt.notice)
@@ -246,7 +248,7 @@ class PostgresStore:
         attempt: _Attempt,
         work: Callable[[Partitions], T],
         partitions: Sequence[int],
-        hint: Hint | None,
+        hint: Prefetch | None,
     ) -> T:
         with connection.pipeline() as pipeline:
             unit = Unit(connection, self._schema)
@@ -260,7 +262,7 @@ class PostgresStore:
             needed = partitions[:1] if some else partitions
             locked = unit.run(_LOCK, (list(needed),))
             free = unit.run(_LOCK_FREE, (list(partitions[1:]),)) if some else ()
-            ahead = None if hint is None else Ahead(unit, hint)
+            ahead = None if hint is None else PrefetchedRows(unit, hint)
             if promised is not None:
                 pool.judge_settings(promised, self._address)
             if tables is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, Cursor
 
-    from ..store import Hint, Rooms
+    from ..store import Prefetch, Rooms
 
 
 AMOUNTS = ", ".join(Costs._fields)
@@ -36,7 +36,7 @@ FEW = 4
 """Up to so many rows are sent one by one; arrays take their time to be made."""
 
 
-class OfRows:
+class BulkStatement:
     """A statement over rows, each of some `types`: a few of them as values, many as one array for each column.
 
     Of rows with the same first `same` values that are held back, only the last is sent.
@@ -59,15 +59,15 @@ class OfRows:
 _AMOUNT_TYPES = "int8 " * len(Costs._fields)
 _NUMBERED = ", ".join((*COUNTERS, "row_mac"))
 
-USERS = OfRows("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
-SUMS = OfRows(
+USERS = BulkStatement("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
+SUMS = BulkStatement(
     "INSERT INTO window_sums SELECT * FROM",
     f"int4 int8 int8 {_AMOUNT_TYPES}",
     "AS t ON CONFLICT (partition, account, window_code) DO UPDATE"
     f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
     same=3,
 )
-ACCOUNT_MACS = OfRows(
+ACCOUNT_MACS = BulkStatement(
     "INSERT INTO account_macs SELECT * FROM",
     "int4 int8 int8 bytea",
     "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
@@ -87,8 +87,10 @@ COUNTED = (
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
 MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
 """What is read of accounts `u`, sums `a` and MACs `s`."""
-RECORDS = OfRows("INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea")
-ENTRIES = OfRows(
+RECORDS = BulkStatement(
+    "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
+)
+ENTRIES = BulkStatement(
     f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
     f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
 )
@@ -101,16 +103,16 @@ def _types(kind: type[Any]) -> str:
 
 
 NUMBERED_ROWS = {
-    kind: OfRows(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
+    kind: BulkStatement(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
 }
-NOTES = OfRows("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
-_ENDS = OfRows(
+NOTES = BulkStatement("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
+_ENDS = BulkStatement(
     "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
     "int4 int8 int8 bytea",
     "AS t(partition, entry, at, chain_hash) WHERE partitions.partition = t.partition",
     same=1,
 )
-_COUNTED = OfRows(
+_COUNTED = BulkStatement(
     f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'row_mac'))} FROM",
     f"int4 {'int8 ' * len(COUNTERS)} bytea",
     f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
@@ -125,10 +127,10 @@ class Unit:
     def __init__(self, connection: Connection, schema: str) -> None:
         self._connection = connection
         self.schema = schema
-        self._held: dict[OfRows, dict[Any, tuple[Any, ...]]] = {}
+        self._held: dict[BulkStatement, dict[Any, tuple[Any, ...]]] = {}
         self._written: list[tuple[Cursor[Any], int]] = []
 
-    def put(self, statement: OfRows, rows: Iterable[tuple[Any, ...]]) -> None:
+    def put(self, statement: BulkStatement, rows: Iterable[tuple[Any, ...]]) -> None:
         """Hold rows back, to be written with the next statement or at the end."""
         held = self._held.setdefault(statement, {})
         for row in rows:
@@ -146,7 +148,7 @@ class Unit:
             self.flush()
         return self._connection.execute(sql, values, binary=True)
 
-    def ask(self, statement: OfRows, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
+    def ask(self, statement: BulkStatement, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
         """A question about rows."""
         return self.run(*statement.bind(rows, *values))
 
@@ -177,14 +179,14 @@ class Unit:
         return next((each for each in counts if each[0] != each[1]), None)
 
 
-_ACCOUNTS = OfRows(
+_ACCOUNTS = BulkStatement(
     f"SELECT u.partition, u.user_hash, {MAC_STATE} FROM",
     "int4 bytea",
     "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
     " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
     " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])",
 )
-_RECORDS = OfRows(
+_RECORDS = BulkStatement(
     "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
     "int4 bytea bytea",
     "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
@@ -192,10 +194,10 @@ _RECORDS = OfRows(
 )
 
 
-class Ahead:
+class PrefetchedRows:
     """Accounts of some users in some windows, and answers under their keys, good until something is written."""
 
-    def __init__(self, unit: Unit, hint: Hint) -> None:
+    def __init__(self, unit: Unit, hint: Prefetch) -> None:
         self._windows = hint.windows
         self._users = {(partition, user) for partition, user, _ in hint.needs}
         self._keys = {(partition, user, key) for partition, user, key in hint.needs if key is not None}

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from ..._files import alone_in, create_private, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keyfile
-from .schema import APPLICATION_ID, SCHEMA_VERSION, fill, lay_out, version_of
+from .schema import APPLICATION_ID, SCHEMA_VERSION, create_tables, fill, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +180,7 @@ def check_writable(connection: sqlite3.Connection, path: str) -> None:
 def open_memory(key: keyfile.Key, ledger_id: str) -> sqlite3.Connection:
     """An empty ledger that lives as long as its connection."""
     connection = _connect(MEMORY)
-    lay_out(connection)
+    create_tables(connection)
     fill(connection, key, ledger_id)
     return connection
 
@@ -263,7 +263,7 @@ def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
     try:
         target.execute("PRAGMA synchronous = FULL")
         connection.backup(target, progress=_stop_waiting(str(draft)))
-        give_log(target)
+        enable_wal(target)
     finally:
         target.close()
 
@@ -314,9 +314,9 @@ def _write_empty(draft: Path, key: keyfile.Key, ledger_id: str) -> None:
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
-        lay_out(connection)
+        create_tables(connection)
         fill(connection, key, ledger_id)
-        give_log(connection)
+        enable_wal(connection)
     finally:
         connection.close()
     sync_file(draft)
@@ -354,7 +354,7 @@ def has_log(connection: sqlite3.Connection) -> bool:
     return mode == "wal"
 
 
-def give_log(connection: sqlite3.Connection) -> None:
+def enable_wal(connection: sqlite3.Connection) -> None:
     """Keep the database with a log; that stays in the file, so whoever opens it need not change it."""
     if not has_log(connection):
         connection.execute("PRAGMA journal_mode = WAL")
@@ -449,7 +449,7 @@ _held: dict[str, int] = {}
 """Which thread has the turn, by ledger."""
 
 
-class Turn:
+class WriterLock:
     """The right to write to the ledger at a path, for one thread at a time."""
 
     def __init__(self, ledger: str, key: keyfile.Key) -> None:
@@ -479,7 +479,7 @@ class Turn:
         _held[self._ledger] = threading.get_ident()
         return True
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Let others write; without the turn this does nothing."""
         if _held.get(self._ledger) == threading.get_ident():
             del _held[self._ledger]

@@ -41,7 +41,17 @@ from typing import TYPE_CHECKING, cast
 from ...errors import LedgerError
 from .. import keyfile
 from . import connection as connections
-from .connection import INDEX, LINKED, LOG, STEP_SECONDS, Turn, check_modes, check_names, is_read_only, refuse_log
+from .connection import (
+    INDEX,
+    LINKED,
+    LOG,
+    STEP_SECONDS,
+    WriterLock,
+    check_modes,
+    check_names,
+    is_read_only,
+    refuse_log,
+)
 from .queries import SqliteRows
 
 if TYPE_CHECKING:
@@ -248,7 +258,7 @@ _CLOSING_SECONDS = 0.2
 _LEFT_OPEN: list[sqlite3.Connection] = []
 
 
-class Place:
+class DatabaseFile:
     """The files of one ledger in one process, and whose turn it is to write to them."""
 
     def __init__(self, path: str, key: Key) -> None:
@@ -263,7 +273,7 @@ class Place:
         """The first connection. Raises `LedgerError` where the files are not the ledger's, or not all of it."""
         deadline = time.monotonic() + connections.BUSY_SECONDS
         check_names(Path(self.path))
-        self.turn = Turn(self.path, self._key)
+        self.turn = WriterLock(self.path, self._key)
         try:
             self.turn.take(deadline)
             self._read_only = is_read_only(Path(self.path))
@@ -305,7 +315,7 @@ class Place:
                 with suppress(sqlite3.Error):
                     empty(connection, 0.0)
             if not self._read_only:
-                connections.give_log(connection)
+                connections.enable_wal(connection)
                 self._guard.take(deadline)
                 connections.check_writable(connection, self.path)
             self._opened = _identity(os.stat(self.path)), *map(_identity_of, self._names)
@@ -346,7 +356,7 @@ class Place:
     def _end_turn(self) -> None:
         """Of opening: keep what was opened, if all went well."""
         if self.is_open:
-            self.turn.give_back()
+            self.turn.release()
         else:
             self._let_go()
 
@@ -360,7 +370,7 @@ class Place:
     def _let_go(self) -> None:
         """A second call changes nothing."""
         self.is_open = False
-        self.turn.give_back()
+        self.turn.release()
         self.turn.close()
         self._guard.close()
 

@@ -109,7 +109,7 @@ class SqliteRows:
         sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
         return [hashed for (hashed,) in self._execute(sql, users)]
 
-    def is_cut_off(self, account: int) -> bool:
+    def is_erased_account(self, account: int) -> bool:
         sql = "SELECT 1 FROM users WHERE account = ? AND user_hash IS NULL"
         return self._execute(sql, (account,)).fetchone() is not None
 

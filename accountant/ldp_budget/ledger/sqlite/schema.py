@@ -160,7 +160,7 @@ def fill(connection: sqlite3.Connection, key: Key, ledger_id: str) -> None:
     connection.execute(f"INSERT INTO partitions VALUES ({', '.join('?' * len(row))})", row)
 
 
-def lay_out(connection: sqlite3.Connection) -> None:
+def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables of a new ledger, in one transaction: what `migrate` would make of an empty database.
 
     Without sqlite-utils, which takes longer to import, with all that it looks for, than everything else together.

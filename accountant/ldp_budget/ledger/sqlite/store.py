@@ -16,14 +16,14 @@ from .. import group_commit, keyfile
 from . import connection as connections
 from . import file_guard
 from .connection import MEMORY, STEP_SECONDS
-from .file_guard import Place
+from .file_guard import DatabaseFile
 from .queries import SqliteRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..models import PartitionHead
-    from ..store import Hint, Partitions, Snapshot
+    from ..store import Partitions, Prefetch, Snapshot
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class SqliteStore:
         self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
         self._closed = False
         self._pid = os.getpid()
-        self._place: Place | None = None
+        self._place: DatabaseFile | None = None
         with group_commit.opening(self):
             if self.name == MEMORY:
                 self.key = keyfile.Key(secret or keyfile.new_key(sandbox))
@@ -80,7 +80,7 @@ class SqliteStore:
             connections.create(file, secret, sandbox, ledger_id)
         connections.require_both(file, secret)
         self.key = keyfile.check_kind(keyfile.read_key(file), self.name, sandbox)
-        self._place = Place(self.name, self.key)
+        self._place = DatabaseFile(self.name, self.key)
         # Whoever comes first uses it, to read or to write.
         self._readers = [self._place.open()]
         connections.check_ledger_id(self._readers[0], self.key, self.name)
@@ -122,7 +122,9 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Hint | None = None) -> T:
+    def run(
+        self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
+    ) -> T:
         """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
         self._check_process()
         with self._lock:
@@ -144,9 +146,9 @@ class SqliteStore:
         finally:
             # An interrupt (Ctrl-C) may come here too.
             try:
-                place.turn.give_back()
+                place.turn.release()
             finally:
-                place.turn.give_back()
+                place.turn.release()
 
     def _run(self, work: Callable[[Partitions], T]) -> T:
         try:
@@ -187,7 +189,7 @@ class SqliteStore:
             self._look_after(place, connection)
         return result
 
-    def _look_after(self, place: Place, connection: sqlite3.Connection) -> None:
+    def _look_after(self, place: DatabaseFile, connection: sqlite3.Connection) -> None:
         """Before a commit is told: that it will last. House-keeping that fails is done another time."""
         try:
             place.check_after(connection)
@@ -280,9 +282,9 @@ class SqliteStore:
                 connections.check_writable(self._current(), self.name)
         finally:
             try:
-                place.turn.give_back()
+                place.turn.release()
             finally:
-                place.turn.give_back()
+                place.turn.release()
                 self._lock.release()
 
     def _check_key(self, found: keyfile.Key) -> None:
@@ -373,7 +375,7 @@ class SqliteStore:
             assert place is not None
             return self._readers.pop() if self._readers else place.connect()
 
-    def _open_place(self) -> Place | None:
+    def _open_place(self) -> DatabaseFile | None:
         """Where the file lies, opened if it is not since a fork."""
         with self._pool:
             if self._closed:
