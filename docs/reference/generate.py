@@ -249,7 +249,7 @@ def _sentence(text: str) -> str:
 # What the public functions take and return, and what a plugin is made of: not in `ldp_budget` itself.
 ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
-    (budget_projection, ("Remaining", "Left")),
+    (budget_projection, ("Remaining", "BudgetPoint")),
     (ledger_operations, ("LedgerOperations",)),
     (usage_stats, ("Overview",)),
     (batch_charging, ("BulkResult",)),

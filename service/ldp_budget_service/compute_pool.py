@@ -188,7 +188,7 @@ class Workers:
         self._answers: OrderedDict[str, Any] = OrderedDict()
 
     def ask(self, question: str, asked: dict[str, Any]) -> Any:
-        """The answer. Raises `Told` for what is wrong, and `ServiceError` where it takes too long."""
+        """The answer. Raises `ForwardedProblem` for what is wrong, and `ServiceError` where it takes too long."""
         line = json.dumps({"question": question, **asked}, sort_keys=True)
         with self._lock:
             if line in self._answers:

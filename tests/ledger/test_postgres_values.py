@@ -41,7 +41,7 @@ def test_a_value_that_cannot_be_stored_fails_its_own_work_alone(failing: Any) ->
         accountant.set_policy("default", ["lifetime=9"])
         ledger = accountant._ledger
         works = [charge, charge, failing, charge]
-        results = ledger.run_all([ledger.piece(work, 0) for work in works])
+        results = ledger.run_all([ledger.work_item(work, 0) for work in works])
         assert [results[place] for place in (0, 1, 3)] == ["charged"] * 3
         assert isinstance(results[2], UnstorableError)
         assert "nothing was charged" in str(results[2])

@@ -143,7 +143,7 @@ class Accountant:
         Raises:
             InvalidParameter: it is none.
         """
-        check_instance("caller", caller, Principal, "a `Caller`")
+        check_instance("caller", caller, Principal, "a `Principal`")
         view = copy.copy(self)
         view._caller, view._ledger, view._is_view = caller, self._ledger.acting_for(caller.number), True
         return view

@@ -183,7 +183,7 @@ class ApiKeys:
     """The API keys of a ledger.
 
     What another process changes is known here `fresh` seconds later at the latest, and what is changed through the
-    same accountant at once, see `Following`.
+    same accountant at once, see `Projection`.
 
     Parameters:
         accountant: of the ledger. With `acting_for`, its caller stands in the records.

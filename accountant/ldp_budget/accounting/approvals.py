@@ -33,7 +33,7 @@ class Approvals:
     Parameters:
         accountant: of the ledger. With `acting_for`, its caller stands in the records, and is who proposes, approves
             and withdraws.
-        fresh: in seconds, as in `Following`; 0 asks the ledger each time.
+        fresh: in seconds, as in `Projection`; 0 asks the ledger each time.
     """
 
     def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:

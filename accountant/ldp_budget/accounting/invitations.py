@@ -86,7 +86,7 @@ def _follow(revoked: _Revoked, record: Record) -> _Revoked:
 class Invitations:
     """The invitations to the collections of a ledger.
 
-    What another process revokes is known here `fresh` seconds later at the latest, see `Following`.
+    What another process revokes is known here `fresh` seconds later at the latest, see `Projection`.
 
     Parameters:
         accountant: of the ledger.

@@ -27,7 +27,7 @@ class _Unveiled:
 
     def __init__(self, rows: Any, secret: Secret) -> None:
         self._rows = rows
-        self._secret, self._unveil = secret, secret.unveil
+        self._secret, self._decrypt_hash = secret, secret.unveil
         # Of a user and a key it is asked more than once.
         self._known: dict[bytes, bytes] = {}
 
@@ -49,7 +49,7 @@ class _Unveiled:
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterator[tuple[Any, ...]]:
         for *row, user in self._rows.accounts_by_number(accounts, windows):
-            yield (*row, self._unveil(user))
+            yield (*row, self._decrypt_hash(user))
 
     def erased(self, users: Sequence[bytes]) -> list[bytes]:
         veiled = {self._veil(user): user for user in users}
@@ -70,7 +70,9 @@ class _Unveiled:
 
     def label(self, number: int) -> EntryLabel | None:
         label = self._rows.label(number)
-        return None if label is None else EntryLabel(number, self._unveil(label.label), self._unveil(label.salt))
+        return (
+            None if label is None else EntryLabel(number, self._decrypt_hash(label.label), self._unveil(label.salt))
+        )
 
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         return map(self._labelled, self._rows.history(account, first, most))
@@ -81,20 +83,20 @@ class _Unveiled:
     def _labelled(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         if row[-2] is None:
             return row
-        return (*row[:-2], self._unveil(row[-2]), self._unveil(row[-1]))
+        return (*row[:-2], self._decrypt_hash(row[-2]), self._unveil(row[-1]))
 
     # -- everything ---------------------------------------------------------------------------------------
 
     def users(self, first: int, last: int) -> Iterator[User]:
         for user in self._rows.users(first, last):
-            yield user if user.user_hash is None else user._replace(user_hash=self._unveil(user.user_hash))
+            yield user if user.user_hash is None else user._replace(user_hash=self._decrypt_hash(user.user_hash))
 
     def tombstones(self) -> Iterator[Tombstone]:
         for tombstone in self._rows.tombstones():
-            yield tombstone._replace(user_hash=self._unveil(tombstone.user_hash))
+            yield tombstone._replace(user_hash=self._decrypt_hash(tombstone.user_hash))
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        rows = [row._replace(label=self._unveil(row.label)) for row in self._rows.memoised_counts(first, last)]
+        rows = [row._replace(label=self._decrypt_hash(row.label)) for row in self._rows.memoised_counts(first, last)]
         return iter(sorted(rows))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
@@ -105,16 +107,16 @@ class _Unveiled:
         return map(self._record, self._rows.refusals(first, last))
 
     def _record(self, row: IdempotencyRecord) -> IdempotencyRecord:
-        user, key, request = map(self._unveil, (row.user_hash, row.key_hash, row.request_digest))
+        user, key, request = map(self._decrypt_hash, (row.user_hash, row.key_hash, row.request_digest))
         return row._replace(user_hash=user, key_hash=key, request_digest=request)
 
     def numbered(self, kind: type[N], *key: Any) -> N | None:
         veiled = [self._veil(each) if isinstance(each, bytes) else each for each in key]
         row = self._rows.numbered(kind, *veiled)
-        return None if row is None else self._each_hash(row, self._unveil)
+        return None if row is None else self._each_hash(row, self._decrypt_hash)
 
     def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
-        return (self._each_hash(row, self._unveil) for row in self._rows.all_numbered(kind, first, last))
+        return (self._each_hash(row, self._decrypt_hash) for row in self._rows.all_numbered(kind, first, last))
 
     def _each_hash(self, row: Any, change: Callable[[bytes], bytes]) -> Any:
         values = list(row)
