@@ -27,7 +27,7 @@ class _Unveiled:
 
     def __init__(self, rows: Any, secret: Secret) -> None:
         self._rows = rows
-        self._secret, self._decrypt_hash = secret, secret.unveil
+        self._secret, self._decrypt_hash = secret, secret.decrypt_hash
         # Of a user and a key it is asked more than once.
         self._known: dict[bytes, bytes] = {}
 
