@@ -129,7 +129,7 @@ def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
     def no_space(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.lay_out", no_space)
+    monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.create_tables", no_space)
     with pytest.raises(LedgerError, match="it cannot be created: database or disk is full"):
         Accountant(tmp_path / "budget.db")
     assert not (tmp_path / "budget.db.key").exists()

@@ -69,7 +69,7 @@ def test_a_bug_reaches_whoever_asked(accountant: Accountant, monkeypatch: pytest
     def broken(asked: object) -> list[Receipt]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(spend_batcher, "spend_together", broken)
+    monkeypatch.setattr(spend_batcher, "spend_group", broken)
     assert [type(error) for error in gathered(accountant, [Spend("a", COIN), Spend("b", COIN)])] == [
         ZeroDivisionError
     ] * 2
@@ -86,7 +86,7 @@ def test_requests_that_come_together_share_transactions(
         sizes.append(len(asked))
         return list(together(asked))
 
-    monkeypatch.setattr(spend_batcher, "spend_together", counted)
+    monkeypatch.setattr(spend_batcher, "spend_group", counted)
     with Served(accountant) as served:
         secret = served.secret("spend")
 

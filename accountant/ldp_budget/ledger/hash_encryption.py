@@ -71,7 +71,7 @@ class _Unveiled:
     def label(self, number: int) -> EntryLabel | None:
         label = self._rows.label(number)
         return (
-            None if label is None else EntryLabel(number, self._decrypt_hash(label.label), self._unveil(label.salt))
+            None if label is None else EntryLabel(number, self._decrypt_hash(label.label), self._decrypt_hash(label.salt))
         )
 
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
@@ -83,7 +83,7 @@ class _Unveiled:
     def _labelled(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         if row[-2] is None:
             return row
-        return (*row[:-2], self._decrypt_hash(row[-2]), self._unveil(row[-1]))
+        return (*row[:-2], self._decrypt_hash(row[-2]), self._decrypt_hash(row[-1]))
 
     # -- everything ---------------------------------------------------------------------------------------
 
