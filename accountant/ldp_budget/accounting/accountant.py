@@ -382,10 +382,10 @@ class Accountant:
             note: one line of at most 500 characters, stored with every charge. Erasing a user deletes that user's
                 copy.
             policy: the policy to check against.
-            shard: the part of the batches that this process charges, if several processes share a run with a key. (2,
-                4) is the second of every four batches. Give every shard the same users: they are compared only when
-                one process repeats the whole run. A run may continue with any other number of shards, or without
-                shards.
+            shard: the part of the batches that this process charges, if several processes share a run with a key.
+                (2, 4) is the second of every four batches. Give every shard the same users: a difference is detected
+                only when one process goes through the whole run. A run may continue with any other number of shards,
+                or without shards.
             on_batch: called as `on_batch(users, refused)` after each batch, with the number of users in the batch and
                 the list of refused users. Without it, the result lists the refused users.
 
