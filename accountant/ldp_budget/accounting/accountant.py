@@ -656,7 +656,7 @@ class Accountant:
             True if there was anything to erase; False if the user was erased before.
 
         Raises:
-            UnknownName: the ledger has never seen the user, who may be misspelt, and `unknown` is False.
+            UnknownName: the ledger has never seen the user, who may be misspelled, and `unknown` is False.
             InvalidParameter: an argument has the wrong type.
             LedgerError: the user is erased, but the deleted data is still on disk because a reader was active.
         """
