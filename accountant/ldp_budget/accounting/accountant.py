@@ -1,11 +1,11 @@
-"""`Accountant`: who has spent what, and may this be spent as well?
+"""`Accountant`: charge local-DP reports to users, within the limits of a policy.
 
     with Accountant("budget.db") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon="4"), Limit("day", epsilon="1")])
         receipt = accountant.spend("alice", oue, key="2026-11-21/alice/party")
 
-One spend is one transaction: it reads the clock, looks the key up, checks every limit of the policy and then writes
-the sums of every window, the journal entry and the key, or nothing.
+One spend is one transaction. It reads the clock, looks up the idempotency key and checks every limit of the policy.
+Then it writes the sums of every window, the journal entry and the idempotency record, or nothing at all.
 """
 
 from __future__ import annotations
@@ -46,28 +46,30 @@ if TYPE_CHECKING:
 
 
 class Accountant:
-    """The privacy budgets of the users of one ledger.
+    """The privacy budgets of all users of one ledger.
 
-    May be shared by threads, and its ledger by processes; after a fork it opens the ledger anew. Users are texts, of
-    at least one character. Whatever reads or writes the ledger may raise `LedgerError`, where that cannot be opened,
-    read or trusted; what is said of each call below comes on top.
+    Several threads can share an accountant, and several processes can share its ledger. After a fork, the child
+    process opens the ledger again. User ids are texts of at least one character. Every call that reads or writes the
+    ledger can raise `LedgerError`, if the ledger cannot be opened, read or trusted. The errors listed with each call
+    come on top.
 
     Parameters:
-        ledger: the path of a file, made with its key if neither exists; ":memory:"; the address `postgresql://…` of a
-            database (see the guide to scaling); or a `Store`.
-        create: whether it may be made.
-        clock: a function that returns now, as an aware datetime or in seconds since 1970; for tests and sandboxes.
-        clock_bound: in seconds. If the default clock jumps by more than that within this process, it is refused.
-        sandbox: True makes or opens a sandbox, a ledger in which nothing counts, to play a survey with a clock of
-            your own, and refuses a ledger that counts; False refuses a sandbox; None opens either. Which of the two
-            it is was settled when it was made.
+        ledger: the path of a file, which is created together with its key file if neither exists; ":memory:"; the URL
+            `postgresql://…` of a database (see the guide to scaling); or a `Store`.
+        create: True to create the ledger if it does not exist.
+        clock: a function that returns the current time, as an aware datetime or in seconds since 1970; for tests and
+            sandboxes.
+        clock_bound: in seconds. If the default clock jumps by more than this within one process, charges are refused.
+        sandbox: True creates or opens a sandbox ledger and refuses any other ledger. A sandbox is a ledger in which
+            nothing counts: you can rehearse a survey with a clock of your own. False refuses a sandbox; None opens
+            either. A ledger is made as a sandbox or not, and this never changes.
 
     Raises:
-        InvalidParameter: one of them is of another kind.
-        LedgerMissing: there is no ledger, and none was to be made.
-        SandboxError: it is a sandbox and was to be a ledger that counts, or the reverse.
-        LedgerError: it cannot be opened or trusted.
-        NotSupported: it lies in a database, and what speaks to that is not installed.
+        InvalidParameter: an argument has the wrong type or is out of range.
+        LedgerMissing: the ledger does not exist, and `create` is False.
+        SandboxError: the ledger is a sandbox and `sandbox` is False, or the reverse.
+        LedgerError: the ledger cannot be opened or trusted.
+        NotSupported: the ledger is in a database whose driver is not installed.
     """
 
     _caller: Principal = LOCAL
@@ -102,46 +104,46 @@ class Accountant:
 
     @property
     def name(self) -> str:
-        """The ledger as messages name it: the file itself, or the server and the database, without any password."""
+        """The name of the ledger in messages: the file, or the server and the database, without any password."""
         return self._ledger.name
 
     @property
     def caller(self) -> Principal:
-        """Who uses it: the holder of a key, see `acting_for`, or `LOCAL`."""
+        """The principal that uses this accountant: the holder of an API key (see `acting_for`), or `LOCAL`."""
         return self._caller
 
     @property
     def sandbox(self) -> bool:
-        """Whether the ledger is a sandbox, in which nothing counts."""
+        """True if the ledger is a sandbox, in which nothing counts."""
         return self._ledger.key.sandbox
 
     @property
     def ledger(self) -> LedgerOperations:
-        """Operations for the operator, on the machine of the ledger: check it, move it, exchange its key."""
+        """Operations for the operator, on the ledger's host: check the ledger, move it, rotate its key."""
         return LedgerOperations(self._ledger, self._read_clock)
 
     def close(self) -> None:
-        """Close the ledger. It may be closed twice, and used no more. What `acting_for` gave is closed with it alone.
+        """Close the ledger. Calling `close` twice is allowed; any other call after it fails.
 
-        Raises:
-            Nothing.
+        On an accountant that `acting_for` returned, `close` does nothing: closing the original accountant closes
+        both.
         """
         if not self._is_view:
             self._keeper.close()
             self._ledger.close()
 
     def acting_for(self, caller: Principal) -> Accountant:
-        """The same ledger as the holder of an API key uses it.
+        """The same ledger, used by the holder of an API key.
 
-        What they change bears the number of their key in the journal, their idempotency keys are told from those of
-        others by their name, and what they charge must fit their share as well. It is closed with this one, and
-        needs no closing.
+        Journal entries record the number of the key. Idempotency keys are scoped to the key's name, so two holders
+        can use the same one. If the key is bound to a sub-limit, each charge must fit that sub-limit too. Closing the
+        parent closes this accountant too. Do not close it yourself.
 
         Parameters:
-            caller: the holder, as `ApiKey.caller` says.
+            caller: the holder of the key, from `ApiKey.caller`.
 
         Raises:
-            InvalidParameter: it is none.
+            InvalidParameter: `caller` is not a `Principal`.
         """
         check_instance("caller", caller, Principal, "a `Principal`")
         view = copy.copy(self)
@@ -162,36 +164,37 @@ class Accountant:
         shares: dict[str, Sequence[Limit | str]] | None = None,
         override: str | None = None,
     ) -> Policy:
-        """Store a policy, as a new version where there is one of that name; what was spent stays spent.
+        """Store a policy, or a new version of a policy that exists; all earlier charges stay charged.
 
-        With a plan, set again as it is, it stays as it is; a plan that the ledger knows keeps the price it came with.
-        The windows of a period that nothing limited before are filled from the journal first; others write meanwhile.
+        Setting a policy with a plan again without any change stores no new version. A plan that the ledger already
+        knows keeps the price at which it was first stored. If the policy limits a period that no policy limited
+        before, the sums of that period are first computed from the journal. Other callers can write meanwhile.
 
         Parameters:
-            name: of the policy; `default` is the one that is held against where none is named.
-            limits: a list of limits, each a `Limit` or the text that `Limit.parse` reads; all of them must fit.
-            relation: "any" refuses guarantees that hold only for neighbours of the same change pattern.
-            unbounded: said aloud where there is no limit for a lifetime.
-            checked: refuse mechanisms whose promise nobody has checked, see `certificates`.
-            plan: admit only its charges, each up to its quota.
-            shares: parts of the limits by name, each a list of limits: what one user is charged by keys that are
-                bound to the share must fit these too. None keeps the shares that there are, {} takes them away.
-            override: why it is set without the approval that this ledger demands; only on the machine of the ledger.
-                A record keeps the reason; `policy show` and the officer's page show it. Nothing is recorded of a
-                change that needs no approval.
+            name: of the policy; the policy `default` applies to every call that names no policy.
+            limits: a list of limits, each a `Limit` or a text that `Limit.parse` reads. A charge must fit all of
+                them.
+            relation: "any" refuses guarantees that hold only for neighbors of the same change pattern.
+            unbounded: True allows a policy without a lifetime limit, that is, an unlimited total.
+            checked: True refuses mechanisms whose guarantee has not been checked here, see `certificates`.
+            plan: admit only the charges of this plan, each up to its quota.
+            shares: sub-limits by name, each a list of limits. Charges through the API keys that are bound to a
+                sub-limit must fit its limits too, for each user. None keeps the existing sub-limits, {} removes them.
+            override: the reason for setting the policy without the approval that this ledger demands; only on the
+                ledger's host. The administrative log keeps the reason; `policy show` and the officer's page show it.
+                A change that needs no approval records no reason.
 
         Returns:
             The policy as it was stored, with its version.
 
         Raises:
-            InvalidParameter: one of them is of another kind, or the policy makes no sense; it changes the rule or δ
-                of a limit that was charged already; shares exceed
-                their limit; or its plan succeeds others, and all of them fit no lifetime
-                limit together.
-            ApprovalNeeded: it raises what may be charged, this ledger demands approvals, no approval was given, and
-                `override` gives no reason.
+            InvalidParameter: an argument has the wrong type; the policy is contradictory; it changes the rule or δ of
+                a limit that was charged already; sub-limits exceed their limit; or its plan succeeds other plans, and
+                all of them together do not fit the lifetime limit.
+            ApprovalNeeded: the change allows larger charges, this ledger demands approvals, no approval was given,
+                and `override` gives no reason.
             NotSupported: `override` is given through an API key.
-            ClockError: the clock cannot be believed.
+            ClockError: the system clock is not plausible.
         """
         return policy_versions.set_policy(
             self._ledger,
@@ -213,8 +216,8 @@ class Accountant:
             name: of the policy.
 
         Raises:
-            UnknownName: there is none of that name.
-            InvalidParameter: the name is no text.
+            UnknownName: no policy has this name.
+            InvalidParameter: the name is not a text.
         """
         return policy_versions.policy(self._ledger, name)
 
@@ -222,7 +225,7 @@ class Accountant:
         """The newest version of every policy.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         return policy_versions.policies(self._ledger)
 
@@ -235,25 +238,25 @@ class Accountant:
         start: datetime | None = None,
         policy: str = DEFAULT,
     ) -> tuple[Binding, ...]:
-        """When each limit of a policy binds first for somebody who is asked again and again.
+        """Predict when each limit of a policy first refuses a user who reports regularly.
 
-        By the decisions of a spend, in calendar windows (UTC), and with nothing charged before; nothing is written.
-        Reports of a mechanism that memoises repeat one value.
+        The simulation takes the same decisions as `spend`, in calendar windows (UTC), for a user without earlier
+        charges. Nothing is written. Reports of a memoizing mechanism repeat one value.
 
         Parameters:
             mechanism: a mechanism with its parameters, or a collection.
             every: "day", "week" or "month".
-            reports: how many reports each time.
-            start: when the first are asked, an aware datetime; by default now.
-            policy: the policy to hold it against.
+            reports: the number of reports each time.
+            start: the time of the first reports, an aware datetime; by default now.
+            policy: the policy to check against.
 
         Returns:
-            What is found of each limit. A plan comes last, as a limit of the period `plan`.
+            One result for each limit. A plan comes last, as a limit of the period `plan`.
 
         Raises:
-            InvalidParameter: one of them is of another kind or out of range.
-            UnknownName: there is no such policy.
-            NotSupported: the policy admits no such report whatever it costs.
+            InvalidParameter: an argument has the wrong type or is out of range.
+            UnknownName: the policy does not exist.
+            NotSupported: the policy never admits such a report, at any budget.
         """
         return policy_versions.simulate(
             self._ledger, mechanism, every=every, reports=reports, start=start, policy=policy
@@ -270,24 +273,25 @@ class Accountant:
         label: str | None = None,
         policy: str = DEFAULT,
     ) -> Receipt:
-        """What a spend would cost and whether it would fit; changes nothing.
+        """Compute the cost of a spend, and if it would fit; change nothing.
 
         Parameters:
-            user: who would be charged.
-            mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then; or an object of
+            user: the user who would be charged.
+            mechanism: a mechanism with its parameters; a collection, which charges its mechanism; or an object of
                 another library, see `guarantee_of`.
-            reports: how many reports, at least one.
-            label: which memoised value they repeat.
-            policy: the policy to hold it against.
+            reports: the number of reports, at least one.
+            label: your name for the memoized value that the reports repeat.
+            policy: the policy to check against.
 
         Returns:
-            A receipt that says `quoted`; its `binding` names what stands in the way, if anything does.
+            A receipt with the status `quoted`. If the spend would not fit, its `binding` names the limits that refuse
+            it.
 
         Raises:
-            InvalidParameter: one of them is of another kind or out of range.
-            NotSupported: it is of another library, and says nothing about two values of one user.
-            UnknownName: there is no such policy.
-            ClockError: the clock cannot be believed.
+            InvalidParameter: an argument has the wrong type or is out of range.
+            NotSupported: the object of another library gives no guarantee for two values of one user.
+            UnknownName: the policy does not exist.
+            ClockError: the system clock is not plausible.
         """
         return charging.quote(
             self._ledger, self._caller, user, mechanism, reports=reports, label=label, policy=policy
@@ -308,31 +312,34 @@ class Accountant:
     ) -> Receipt:
         """Charge reports of a mechanism to a user, or refuse.
 
+        If the budget refuses a user, that client must not send a report.
+
         Parameters:
-            user: who is charged.
-            mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
-                named in the journal; or an object of another library, see `guarantee_of`.
-            reports: how many reports, at least one.
-            key: makes a retry safe: the same key with the same request returns the stored answer. It is the user's
-                own, and stands for one randomised output. Another collection is another request, another note is not.
-            label: which memoised value the reports repeat: an opaque name of yours.
+            user: the user who is charged.
+            mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
+                journal; or an object of another library, see `guarantee_of`.
+            reports: the number of reports, at least one.
+            key: an idempotency key, which makes a retry safe: the same key with the same request returns the stored
+                response. Use one key for one randomized output. Each user has keys of their own. Another collection
+                makes another request; another note does not.
+            label: an opaque name of yours for the memoized value that the reports repeat.
             digest: hexadecimal; binds the report itself to the key.
-            note: one line of at most 500 characters, kept beside the charge until the user is erased; of a repeated
-                request the one that came first stays.
-            policy: the policy to hold it against.
-            strict: raise `BudgetExceeded` rather than return a refusal.
+            note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated
+                request keeps its first note.
+            policy: the policy to check against.
+            strict: raise `BudgetExceeded` instead of returning a refusal.
 
         Returns:
-            A receipt that says `spent` or `refused`; it is true if and only if the report may be sent.
+            A receipt with the status `spent` or `refused`. It is true if and only if the report may be sent.
 
         Raises:
-            InvalidParameter: one of them is of another kind or out of range. Nothing was charged.
-            NotSupported: it is of another library, and says nothing about two values of one user. Nothing was
+            InvalidParameter: an argument has the wrong type or is out of range. Nothing was charged.
+            NotSupported: the object of another library gives no guarantee for two values of one user. Nothing was
                 charged.
-            UnknownName: there is no such policy.
+            UnknownName: the policy does not exist.
             KeyConflict: the key was used for another request.
-            BudgetExceeded: it was refused, and `strict`.
-            ClockError: the clock cannot be believed.
+            BudgetExceeded: the request was refused, and `strict` is True.
+            ClockError: the system clock is not plausible.
         """
         return charging.spend(
             self._ledger,
@@ -360,35 +367,38 @@ class Accountant:
         shard: tuple[int, int] | None = None,
         on_batch: Callable[[int, list[str]], None] | None = None,
     ) -> BulkResult:
-        """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on.
+        """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it.
 
-        Each batch is one transaction in each partition of the ledger.
+        Each batch is one transaction in each partition of the ledger. A refused user does not stop the others.
 
         Parameters:
-            users: who is charged, a stream or a column of any length; a user who comes twice is charged twice.
-            mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then, and which is
-                named in the journal; or an object of another library, see `guarantee_of`.
-            key: names the run; repeated, it skips what was charged. A run that was gone through to its end takes no
-                other users, no more of them and no fewer.
+            users: the users to charge, a stream or a column of any length. A user who is listed twice is charged
+                twice.
+            mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
+                journal; or an object of another library, see `guarantee_of`.
+            key: an idempotency key for the whole run. The same run again skips every batch that was charged. A run
+                that has reached its end accepts no other users, and neither more nor fewer of them.
             digest: hexadecimal; binds the reports to the key.
-            note: one line of at most 500 characters, written beside every charge; each goes with its user.
-            policy: the policy to hold it against.
-            shard: of a run with a key that several processes share, which batches are charged here: (2, 4) is the
-                second of every four. All are to be given the same users, which nobody compares until the run is gone
-                through whole; it may go on in any other number of shards, or in none.
-            on_batch: called as `on_batch(users, refused)` after each batch, with how many users it had and which of
-                them were refused; without it, the result names these.
+            note: one line of at most 500 characters, stored with every charge. Erasing a user deletes that user's
+                copy.
+            policy: the policy to check against.
+            shard: the part of the batches that this process charges, if several processes share a run with a key.
+                (2, 4) is the second of every four batches. Give every shard the same users: a difference is detected
+                only when one process goes through the whole run. A run may continue with any other number of shards,
+                or without shards.
+            on_batch: called as `on_batch(users, refused)` after each batch, with the number of users in the batch and
+                the list of refused users. Without it, the result lists the refused users.
 
         Returns:
-            How many were charged, refused, or had been charged by an earlier run of the same key.
+            The number of charges, of refusals, and of charges that an earlier run with the same key made.
 
         Raises:
-            InvalidParameter: one of them is of another kind. Batches before that of a wrong user were charged.
-            UnknownName: there is no such policy.
-            NotSupported: the policy holds a plan; or the mechanism is of another library, and says nothing about two
-                values of one user.
-            KeyConflict: the key was used for a run of other users, or of something else.
-            ClockError: the clock cannot be believed.
+            InvalidParameter: an argument has the wrong type. Batches before that of an invalid user were charged.
+            UnknownName: the policy does not exist.
+            NotSupported: the policy has a plan; or the object of another library gives no guarantee for two values of
+                one user.
+            KeyConflict: the key was used for a run of other users, or of another request.
+            ClockError: the system clock is not plausible.
         """
         return batch_charging.spend_many(
             self._ledger,
@@ -404,31 +414,33 @@ class Accountant:
         )
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-        """Charge many users each for something of their own, with a key of their own, many in a transaction.
+        """Charge many users, each for a request and with an idempotency key of their own, many in one transaction.
 
         Parameters:
-            spends: what `spend` takes, of each; what cannot be read is the error that says why.
+            spends: one `Spend` for each request, with the arguments of `spend`. For an input that cannot be read,
+                give the error that says why; it comes back in its place.
 
         Returns:
-            What `spend` returns or raises, for each; also a `LedgerError`, which only the same lines again can tell
-            the end of.
+            For each spend what `spend` returns or raises. After a `LedgerError` it can be unknown if a user was
+            charged: repeat the same spends with the same keys to find out.
 
         Raises:
-            InvalidParameter: one of them is no `Spend`. Nobody was charged.
+            InvalidParameter: one of `spends` is neither a `Spend` nor an error. No user was charged.
         """
         return batch_run.spend_each(self._ledger, self._caller, spends)
 
     def run(self, key: str) -> BatchRun:
-        """Charge many users each for something of their own, line by line; see `BatchRun`.
+        """Charge many users, each for a request of their own, line by line; see `BatchRun`.
 
         Parameters:
-            key: names the run; repeated from its first line, it tells again what was charged and goes on.
+            key: an idempotency key for the run. Repeat an interrupted run from its first line: the results of charged
+                lines are returned again, and the run continues after them.
 
         Returns:
             The run, before its first line.
 
         Raises:
-            InvalidParameter: the key is no text.
+            InvalidParameter: the key is not a text.
         """
         return batch_run.BatchRun(self._ledger, self._caller, key)
 
@@ -446,34 +458,35 @@ class Accountant:
         policy: str = DEFAULT,
         strict: bool = False,
     ) -> Receipt:
-        """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` takes it back.
+        """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it.
 
-        What is not voided in time stays charged, for the report may be out already.
+        A reservation that is not voided in time stays charged, because the report may have been sent already.
 
         Parameters:
-            user: who is charged.
-            mechanism: a mechanism with its parameters; a collection, whose mechanism is charged then; or an object of
+            user: the user who is charged.
+            mechanism: a mechanism with its parameters; a collection, which charges its mechanism; or an object of
                 another library, see `guarantee_of`.
-            reports: how many reports, at least one.
+            reports: the number of reports, at least one.
             expires: seconds, above 0 and at most 366 days.
-            key: makes a retry safe, as with `spend`.
-            label: which memoised value the reports repeat.
+            key: an idempotency key, which makes a retry safe, as with `spend`.
+            label: your name for the memoized value that the reports repeat.
             digest: hexadecimal; binds the report itself to the key.
-            note: one line of at most 500 characters, kept beside the charge until the user is erased.
-            policy: the policy to hold it against.
-            strict: raise `BudgetExceeded` rather than return a refusal.
+            note: one line of at most 500 characters, stored with the charge until the user is erased.
+            policy: the policy to check against.
+            strict: raise `BudgetExceeded` instead of returning a refusal.
 
         Returns:
-            A receipt that says `reserved`, whose `receipt` is for `commit` and `void`; or `refused`.
+            A receipt with the status `reserved` or `refused`. Pass the `receipt` of a reserved one to `commit` or
+            `void`.
 
         Raises:
-            InvalidParameter: one of them is of another kind or out of range. Nothing was charged.
-            NotSupported: it is of another library, and says nothing about two values of one user. Nothing was
+            InvalidParameter: an argument has the wrong type or is out of range. Nothing was charged.
+            NotSupported: the object of another library gives no guarantee for two values of one user. Nothing was
                 charged.
-            UnknownName: there is no such policy.
+            UnknownName: the policy does not exist.
             KeyConflict: the key was used for another request.
-            BudgetExceeded: it was refused, and `strict`.
-            ClockError: the clock cannot be believed.
+            BudgetExceeded: the request was refused, and `strict` is True.
+            ClockError: the system clock is not plausible.
         """
         return charging.reserve(
             self._ledger,
@@ -491,100 +504,103 @@ class Accountant:
         )
 
     def commit(self, receipt: str) -> Receipt:
-        """Keep what a reservation charged.
+        """Keep the charge of a reservation.
 
         Parameters:
-            receipt: that of the reservation, as `reserve` gave it out.
+            receipt: of the reservation, as `reserve` returned it.
 
         Returns:
-            A receipt that says `committed`, or `expired`: then it stays charged as well.
+            A receipt with the status `committed`, or `expired` if it was too late. An expired reservation stays
+            charged too.
 
         Raises:
-            ReservationConflict: it was voided.
+            ReservationConflict: the reservation was voided.
             UnknownName: this ledger has no such reservation.
-            InvalidParameter: the receipt is no text.
-            ClockError: the clock cannot be believed.
+            InvalidParameter: the receipt is not a text.
+            ClockError: the system clock is not plausible.
         """
         return charging.commit(self._ledger, receipt)
 
     def void(self, receipt: str) -> Receipt:
-        """Give back what a reservation charged, while that is possible.
+        """Reverse the charge of a reservation, if it has neither been committed nor expired.
 
         Parameters:
-            receipt: that of the reservation, as `reserve` gave it out.
+            receipt: of the reservation, as `reserve` returned it.
 
         Returns:
-            A receipt that says `voided`.
+            A receipt with the status `voided`.
 
         Raises:
-            ReservationConflict: it was committed, or has expired, and stays charged.
+            ReservationConflict: the reservation was committed or has expired, and stays charged.
             UnknownName: this ledger has no such reservation.
-            InvalidParameter: the receipt is no text.
-            ClockError: the clock cannot be believed.
+            InvalidParameter: the receipt is not a text.
+            ClockError: the system clock is not plausible.
         """
         return charging.void(self._ledger, receipt)
 
     # -- looking at users ---------------------------------------------------------------------------------------
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
-        """What a user has spent under each limit of a policy, in the windows that are open now.
+        """The amounts that a user has spent and has left under each limit of a policy, in the current windows.
 
         Parameters:
-            user: whose balance it is; of somebody never seen it is that of nothing spent.
-            policy: the policy to hold it against.
+            user: the user; one whom the ledger has never seen has spent nothing.
+            policy: the policy to check against.
 
         Returns:
-            A balance. In its `limits` are `spent`, `remaining` and `capacity`, plain numbers.
+            A balance. Its `limits` have `spent`, `remaining` and `capacity`, as plain numbers.
 
         Raises:
-            InvalidParameter: one of them is no text.
-            UnknownName: there is no such policy.
+            InvalidParameter: an argument is not a text.
+            UnknownName: the policy does not exist.
         """
         return queries.balance(self._ledger, user, policy, share=self._caller.share)
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
-        """The balance of each of many users, in their order, or with None of every account, by its number.
+        """The balances of many users, in their order; or of every account, ordered by its number.
 
-        Without the odometer, which is worked out for each. Of 5,000 at a time those of one partition of the ledger are
-        read in one moment.
+        These balances have no odometer, as it takes a computation for each user. Users are read in groups of 5,000.
+        Within a group, all users of one partition of the ledger are read from one snapshot.
 
         Parameters:
-            users: whose balances, a stream of any length; None for everybody's.
-            policy: the policy to hold them against.
+            users: a stream of any length; None for all accounts.
+            policy: the policy to check against.
 
         Raises:
-            InvalidParameter: the policy or one of the users is no text.
-            UnknownName: there is no such policy.
+            InvalidParameter: the policy or one of the users is not a text.
+            UnknownName: the policy does not exist.
         """
         return queries.balances(self._ledger, users, policy, share=self._caller.share)
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
-        """What was left of each limit of a policy, as it is now, from the user's first charge until now.
+        """The remaining budget of a user over time, for each limit of the policy as it is now.
 
-        It is worked out from the journal. A user who was erased has no limits, as in `balance`.
+        The series is computed from the journal and runs from the user's first charge until now. A user who was erased
+        has no limits, as in `balance`.
 
         Parameters:
-            user: whose limits.
-            policy: the policy that has them.
+            user: the user.
+            policy: the policy that has the limits.
 
         Raises:
-            InvalidParameter: one of them is no text.
-            UnknownName: there is no such policy.
+            InvalidParameter: an argument is not a text.
+            UnknownName: the policy does not exist.
         """
         return queries.remaining_over_time(self._ledger, user, policy, share=self._caller.share)
 
     def history(self, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
-        """The journal entries of a user, oldest first; a reservation's `state` says what has become of it.
+        """The journal entries of a user, oldest first; each reservation has its current `state`.
 
-        A user whom the ledger has never seen has none.
+        A user whom the ledger has never seen has no entries.
 
         Parameters:
-            user: whose entries.
-            first: the number of the entry from which on they are listed.
-            most: how many entries at most; None for all. The next ones begin behind the `entry` of the last one.
+            user: the user.
+            first: the number of the first entry to list.
+            most: the largest number of entries to list; None for all. The next page begins after the `entry` of the
+                last one.
 
         Raises:
-            InvalidParameter: one of them is of another kind or out of range.
+            InvalidParameter: an argument has the wrong type or is out of range.
             UserErased: the user was erased, so the ledger no longer knows which entries were theirs.
         """
         return queries.history(self._ledger, user, first=first, most=most)
@@ -593,283 +609,291 @@ class Accountant:
         """The reservations that can still be committed or voided, newest first, each with its `receipt`.
 
         Parameters:
-            most: how many of them at most; None for all.
-            user: whose; None for everybody's.
+            most: the largest number of reservations to list; None for all.
+            user: list the reservations of this user; None for all users.
 
         Raises:
-            InvalidParameter: one of them is of another kind.
+            InvalidParameter: an argument has the wrong type.
         """
         return queries.open_reservations(self._ledger, most, user=user)
 
     def reservation(self, receipt: str) -> dict[str, Any]:
-        """The journal entry of a reservation, with the `state` it is in.
+        """The journal entry of a reservation, with its current `state`.
 
         Parameters:
-            receipt: that of the reservation, as `reserve` gave it out.
+            receipt: of the reservation, as `reserve` returned it.
 
         Raises:
             UnknownName: this ledger has no such reservation.
-            InvalidParameter: the receipt is no text.
+            InvalidParameter: the receipt is not a text.
         """
         return reservation_row(self._ledger, receipt)
 
     def is_erased(self, user: str) -> bool:
-        """Whether a user was erased, and gets no budget.
+        """True if the user was erased; such a user gets no budget.
 
         Parameters:
-            user: whom to look for.
+            user: the user.
+
+        Returns:
+            True if the user was erased.
 
         Raises:
-            InvalidParameter: it is no text.
+            InvalidParameter: the user is not a text.
         """
         return queries.is_erased(self._ledger, user)
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        """Forget who an account belongs to: keys, labels and notes go, its sum stays, and there is no fresh budget.
+        """Erase a user: unlink the account from the user and delete the user's keys, labels and notes.
+
+        The sum of the account stays in the ledger. The user gets no fresh budget.
 
         Parameters:
-            user: who is to be forgotten.
-            unknown: block the name for good even where it was never seen.
+            user: the user to erase.
+            unknown: True also blocks a user whom the ledger has never seen, permanently.
 
         Returns:
-            Whether there was anything to erase, which is no more if it was done before.
+            True if there was anything to erase; False if the user was erased before.
 
         Raises:
-            UnknownName: a user never seen, which may be misspelt, and not `unknown`.
-            InvalidParameter: one of them is of another kind.
-            LedgerError: the user is erased, but somebody was reading what was overwritten.
+            UnknownName: the ledger has never seen the user, who may be misspelled, and `unknown` is False.
+            InvalidParameter: an argument has the wrong type.
+            LedgerError: the user is erased, but the deleted data is still on disk because a reader was active.
         """
         return ledger_operations.erase(self._ledger, user, unknown=unknown)
 
     # -- looking at the ledger ----------------------------------------------------------------------------------
 
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile.
+        """Every journal entry in order, from one snapshot of the ledger; other callers can write meanwhile.
 
         Users appear as the numbers of their accounts.
 
         Parameters:
-            users: with it each entry has a `user` too: the one of these whose account it is, or None.
+            users: adds a `user` to each entry: the one of these users who has the account, or None.
 
         Raises:
-            InvalidParameter: one of the users is no text.
+            InvalidParameter: one of the users is not a text.
         """
         return queries.journal(self._ledger, users)
 
     def position(self, user: str | None = None) -> str:
-        """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between.
+        """The end of the journal: `PARTITION:ENTRY` for each partition of the ledger, separated by commas.
 
-        Positions of one ledger are compared partition by partition: whatever was written before a position was told is in
-        every reading whose own position is not behind it.
+        Compare two positions of one ledger partition by partition. An entry that was written before a position was
+        returned is in every read whose own position is not behind it.
 
         Parameters:
-            user: that of the user's partition alone; None for every partition.
+            user: return only the partition of this user; None for every partition.
 
         Returns:
             The partitions, each with the number of its newest entry.
 
         Raises:
-            InvalidParameter: the user is no text.
+            InvalidParameter: the user is not a text.
         """
         return queries.position(self._ledger, user)
 
     def positions(self, users: Sequence[str]) -> list[str]:
-        """Where the journal ends for each of some users, by one look at it.
+        """The end of the journal for each of several users, from one query.
 
         Parameters:
-            users: whose partitions are told.
+            users: the users whose partitions are read.
 
         Returns:
-            `position` of each.
+            `position` of each user.
 
         Raises:
-            InvalidParameter: one of them is no text.
+            InvalidParameter: one of the users is not a text.
         """
         return queries.positions(self._ledger, users)
 
     def stats(self) -> dict[str, Any]:
-        """The counts of what the ledger holds, and its newest link (`head`).
+        """The numbers of rows in the ledger, and its newest chain head (`head`).
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         return export.stats(self._ledger)
 
     def now(self) -> datetime:
-        """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed.
+        """The current time by the ledger's clock, in UTC; the time of the newest entry if the clock is not plausible.
 
         Raises:
-            ClockError: the clock of a sandbox was set to a time before that.
+            ClockError: the clock of a sandbox was set to a time before its newest entry.
         """
         return self._ledger.now().at.astimezone(UTC)
 
     @property
     def repeated(self) -> dict[str, int]:
-        """How often this process, since it opened the ledger, did a piece of work again, by the reason.
+        """The number of transactions that this process has retried since it opened the ledger, by reason.
 
-        Of a ledger on a server the reason is the code of its error: 40001 for a serialization failure, 40P01 for a
-        deadlock, `connection` for one that was lost before the commit was sent. Empty for one in a file.
+        For a ledger on a server the reason is the code of the error: 40001 for a serialization failure, 40P01 for a
+        deadlock, `connection` for a connection that was lost before the commit was sent. Empty for a ledger in a
+        file.
         """
         return self._ledger.repeated
 
     # -- keeping the ledger -------------------------------------------------------------------------------------
 
     def checkpoint(self) -> str:
-        """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one.
+        """Store a checkpoint of the head of every partition; reuse the newest one if nothing was written since.
 
         Returns:
-            Its head, to be noted elsewhere for `verify`.
+            The head of the checkpoint. Note it outside the ledger, for `verify`.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         return head_of(take(self._ledger))
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
     ) -> Integrity:
-        """Verify the ledger: hash chain, row MACs, sums and costs; decide every charge again; read every record.
+        """Verify the ledger: hash chain, row MACs, sums and costs; replay every decision; read every record.
 
         Parameters:
-            expect: a `head` that was noted earlier, before which nothing may have been rolled back.
+            expect: a `head` that you noted earlier; the ledger must still contain everything before it.
             on_progress: called as `on_progress(done, total)` from time to time, with steps.
 
         Returns:
-            Whether all is as it was written, and what is not, in words.
+            The result: `ok`, and each problem in words.
 
         Raises:
-            InvalidParameter: one of them is of another kind.
+            InvalidParameter: an argument has the wrong type.
         """
         return ledger_operations.verify(self._ledger, expect, on_progress=on_progress)
 
     def repair_clock(self) -> bool:
-        """Go on from the clock as it is now, where the newest entries are dated later; says whether they were.
+        """Accept the current clock, although the newest entries are dated later.
 
-        For a clock that was too far ahead for a while: what was written meanwhile stops every charge. The repair is
-        an entry of the journal, and refills nothing: what is dated later counts in the windows that are open now as
-        well, and reservations made before it are expired, as nobody knows how old they are.
+        Use this after a clock was ahead for a while: the entries written then stop every charge. The repair is an
+        entry of the journal and refills nothing. Charges that are dated later count in the current windows as well.
+        Reservations made before the repair expire, because their age is unknown.
 
         Returns:
-            Whether anything was dated later.
+            True if any entry was dated later.
 
         Raises:
-            ClockError: the clock has run away within this process.
+            ClockError: the clock has jumped within this process.
         """
         return ledger_operations.repair_clock(self._ledger)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the ledger, as it is at one moment, and its key; others may write meanwhile.
+        """Copy the ledger, from one snapshot, and its key file; other callers can write meanwhile.
 
         Parameters:
-            path: of the copy; the key goes to `path` with `.key`.
+            path: of the copy; its key file is `path` with `.key`.
 
         Raises:
-            InvalidParameter: it is no path.
-            LedgerError: something is there already, or `copy_to` has not filled this ledger yet.
-            NotSupported: the ledger lies in a database, which has tools of its own for that.
+            InvalidParameter: `path` is not a path.
+            LedgerError: the file already exists, or `copy_to` has not completed this ledger yet.
+            NotSupported: the ledger is in a database. Use the database's own backup tools.
         """
         self._ledger.backup(check_path("path", path))
 
     def keyed_digest(self, data: bytes) -> str:
-        """A digest of data, in hex, by which nobody without the ledger's key can guess it.
+        """The keyed digest of data, in hex; without the ledger's key, it cannot be computed or guessed.
 
         Parameters:
             data: bytes.
 
         Raises:
-            InvalidParameter: they are none.
+            InvalidParameter: `data` is not bytes.
         """
         return ledger_operations.keyed_digest(self._ledger, data)
 
     # -- collections --------------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
-        """Store a collection, with the digest of its public definition where it has a client for any device.
+        """Store a collection, with the digest of its public definition if its client runs on any device.
 
-        The same one again is no error.
+        Storing an equal collection again changes nothing and is not an error.
 
         Parameters:
-            collection: what to store.
+            collection: the collection to store.
 
         Raises:
-            NameTaken: another one has that name.
-            InvalidParameter: it is no collection.
+            NameTaken: a different collection has this name.
+            InvalidParameter: `collection` is not a `Collection`.
         """
         ledger_collections.add_collection(self._ledger, collection)
 
     def collection(self, name: str) -> Collection:
-        """The collection of that name.
+        """The collection with this name.
 
         Parameters:
             name: of the collection.
 
         Raises:
-            UnknownName: there is none of that name.
-            NotSupported: its mechanism is missing here.
-            InvalidParameter: the name is no text.
+            UnknownName: no collection has this name.
+            NotSupported: the mechanism of the collection is not installed here.
+            InvalidParameter: the name is not a text.
         """
         return ledger_collections.collection(self._ledger, name)
 
     def collections(self) -> list[dict[str, Any]]:
-        """The definitions of all collections, readable even where a mechanism's plugin is missing.
+        """The definitions of all collections, readable even if the plugin of a mechanism is not installed.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         return ledger_collections.collections(self._ledger)
 
     # -- records ------------------------------------------------------------------------------------------------
 
     def record(self, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
-        """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good.
+        """Add a permanent, journaled record to the administrative log, unless another caller has added one meanwhile.
 
-        The kinds that the library and its service write themselves, such as `key`, are refused: a call of its own,
-        for example `ApiKeys.create`, writes such a record.
+        This call refuses the kinds that the library and its service write themselves, such as `key`. Each of those
+        has a call of its own, for example `ApiKeys.create`.
 
         Parameters:
-            kind: what it says, a word of your own, such as `note`: small letters and hyphens.
-            name: whom or what it is about, at most 200 characters.
-            body: the rest, an object that JSON can hold, of at most 100,000 bytes.
-            expected: the number of the newest record that was known when this was decided; 0 if there was none.
+            kind: a word of your own for the kind of record, such as `note`: small letters and hyphens.
+            name: the subject of the record, at most 200 characters.
+            body: the content, a JSON object of at most 100,000 bytes.
+            expected: the number of the newest record that you have read; 0 if there was none.
 
         Returns:
             The record, with its number.
 
         Raises:
-            RecordConflict: there is a newer one. Nothing was changed.
-            InvalidParameter: one of them is of another kind or out of range, or `kind` is one of the library's own.
+            RecordConflict: the log has a newer record. Nothing was changed.
+            InvalidParameter: an argument has the wrong type or is out of range, or `kind` is one of the library's
+                own.
         """
         return admin_log.record(self._ledger, self._caller, kind, name, body, expected=expected)
 
     def _record_own(
         self, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
     ) -> Record:
-        """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine.
+        """Add a record of one of the library's own kinds; `remote` says that a client on another machine sent it.
 
         Raises:
-            RecordConflict: there is a newer one. Nothing was changed.
-            ApprovalConflict: the holder of a key makes a key where approvals are demanded.
-            InvalidParameter: the kind is not one of the library's own, or the body has not the shape of the kind.
+            RecordConflict: the log has a newer record. Nothing was changed.
+            ApprovalConflict: the holder of a key makes a key while the ledger demands approvals.
+            InvalidParameter: the kind is not one of the library's own, or the body does not have the shape of the
+                kind.
         """
         return admin_log.record_own(self._ledger, self._caller, kind, name, body, expected=expected, remote=remote)
 
     def records(self, first: int = 1) -> list[Record]:
-        """The administrative records of the ledger, such as which keys were made, in order.
+        """The records of the administrative log, such as those of new API keys, in order.
 
         Parameters:
-            first: the number from which on they are told.
+            first: the number of the first record to list.
 
         Raises:
-            InvalidParameter: `first` is no whole number from 1.
+            InvalidParameter: `first` is not a whole number from 1.
         """
         return admin_log.records(self._ledger, first)
 
     @property
     def newest_record(self) -> int:
-        """The number of the newest record that this accountant has read or written; the ledger is not asked."""
+        """The number of the newest record that this accountant has read or written; no query is made."""
         return self._ledger.newest_record
 
 
 def spend_group(asked: Sequence[tuple[Accountant, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
-    """`spend_each` for several callers of one ledger: each spend with the accountant that acts for its caller."""
+    """Call `spend_each` for several callers of one ledger: each spend comes with its caller's accountant."""
     return batch_run.spend_group([(accountant._ledger, accountant._caller, spend) for accountant, spend in asked])

@@ -1,7 +1,7 @@
-"""Records: administrative facts beside the charges, such as that a key was made or a change of a policy proposed.
+"""The administrative log: an append-only list of records, such as a new API key or a proposed policy change.
 
-They form one list that only grows. What is so now is worked out from all of them, so that nothing is ever changed in
-place, and whoever adds one says which was the newest that they know: nobody decides by what is no longer so.
+The current state is computed from all records, and no record is ever changed. A caller who adds a record gives the
+number of the newest record that it has read. So no decision is made on an outdated state.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from .charge_request import Principal
 
 MOST_NAME = 200
-"""How many characters the name of a record may have."""
+"""The largest number of characters in the name of a record."""
 MOST_BODY = 100_000
-"""How many bytes its body may have, as canonical JSON."""
+"""The largest number of bytes in the body of a record, as canonical JSON."""
 
 _KIND = re.compile(r"[a-z][a-z-]{0,39}")
 
 
 @dataclass(frozen=True)
 class Record:
-    """One administrative fact.
+    """One record of the administrative log.
 
-    Its `number` counts from 1; `at` is when it was added, in UTC; `kind` and `name` say what it is about, and `body`
-    is a JSON object of the rest. `by` is the name of the key by which it was added, None where that was done without
-    one, on the machine of the ledger.
+    `number` counts from 1; `at` is the time at which the record was added, in UTC. `kind` and `name` give its
+    subject, and `body` is a JSON object with the rest. `by` is the name of the API key that added the record. It is
+    None for a record that was added on the ledger's host without a key.
     """
 
     number: int
@@ -52,18 +52,14 @@ class Record:
     body: Mapping[str, Any]
     by: str | None = None
     fault: str | None = None
-    """Why it cannot be used as what its kind says; None where it can."""
+    """The reason why the record cannot be used as its kind; None if it can."""
 
     def __repr__(self) -> str:
         by = "" if self.by is None else f" by {self.by}"
         return f"<Record {self.number}: {self.kind} {self.name}, {self.at.isoformat()}{by}>"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object of all fields."""
         return {
             "number": self.number,
             "at": self.at.isoformat().replace("+00:00", "Z"),
@@ -76,7 +72,7 @@ class Record:
 
 
 def records(ledger: Ledger, first: int) -> list[Record]:
-    """The administrative records of the ledger, such as which keys were made, in order."""
+    """Return the records of the administrative log from a number on, in order."""
     check_whole("first", first, 1, LARGEST)
     with ledger.reading() as reading:
         found = list(reading.rows.admin_log(first))
@@ -87,7 +83,7 @@ def records(ledger: Ledger, first: int) -> list[Record]:
 
 
 def record(ledger: Ledger, caller: Principal, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
-    """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good."""
+    """Add a permanent, journaled record, unless another caller has added one meanwhile."""
     check_record(kind, name, body, expected)
     return _add(ledger, caller, kind, name, body, expected)
 
@@ -95,15 +91,15 @@ def record(ledger: Ledger, caller: Principal, kind: str, name: str, body: dict[s
 def record_own(
     ledger: Ledger, caller: Principal, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool
 ) -> Record:
-    """Add a record of one of the library's own kinds, as `record` does for others; `remote`: for another machine."""
+    """Add a record of one of the library's own kinds; `remote` says that a client on another machine sent it."""
     check_own_record(kind, name, body, expected)
-    # Who makes a key holds two, and would approve with the second what they propose with the first.
+    # The maker of a key holds two keys, and could approve with the second what they proposed with the first.
     check = check_key_maker if kind == KEY and (remote or caller.number) else None
     return _add(ledger, caller, kind, name, body, expected, check)
 
 
 def record_faults(found: Iterable[Record]) -> tuple[str, ...]:
-    """Which records cannot be used as what their kind says, and why; those are skipped."""
+    """Name the records that cannot be used as their kind, each with the reason; such records are skipped."""
     return tuple(
         f"record {each.number} ({each.kind} {each.name!r}) is skipped: {each.fault}"
         for each in found
@@ -120,7 +116,7 @@ def _add(
     expected: int,
     check: Callable[[Reading], None] | None = None,
 ) -> Record:
-    """Add a record of any kind behind number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
+    """Add a record of any kind after number `expected`. Raises `InvalidParameter`, `RecordConflict`."""
     text = _check(kind, name, body, expected)
 
     def work(transaction: Transaction) -> AdminLogEntry:
@@ -137,14 +133,14 @@ def _add(
 
 
 def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
-    """Check that these make a record of a kind that is not the library's own. Raises `InvalidParameter`."""
+    """Check the fields of a record whose kind is not one of the library's own. Raises `InvalidParameter`."""
     _check(kind, name, body, expected)
     if is_own(kind):
         raise InvalidParameter("kind", "a kind of your own, as the library writes this one itself", shown(kind))
 
 
 def check_own_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
-    """Check that these make a record of one of the library's own kinds. Raises `InvalidParameter`."""
+    """Check the fields of a record of one of the library's own kinds. Raises `InvalidParameter`."""
     _check(kind, name, body, expected)
     fault = fault_of(kind, name, body) if is_own(kind) else "the library writes no such kind"
     if fault is not None:
@@ -152,7 +148,7 @@ def check_own_record(kind: str, name: str, body: Mapping[str, Any], expected: in
 
 
 def _check(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
-    """The body as it is stored, if these make a record. Raises `InvalidParameter`."""
+    """Check the fields of a record and return its body as stored text. Raises `InvalidParameter`."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
     if len(check_text("name", name)) > MOST_NAME:
@@ -163,12 +159,12 @@ def _check(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
 
 
 def newest_number(reading: Reading) -> int:
-    """The number of the newest record; 0 where there is none."""
+    """Return the number of the newest record; 0 if there is none."""
     return max((each.number for each in reading.rows.admin_log()), default=0)
 
 
 def _text(body: Mapping[str, Any]) -> str:
-    """A body as it is stored."""
+    """Return a body as stored text. Raises `InvalidParameter`."""
     try:
         text = canonical_json(check_instance("body", body, dict, "an object that JSON can hold"))
         text.encode("ascii")
@@ -183,7 +179,7 @@ def _text(body: Mapping[str, Any]) -> str:
 
 
 def _names(rows: Snapshot, found: Iterable[AdminLogEntry]) -> dict[int, str]:
-    """The names of the keys by which records were added, by their numbers; 0 is the machine of the ledger."""
+    """Return the names of the keys that added records, by key number; number 0 is the ledger's host."""
     made = {number: next(rows.admin_log(number), None) for number in {each.api_key for each in found} - {0}}
     return {number: name_of_key(number, key) for number, key in made.items()}
 

@@ -1,7 +1,7 @@
-"""The kinds of record that the library and its service write themselves, and the shape of each.
+"""The kinds of record that the library and its service write themselves, and the required shape of each.
 
-`Accountant.record` refuses these kinds. A record of such a kind that is read from the ledger and has another shape is
-skipped: it grants nothing, and ends nothing that was revoked or demanded. `verify` reports it.
+`Accountant.record` refuses these kinds. A stored record of such a kind with another shape is skipped: it grants
+nothing, and it cannot undo a revocation or a demand for approvals. `verify` reports it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from ..ledger.models import AdminLogEntry
 
 KEY, KEY_REVOKED = "key", "key-revoked"
-"""The records that API keys are made of."""
+"""The kinds of record that create and revoke API keys."""
 INVITATIONS_REVOKED = "invitations-revoked"
-"""The record that ends invitations."""
+"""The kind of record that revokes invitations."""
 DEMANDED, PROPOSED, APPROVED, WITHDRAWN = "approvals-demanded", "proposed", "approved", "withdrawn"
-"""The records of approvals: that they are demanded, and the steps of a proposal."""
+"""The kinds of record of approvals: the demand for them, and the steps of a proposal."""
 OVERRIDDEN = "approval-overridden"
-"""The record of a policy that was set without the approval that the ledger demands, with the reason."""
+"""The kind of record of a policy that was set without the demanded approval, with the reason."""
 ALERT, ALERT_TRIED, ALERT_SENT, ALERT_GIVEN_UP = "alert", "alert-tried", "alert-sent", "alert-given-up"
-"""The records of the service's alerts."""
+"""The kinds of record of the service's alerts."""
 VERIFIED = "verified"
-"""The record of a verification."""
+"""The kind of record of a verification."""
 INBOX = "inbox"
-"""The record by which a collection gets its inbox; its name is the fingerprint of the collection."""
+"""The kind of record that gives a collection its inbox; its name is the fingerprint of the collection."""
 
 SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN = "spend", "collect", "read", "policy", "erase", "audit", "admin"
 SCOPES = (SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN)
-"""What an API key may be good for; `admin` is all of them."""
+"""The scopes of an API key; `admin` includes all the others."""
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-"""The names of API keys."""
+"""The permitted names of API keys."""
 MOST_REASON = 500
-"""How many characters the reason of an override may have."""
+"""The largest number of characters in the reason of an override."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"[0-9a-f]{1,128}")
@@ -50,20 +50,20 @@ _LARGEST = 2**62
 
 
 def is_own(kind: str) -> bool:
-    """Whether the library or its service writes records of a kind itself."""
+    """True if the library or its service writes records of this kind itself."""
     return kind in _SHAPES
 
 
 def fault_of(kind: str, name: str, body: object) -> str | None:
-    """Why a record cannot be used as what its kind says; None where it can, and of any other kind.
+    """Explain why a record cannot be used as its kind; None if it can, or if the kind is not the library's own.
 
     Parameters:
         kind: of the record.
         name: of the record.
         body: of the record, as it was read.
 
-    Raises:
-        Nothing.
+    Returns:
+        The reason in words, or None.
     """
     shape = _SHAPES.get(kind)
     if shape is None:
@@ -91,7 +91,7 @@ def fault_of(kind: str, name: str, body: object) -> str | None:
 
 
 def body_of(text: str) -> dict[str, Any] | None:
-    """The body of a stored record; None where it is not an object of JSON."""
+    """Return the body of a stored record; None if it is not a JSON object."""
     try:
         body = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -100,12 +100,12 @@ def body_of(text: str) -> dict[str, Any] | None:
 
 
 def name_of_key(number: int, made: AdminLogEntry | None) -> str:
-    """The name of the API key that a record made; never None, which is the machine of the ledger."""
+    """Return the name of the API key that a record made; never None, which means the ledger's host."""
     return f"key {number}" if made is None or made.number != number else made.name
 
 
 def sets_limits(scopes: Iterable[str]) -> bool:
-    """Whether a key with these scopes could raise the limits of its own share, or make a key without one."""
+    """True if a key with these scopes could raise its own sub-limit or make a key without a sub-limit."""
     return POLICY in scopes or ADMIN in scopes
 
 
@@ -113,12 +113,12 @@ def sets_limits(scopes: Iterable[str]) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value of JSON is a whole number that can count something."""
+    """True if a JSON value is a whole number that can count something."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
 
 
 def moment_of(text: Any) -> datetime | None:
-    """The moment of a text in UTC, None for None. Raises `ValueError` where it is not aware, and of anything else."""
+    """Parse an aware time and return it in UTC; None for None. Raises `ValueError` for anything else."""
     if text is None:
         return None
     if not isinstance(text, str):
@@ -189,7 +189,7 @@ def _is_reason(value: Any) -> bool:
 
 
 def _is_terms(value: Any) -> bool:
-    """Whether a value is what `raising.terms_of` makes of a policy."""
+    """True if a value has the shape that `policy_approval.terms_of` gives to a policy."""
     try:
         return _check_terms(value)
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -253,4 +253,4 @@ _SHAPES: Mapping[str, tuple[_Tests, _Tests]] = {
     VERIFIED: ({"ok": _is_flag, "entries": is_whole, "head": _is_text, "problems": is_whole}, {}),
     INBOX: ({"id": _is_identity, "folder": _is_name}, {}),
 }
-"""Of each kind the members that its body has, and those that it may have, each with the test of its value."""
+"""The required and the optional members in the body of each kind, each with the test of its value."""

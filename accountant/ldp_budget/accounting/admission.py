@@ -1,6 +1,8 @@
-"""What a policy asks of a charge: the limits that it must fit, its quota, and what no budget would help.
+"""The admission decision: does one charge request fit one policy, and how much budget does it leave?
 
-One request held against one policy: does it fit, and what does it leave? Nothing here touches a ledger.
+Everything here is a pure function of the request, the policy and the account. Nothing reads or writes a ledger. The
+first part applies a policy to a charge: its limits, its quota, and objections that no budget can cure. The second
+part decides.
 """
 
 from __future__ import annotations
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
     from .policies import Policy
 
 
-class ApplicablePolicy(NamedTuple):
-    """A policy as it binds one who charges something through a share of it, or through none.
+# -- policy applied to a charge ---------------------------------------------------------------------------------
 
-    `limits` are all that the charge must fit, and `share` is the number of that share, 0 of none. `quota` is how many
-    reports of it the plan holds, None without a plan. `crowded` says why the plan cannot be used beside those that
-    the user has used, and `why` why nothing of it can be charged, whatever is left; both are empty where that is a
-    matter of budget. `number` is that of the policy's version in the ledger.
+
+class ApplicablePolicy(NamedTuple):
+    """A policy as it applies to one charge, through one of its sub-limits or through none.
+
+    `limits` are all limits that the charge must fit. `share` is the number of the sub-limit, 0 for none. `quota` is
+    the number of such reports in the plan, None without a plan. `crowded` says why the plan cannot be combined with
+    other plans that the user has used. `why` says why the policy admits no such charge at any budget. Both are empty
+    if only the budget decides. `number` is the number of the policy's version in the ledger.
     """
 
     policy: Policy
@@ -47,7 +52,7 @@ class ApplicablePolicy(NamedTuple):
     def of(
         cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0, *, labelled: bool = False
     ) -> ApplicablePolicy:
-        """The terms of a policy for a charge that is made through the share of that name, or through none."""
+        """Apply a policy to a charge that is made through the sub-limit with this name, or through none."""
         found = None if share is None else policy.share(share)
         quota = None if policy.plan is None else policy.plan.count(charge.promise)
         limits = policy.limits_for(share)
@@ -58,20 +63,20 @@ class ApplicablePolicy(NamedTuple):
         return cls(policy, limits, held, quota, why=why, number=number)
 
     def beside(self, others: tuple[Price, ...]) -> ApplicablePolicy:
-        """The same for one who has used a quota of other plans, at these full prices."""
+        """Apply it to a user who has used quotas of other plans, given the full prices of those plans."""
         crowded = _crowded(self.policy, others) if others else ""
         return self._replace(crowded=crowded, why=self.why or crowded)
 
 
 def _objection(policy: Policy, charge: Charge, quota: int | None) -> str:
-    """Why a policy admits no such charge, whatever is left of its limits; empty if it does."""
+    """Explain why a policy admits no such charge at any budget; empty if it does."""
     if policy.checked and charge.checked == NO:
         return f"policy {policy.name} admits only checked mechanisms; nobody has checked {charge.mechanism} here"
     return inadmissible(policy, charge.guarantee, quota)
 
 
 def inadmissible(policy: Policy, guarantee: Guarantee, quota: int | None) -> str:
-    """The objection to a guarantee that depends on policy and guarantee alone; empty where there is none."""
+    """Explain an objection that depends only on the policy and the guarantee; empty if there is none."""
     relation = guarantee.relation
     if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
         return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
@@ -79,10 +84,11 @@ def inadmissible(policy: Policy, guarantee: Guarantee, quota: int | None) -> str
 
 
 def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *, labelled: bool) -> str:
-    """Why a memoised report needs a label under these limits; empty where it needs none.
+    """Explain why a memoized report needs a label under these limits; empty if it needs none.
 
-    Without a label the ledger cannot know which earlier reports the value had. A window that does not hold them all
-    could be charged too little, see `guarantees.memoised`. The lifetime of an account holds them all.
+    Without a label the ledger cannot know which earlier reports repeated the same value. So a window that does not
+    contain all of them could be charged too little, see `guarantees.costs`. The lifetime of an account contains them
+    all.
     """
     if (labelled and isinstance(guarantee, Memoised)) or not repeats(guarantee):
         return ""
@@ -96,18 +102,18 @@ def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *
 
 
 def repeats(guarantee: Guarantee) -> bool:
-    """Whether reports of a guarantee may repeat a memoised value."""
+    """True if reports under a guarantee may repeat a memoized value."""
     while isinstance(guarantee, Copies):
         guarantee = guarantee.of
     return isinstance(guarantee, Memoised)
 
 
 def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:
-    """Why the policy's plan cannot be used beside others; empty if it can.
+    """Explain why the policy's plan cannot be combined with other plans; empty if it can.
 
-    A plan's price holds for that plan alone, so whoever uses several pays the full price of each, and that needs a
-    lifetime limit. A policy without a plan asks for none of this: what is charged under a plan is added to the sums
-    of the account as well, at least what it truly costs, and so a plain lifetime limit counts it already.
+    The price of a plan holds for that plan alone. So a user of several plans pays the full price of each, and the sum
+    needs a lifetime limit. A policy without a plan has no such rule. Charges under a plan also count in the sums of
+    the account, with at least their true cost. So a plain lifetime limit includes them already.
     """
     if not policy.lifetimes:
         return f"this user has used another plan, and policy {policy.name} has no lifetime limit that both fit in"
@@ -121,20 +127,22 @@ def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:
     )
 
 
+# -- decision ----------------------------------------------------------------------------------------------------
+
 ERASED_USER = "this user was erased, and gets no fresh budget"
 
 
 def decide(account: Account, request: Request, terms: ApplicablePolicy, windows: Mapping[str, Window]) -> Decision:
-    """Whether `request` fits these terms on top of what stands in `account` in these windows: a function of these."""
+    """Decide if `request` fits on top of `account` in these windows. The result depends on the arguments only."""
     return Decision(account, request, terms, windows)
 
 
 class Decision:
-    """What is decided about a request.
+    """The decision about one request.
 
-    `costs` are what it adds in each window that it counts in, `why` the reason that no budget would help, `exceeded`
-    the limits that it does not fit, and `binding` what they are called, and `plan` where a quota is used up or the
-    user's plans together are too much.
+    `costs` are the amounts that the request adds in each window in which it counts. `why` is the reason why no budget
+    would help. `exceeded` are the limits that the request does not fit. `binding` has their names, and `plan` if a
+    quota is used up or the user's plans together cost too much.
     """
 
     def __init__(
@@ -156,12 +164,12 @@ class Decision:
 
     @property
     def fits(self) -> bool:
-        """Whether the request is granted."""
+        """True if the request is granted."""
         return not self.why and not self.binding
 
     @property
     def after(self) -> Account:
-        """The account once the request is charged."""
+        """The account after the request is charged."""
         if self._after is None:
             account, reports = self.account, self.request.reports
             before, reported = account.spent, account.reported
@@ -171,7 +179,7 @@ class Decision:
         return self._after
 
     def affordable(self, account: Account) -> int:
-        """How many such reports fit on top of what stands in `account`."""
+        """Return the number of such reports that fit on top of `account`."""
         if self.why:
             return 0
         charge, curve = self.request.charge, self.request.curve
@@ -187,7 +195,7 @@ class Decision:
         return min(counts)
 
     def receipt(self, status: str, receipt: str | None = None) -> Receipt:
-        """The answer: with the limits as they are, or, once it is charged, as they have become."""
+        """Return the receipt, with the limits before the charge for a refusal or a quote, else after it."""
         undecided = status in (REFUSED, QUOTED)
         account = self.account if undecided else self.after
         spent, windows = account.spent, self._windows
@@ -207,5 +215,5 @@ class Decision:
 
 
 def _left(terms: ApplicablePolicy, account: Account) -> int:
-    """How many reports the plan has left; `LARGEST` without one."""
+    """Return the number of reports that the plan has left; `LARGEST` without a plan."""
     return LARGEST if terms.quota is None else terms.quota - account.quota_used

@@ -1,9 +1,8 @@
-"""Who may do what: API keys, the links of respondents, and what needs the consent of two. All of it is records.
+"""API keys: access to a ledger from another machine, with scopes, an optional sub-limit and an expiry.
 
-API keys: who may use a ledger from elsewhere, for what, and until when.
-
-A key is a name with one secret or, while it is being exchanged, two. The ledger keeps the SHA-256 of a secret. That
-is enough, as a secret is 32 random bytes: nobody finds it by trying, however fast the hash is.
+An API key is a name with one secret, or with two secrets during a rotation. Keys are records of the administrative
+log. The ledger stores only the SHA-256 hash of a secret. A fast hash is enough, because a secret is 32 random bytes
+and cannot be found by trial.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 PENDING, ACTIVE, EXPIRED, REVOKED = "pending", "active", "expired", "revoked"
 
 PREFIX = "ldpb_"
-"""How every secret begins, so that it is found where it does not belong."""
+"""The prefix of every secret, so that scanners find a leaked one."""
 OVERLAP = timedelta(days=7)
-"""For how long the old secret goes on beside its successor, unless something else is said."""
+"""The default grace period in which the old secret stays valid after a rotation."""
 
 _SECRET_BYTES = 32
 _NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a digit first"
@@ -40,12 +39,12 @@ _NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a di
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What one secret is good for.
+    """One secret of an API key, and the permissions that it has.
 
-    `number` is that of the record that made it, and `name` what its holder is called, before and after an exchange.
-    With `policies` or `collections` it may use only those. What is charged by it must fit the `share` too, if it has
-    one. It is good from `starts` on, None for at once, and before `expires`, None for ever; `made` is when it was
-    made and `by` with which key, None for none.
+    `number` is the number of the record that made it. `name` is the name of its holder, before and after a rotation.
+    `policies` and `collections` are the only ones that it may use, None for all. If it has a `share`, its charges
+    must fit that sub-limit too. It is valid from `starts`, None for at once, and before `expires`, None for no end.
+    `made` is the time at which it was made, and `by` the name of the key that made it, None for none.
     """
 
     number: int
@@ -65,17 +64,14 @@ class ApiKey:
 
     @property
     def caller(self) -> Principal:
-        """Its holder, for `Accountant.acting_for`."""
+        """The holder of the key, for `Accountant.acting_for`."""
         return Principal(self.number, self.name, self.share)
 
     def state(self, now: datetime) -> str:
-        """`pending`, `active`, `expired` or `revoked`.
+        """The state of the key: `pending`, `active`, `expired` or `revoked`.
 
         Parameters:
             now: an aware datetime.
-
-        Raises:
-            Nothing.
         """
         if self.revoked is not None:
             return REVOKED
@@ -84,15 +80,18 @@ class ApiKey:
         return PENDING if self.starts is not None and now < self.starts else ACTIVE
 
     def allows(self, scope: str, *, policy: str | None = None, collection: str | None = None) -> bool:
-        """Whether it is good for this.
+        """True if the key permits this use.
 
         Parameters:
             scope: one of `SCOPES`.
-            policy: the policy that it would be used with; None where it is about none.
-            collection: the collection, likewise.
+            policy: the policy that it would be used with; None if no policy is involved.
+            collection: the collection that it would be used with; None if no collection is involved.
+
+        Returns:
+            True if the scope, the policy and the collection are permitted. Neither the state nor the time is checked.
 
         Raises:
-            InvalidParameter: there is no such scope.
+            InvalidParameter: `scope` is not one of `SCOPES`.
         """
         if scope not in SCOPES:
             raise InvalidParameter("scope", f"one of {', '.join(SCOPES)}", shown(scope))
@@ -103,13 +102,10 @@ class ApiKey:
         return collection is None or self.collections is None or collection in self.collections
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """A JSON object of everything but the secret, which nobody knows any more.
+        """A JSON object of everything except the secret, which is not stored.
 
         Parameters:
-            now: the moment of its `state`.
-
-        Raises:
-            Nothing.
+            now: the time for which `state` is given.
         """
         return {
             "name": self.name,
@@ -128,13 +124,13 @@ class ApiKey:
 
 
 class _Keys(NamedTuple):
-    """The keys by name, those of one name as they were made; and by the hashes of their secrets."""
+    """All keys: by name, with the secrets of one name in the order of creation; and by the hashes of the secrets."""
 
     by_name: Mapping[str, tuple[ApiKey, ...]]
     hashes: Mapping[int, bytes]
-    """By the number of the key."""
+    """The hash of each secret, by the number of the key."""
     found_by: Mapping[bytes, tuple[bytes, ApiKey]]
-    """By the first bytes of the hash, with the whole of it."""
+    """The whole hash and the key, by the first bytes of the hash."""
 
 
 _NONE = _Keys({}, {}, {})
@@ -142,7 +138,7 @@ _FIRST_BYTES = 8
 
 
 def _follow(keys: _Keys, record: Record) -> _Keys:
-    """The keys after one more record."""
+    """Return the keys after one more record."""
     if record.kind not in (KEY, KEY_REVOKED):
         return keys
     mine = keys.by_name.get(record.name, ())
@@ -182,12 +178,12 @@ def _made(record: Record) -> ApiKey:
 class ApiKeys:
     """The API keys of a ledger.
 
-    What another process changes is known here `fresh` seconds later at the latest, and what is changed through the
-    same accountant at once, see `Projection`.
+    A change by another process is visible here after at most `fresh` seconds. A change through the same accountant is
+    visible at once, see `Projection`.
 
     Parameters:
-        accountant: of the ledger. With `acting_for`, its caller stands in the records.
-        fresh: in seconds; 0 asks the ledger each time.
+        accountant: of the ledger. With `acting_for`, the records name its caller.
+        fresh: in seconds; 0 queries the ledger on every call.
     """
 
     def __init__(self, accountant: RecordLog, *, fresh: float = FRESH_SECONDS) -> None:
@@ -208,24 +204,25 @@ class ApiKeys:
         starts: datetime | None = None,
         expires: datetime | None = None,
     ) -> tuple[ApiKey, str]:
-        """Make a key.
+        """Create an API key.
 
         Parameters:
-            name: what its holder is called from now on; no other key has it or ever had it.
-            scopes: what it is good for, some of `SCOPES`.
+            name: the name of the holder; no other key has or ever had it.
+            scopes: the permissions of the key, some of `SCOPES`.
             policies: the policies that it may use; None for all.
             collections: the collections that it may use; None for all.
-            share: the share of the limits that its charges must fit as well. Not with the scopes `policy` and
-                `admin`, which could raise the share.
-            starts: from when on it is good, an aware datetime; None for at once.
-            expires: until when, exclusive; None for ever.
+            share: the sub-limit that its charges must fit as well. Not with the scopes `policy` and `admin`, which
+                could raise the sub-limit.
+            starts: the time from which it is valid, an aware datetime; None for at once.
+            expires: the time at which it ends, exclusive; None for no end.
 
         Returns:
-            The key, and its secret, which is kept nowhere.
+            The key, and its secret. The secret is stored nowhere: note it now.
 
         Raises:
-            NameTaken: there is or was a key of that name.
-            InvalidParameter: one of them is of another kind, or it would have expired already.
+            NameTaken: a key has or had this name.
+            InvalidParameter: an argument has the wrong type or is out of range, or the key would have expired
+                already.
         """
         if not isinstance(name, str) or not KEY_NAME.fullmatch(name):
             raise InvalidParameter("name", _NAME_EXPECTED, shown(name))
@@ -254,20 +251,20 @@ class ApiKeys:
         starts: datetime | None = None,
         expires: datetime | None = None,
     ) -> tuple[ApiKey, str]:
-        """Give a key a second secret, with the same name and for the same; the first ends after the overlap.
+        """Give a key a second secret, with the same name and permissions; the first secret ends after the overlap.
 
         Parameters:
             name: of the key.
-            overlap: for how long, from `starts` on or else from now, the earlier secrets go on at most.
-            starts: from when on the new secret is good; None for at once.
-            expires: until when, exclusive; None for ever.
+            overlap: the longest time for which earlier secrets stay valid, from `starts` or else from now.
+            starts: the time from which the new secret is valid; None for at once.
+            expires: the time at which the new secret ends, exclusive; None for no end.
 
         Returns:
             The key with the new secret, and that secret.
 
         Raises:
-            UnknownName: there is none of that name, or it was revoked.
-            InvalidParameter: one of them is of another kind.
+            UnknownName: no key has this name, or the key was revoked.
+            InvalidParameter: an argument has the wrong type or is out of range.
         """
         if not isinstance(overlap, timedelta) or not timedelta(0) <= overlap <= timedelta(days=3660):
             raise InvalidParameter("overlap", "a timedelta from 0 to 3660 days", shown(overlap))
@@ -288,22 +285,22 @@ class ApiKeys:
         return self._make(name, check, body, starts, expires)
 
     def record(self, name: str, body: dict[str, Any] | None, *, expected: int) -> Record:
-        """Add the record that makes a key, or that ends one, as a client on another machine made it.
+        """Add a record that makes or revokes a key, as a client on another machine composed it.
 
         Parameters:
             name: of the key.
-            body: what the record says of a key that is made, with the hash of its secret; None to revoke it.
+            body: the body of the record that makes a key, with the hash of its secret; None to revoke the key.
             expected: the number of the newest record that the client knows.
 
         Returns:
             The record.
 
         Raises:
-            RecordConflict: there is a newer one. Nothing was changed.
-            NameTaken: the name is that of a key that was revoked.
-            UnknownName: the key is to be revoked, and there is none, or it was revoked before.
-            ApprovalConflict: the holder of a key makes a key where approvals are demanded.
-            InvalidParameter: one of them is of another kind, or the body is not that of a key.
+            RecordConflict: the log has a newer record. Nothing was changed.
+            NameTaken: a key with this name was revoked.
+            UnknownName: the key to revoke does not exist, or was revoked before.
+            ApprovalConflict: the holder of a key makes a key while the ledger demands approvals.
+            InvalidParameter: an argument has the wrong type, or the body does not describe a key.
         """
         keys, _ = self._keys.now()
         if body is None:
@@ -329,22 +326,22 @@ class ApiKeys:
         return _made(self._keys.append(decide)), secret
 
     def all(self) -> list[ApiKey]:
-        """Every key there ever was, in the order in which they were made.
+        """All keys, also revoked and expired ones, in the order of creation.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         keys, _ = self._keys.now()
         return sorted((key for mine in keys.by_name.values() for key in mine), key=lambda key: key.number)
 
     def revoke(self, name: str) -> None:
-        """End a key, with all of its secrets, for good. What was done by it stays as it is.
+        """Revoke a key with all of its secrets, permanently. Earlier charges by the key stay charged.
 
         Parameters:
             name: of the key.
 
         Raises:
-            UnknownName: there is none of that name, or it was revoked before.
+            UnknownName: no key has this name, or the key was revoked before.
         """
 
         def decide(keys: _Keys) -> tuple[str, str, dict[str, Any]]:
@@ -354,16 +351,16 @@ class ApiKeys:
         self._keys.append(decide)
 
     def find(self, secret: str) -> ApiKey | None:
-        """The active key of a secret; None of anything else.
+        """The active key of a secret; None for anything else.
 
-        It is looked for by the first bytes of the hash of the secret, which tell nobody who asks anything about any
-        other secret, and the whole hash is compared in constant time.
+        The lookup uses the first bytes of the hash of the secret, which reveal nothing about other secrets. The whole
+        hash is compared in constant time.
 
         Parameters:
-            secret: what somebody says is one.
+            secret: the presented secret.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         if not isinstance(secret, str) or not secret.startswith(PREFIX) or len(secret) > 100:
             return None
@@ -374,23 +371,23 @@ class ApiKeys:
         return key if key.state(self._accountant.now()) == ACTIVE else None
 
     def is_fresh(self) -> bool:
-        """Whether `find`, called at once, answers without a look at the ledger, and so without waiting for it.
+        """True if an immediate `find` needs no query of the ledger, so that it returns without waiting.
 
-        Raises:
-            Nothing.
+        Returns:
+            True if the known records are fresh enough.
         """
         return self._keys.is_fresh()
 
     def refresh_if_stale(self) -> None:
-        """Look at the ledger if the next `find` would have to: for a thread that has the time for it.
+        """Query the ledger if the next `find` would have to; call it from a thread that can wait.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         self._keys.refresh_if_stale()
 
     def _of(self, keys: _Keys, name: str) -> tuple[ApiKey, ...]:
-        """The secrets of a key that was not revoked. Raises `UnknownName`."""
+        """Return the secrets of a key that was not revoked. Raises `UnknownName`."""
         mine = keys.by_name.get(check_text("name", name), ())
         if not mine or mine[-1].revoked is not None:
             there = [other for other, them in keys.by_name.items() if them[-1].revoked is None]
@@ -407,7 +404,7 @@ def _scopes(scopes: Iterable[str]) -> list[str]:
 
 
 def _some(option: str, names: Iterable[str] | None) -> list[str] | None:
-    """Names in order, at least one, or None."""
+    """Return sorted names, at least one, or None."""
     if names is None:
         return None
     expected = "names, at least one, or None for all"

@@ -1,4 +1,7 @@
-"""The approval of two: where a ledger demands it, one proposes what raises a limit and another one approves it."""
+"""Four-eyes approval of policy changes: one principal proposes a relaxation, and another approves it.
+
+A ledger can demand this for every change that allows larger charges, made by the holder of an API key.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ if TYPE_CHECKING:
     from .policies import Plan
 
 ALL = "policies"
-"""The name of the records that say whether approvals are demanded."""
+"""The name of the records that demand approvals or lift the demand."""
 
 
 class Approvals:
     """The proposals of a ledger.
 
     Parameters:
-        accountant: of the ledger. With `acting_for`, its caller stands in the records, and is who proposes, approves
-            and withdraws.
-        fresh: in seconds, as in `Projection`; 0 asks the ledger each time.
+        accountant: of the ledger. With `acting_for`, the records name its caller, who proposes, approves and
+            withdraws.
+        fresh: in seconds, as in `Projection`; 0 queries the ledger on every call.
     """
 
     def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
@@ -44,31 +47,31 @@ class Approvals:
         return f"<Approvals of {self._accountant.name}>"
 
     def acting_for(self, caller: Principal) -> Approvals:
-        """The same proposals, as the holder of a key sees to them.
+        """The same proposals, used by the holder of an API key.
 
         Parameters:
-            caller: the holder, as `ApiKey.caller` says.
+            caller: the holder of the key, from `ApiKey.caller`.
 
         Raises:
-            InvalidParameter: it is none.
+            InvalidParameter: `caller` is not a `Principal`.
         """
         return Approvals(self._accountant.acting_for(caller))
 
     @property
     def demanded(self) -> bool:
-        """Whether a change that raises needs the approval of two, where it is made by the holder of a key."""
+        """True if a relaxation by the holder of a key needs the approval of a second principal."""
         return self._agreed.known().demanded
 
     def demand(self, demanded: bool = True) -> None:
-        """Demand approvals from now on, or no more.
+        """Demand approvals from now on, or lift the demand.
 
         Parameters:
-            demanded: whether they are. The holder of a key can only demand them: to lift that takes somebody on the
-                machine of the ledger.
+            demanded: True to demand approvals. The holder of a key can only demand them; the demand can only be
+                lifted on the ledger's host.
 
         Raises:
-            ApprovalConflict: the holder of a key wants to lift it.
-            InvalidParameter: it is neither True nor False.
+            ApprovalConflict: the holder of a key tries to lift the demand.
+            InvalidParameter: `demanded` is neither True nor False.
         """
         check_switch("demanded", demanded)
         if not demanded and self._accountant.caller.number:
@@ -86,22 +89,22 @@ class Approvals:
         plan: Plan | None = None,
         shares: dict[str, Sequence[Limit | str]] | None = None,
     ) -> Proposal:
-        """Propose a version of a policy, with the arguments of `Accountant.set_policy`; nothing is set by it.
+        """Propose a version of a policy, with the arguments of `Accountant.set_policy`; no policy is set.
 
         Parameters:
             name: of the policy.
-            limits: as there.
-            relation: as there.
-            unbounded: as there.
-            checked: as there.
-            plan: as there.
-            shares: as there.
+            limits: as in `set_policy`.
+            relation: as in `set_policy`.
+            unbounded: as in `set_policy`.
+            checked: as in `set_policy`.
+            plan: as in `set_policy`.
+            shares: as in `set_policy`.
 
         Returns:
             The proposal, with its number.
 
         Raises:
-            InvalidParameter: one of them is of another kind, or the policy makes no sense.
+            InvalidParameter: an argument has the wrong type, or the policy is contradictory.
         """
         proposed = propose(
             name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
@@ -117,28 +120,34 @@ class Approvals:
         return self._agreed.now()[0].proposals[record.number]
 
     def approve(self, number: int) -> Proposal:
-        """Approve a proposal of somebody else; then either of them can set it.
+        """Approve a proposal of another principal, so that `apply` can set it.
 
         Parameters:
             number: of the proposal.
 
+        Returns:
+            The proposal, approved.
+
         Raises:
-            UnknownName: there is no such proposal.
-            ApprovalConflict: it is one's own, it has ended, or the policy has been changed since.
-            InvalidParameter: it is no whole number.
+            UnknownName: the proposal does not exist.
+            ApprovalConflict: the caller proposed it, it has ended, or the policy was changed since.
+            InvalidParameter: `number` is not a whole number from 1.
         """
         return self._end(number, APPROVED)
 
     def withdraw(self, number: int) -> Proposal:
-        """End a proposal, one's own or another's, so that it is never approved.
+        """End a proposal, your own or another principal's, so that it is never approved.
 
         Parameters:
             number: of the proposal.
 
+        Returns:
+            The proposal, withdrawn.
+
         Raises:
-            UnknownName: there is no such proposal.
-            ApprovalConflict: it has ended.
-            InvalidParameter: it is no whole number.
+            UnknownName: the proposal does not exist.
+            ApprovalConflict: the proposal has ended.
+            InvalidParameter: `number` is not a whole number from 1.
         """
         return self._end(number, WITHDRAWN)
 
@@ -178,10 +187,10 @@ class Approvals:
             The policy as it was stored, with its version.
 
         Raises:
-            UnknownName: there is no such proposal.
-            ApprovalConflict: it was not approved, or the policy has been changed since.
-            NotSupported: it has a plan, which whoever has made it must set.
-            InvalidParameter: it is no whole number, or the policy may not be set so.
+            UnknownName: the proposal does not exist.
+            ApprovalConflict: the proposal was not approved, or the policy was changed since.
+            NotSupported: the proposal has a plan. The maker of the plan must set it, with `set_policy`.
+            InvalidParameter: `number` is not a whole number from 1, or the policy cannot be set so.
         """
         check_whole("number", number, 1, LARGEST)
         agreed = self._agreed.now()[0]
@@ -194,31 +203,31 @@ class Approvals:
         return self._accountant.set_policy(**_arguments(proposal))
 
     def pending(self) -> list[Proposal]:
-        """The proposals that could still be approved, in order.
+        """The proposals that can still be approved, in order.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         versions = {policy.name: policy.version for policy in self._accountant.policies()}
         found = self._open(self._agreed.now()[0])
         return [each for each in found if versions.get(each.policy, 0) == each.against]
 
     def all(self) -> list[Proposal]:
-        """Every proposal there ever was, in order.
+        """All proposals, also those that have ended, in order.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be opened, read or trusted.
         """
         return list(self._agreed.now()[0].proposals.values())
 
     def reasons(self, proposal: Proposal) -> tuple[str, ...]:
-        """Why a proposal needs an approval, in words, against the policy as it stands now; empty if it needs none.
+        """The reasons why a proposal needs an approval, compared with the current policy; empty if it needs none.
 
         Parameters:
             proposal: of this ledger.
 
         Raises:
-            NotSupported: it has a plan.
+            NotSupported: the proposal has a plan.
         """
         return reasons_of(self._policy(proposal.policy), proposal)
 
@@ -234,14 +243,14 @@ class Approvals:
 
 
 def reasons_of(previous: Policy | None, proposal: Proposal) -> tuple[str, ...]:
-    """Why a proposal needs an approval, in words, against a version of its policy. Raises `NotSupported`."""
+    """Explain why a proposal needs an approval, given the version before it. Raises `NotSupported`."""
     wanted = propose(plan=None, **_arguments(proposal))
     known = {} if previous is None else {share.name: share.number for share in previous.shares}
     return relaxations(previous, with_shares(known, wanted, previous, False))
 
 
 def _arguments(proposal: Proposal) -> dict[str, Any]:
-    """What `set_policy` takes to set it. Raises `NotSupported`."""
+    """Return the arguments with which `set_policy` sets a proposal. Raises `NotSupported`."""
     terms: dict[str, Any] = json.loads(proposal.terms)
     if terms.pop("plan") is not None:
         raise NotSupported("a proposal with a plan is set by whoever has made the plan, with `set_policy`")

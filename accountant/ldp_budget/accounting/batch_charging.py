@@ -1,10 +1,10 @@
-"""Charging many users the same: a stream of any length in batches, each one transaction of set-based statements.
+"""`spend_many`: charge the same report to many users, in batches of set-based statements.
 
-With a key, batch n is bound to KEY#n and to a digest of its users: repeated, it is skipped; with other users it is a
-conflict. So an interrupted run is simply run again. After the last batch the end is bound, as a batch without users:
-the same key with more users, or with fewer, is a conflict.
+A run is a stream of users of any length. Each batch is one transaction in each partition of the ledger.
 
-Charging many users the same, in batches, each of which is one transaction in each partition of the ledger.
+A run with an idempotency key binds batch n to KEY#n and to a digest of its users. Repeating a batch skips it; the
+same batch number with other users is a conflict. So repeat an interrupted run from its start. After the last batch,
+the end of the run is bound as a batch without users. The same key with more or fewer users is then a conflict.
 """
 
 from __future__ import annotations
@@ -56,20 +56,20 @@ if TYPE_CHECKING:
 
 BATCH = 50_000
 PARTITIONS_TOGETHER = 4
-"""In how many partitions a batch is charged at the same time."""
+"""The number of partitions in which one batch is charged at the same time."""
 
 
 class PartitionedBatch(NamedTuple):
-    """A batch that was begun in the parts of so many partitions; each has an answer of its own if it was charged."""
+    """A batch that was started before the ledger was moved, in parts for so many partitions of that time."""
 
     partitions: int
 
 
 @dataclass
 class BulkResult:
-    """How many requests were charged, refused, or had been charged by an earlier run of the same key.
+    """The numbers of requests that were charged, refused, or charged by an earlier run with the same key.
 
-    `refused_users` names who was refused, once for each time, unless somebody was told of them batch by batch.
+    `refused_users` lists each refused user once for each refusal. It stays empty if `on_batch` reports them.
     """
 
     spent: int = 0
@@ -91,12 +91,9 @@ class BulkResult:
         """Add one batch.
 
         Parameters:
-            users: how many it had.
-            refused: who of them was refused.
-            repeated: whether it had been charged before.
-
-        Raises:
-            Nothing.
+            users: the number of users in the batch.
+            refused: the refused users among them.
+            repeated: True if an earlier run charged the batch.
         """
         self.refused += len(refused)
         if repeated:
@@ -105,20 +102,16 @@ class BulkResult:
             self.spent += users - len(refused)
 
     def to_json(self) -> dict[str, int]:
-        """What `spend-many --json` prints.
-
-        Raises:
-            Nothing.
-        """
+        """The output of `spend-many --json`."""
         return {"spent": self.spent, "refused": self.refused, "repeated": self.repeated}
 
 
 Shard = tuple[int, int]
-"""Which of so many shards of a run, from 1: it has every batch whose number leaves that remainder."""
+"""The number of a shard, from 1, and the number of shards; it has every batch with that remainder."""
 
 
 def check_shard(shard: Any, key: str | None) -> Shard:
-    """`shard`, if it is one of a run with a key; the only one where it is None. Raises `InvalidParameter`."""
+    """Return `shard` if it is valid and the run has a key; the single shard for None. Raises `InvalidParameter`."""
     if shard is None:
         return 1, 1
     expected = "a pair of whole numbers, which shard from 1 and of how many"
@@ -126,22 +119,22 @@ def check_shard(shard: Any, key: str | None) -> Shard:
         raise InvalidParameter("shard", expected, shown(shard))
     shards = check_whole("shard", shard[1], 1)
     if key is None:
-        # By its key alone a batch is known again, and who has it.
+        # Only a key identifies a batch of an earlier run, and the shard that charged it.
         raise InvalidParameter("key", "the run's name, which all its shards share", None)
     return check_whole("shard", shard[0], 1, shards), shards
 
 
 def in_shard(number: int, shard: Shard) -> bool:
-    """Whether batch `number`, from 0, is one of the shard's."""
+    """True if the shard has batch `number`, counted from 0."""
     which, shards = shard
     return number % shards == which - 1
 
 
 def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, list[str]]]:
-    """The users in batches, numbered from 0, in order; of a shard, its own. The last one is empty: the end.
+    """Yield the shard's batches of users in order, with numbers from 0; the last one is empty and marks the end.
 
-    The batches are those of the whole list, however many shards there are. Raises `InvalidParameter` at the batch
-    that holds anything else; each user is still to be checked.
+    The batches are those of the whole list, for any number of shards. Raises `InvalidParameter` at the batch that
+    contains anything but texts. The caller must still check each user.
     """
     expected = "many users; a single text would be charged letter by letter"
     iterator = iter(check_texts("users", users, expected))
@@ -154,7 +147,7 @@ def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, 
 
 
 class BulkCharge:
-    """One batch of users charged one report each, inside one transaction."""
+    """One batch of users who are charged one report each, inside one transaction."""
 
     def __init__(self, transaction: Transaction, charge: Charge, terms: ApplicablePolicy, note: str | None) -> None:
         if terms.policy.plan is not None:
@@ -163,10 +156,10 @@ class BulkCharge:
         self._charge = charge
         self._terms = terms
         self._note = note
-        self._windows = transaction.windows  # where the clock cannot be believed, nothing is begun
+        self._windows = transaction.windows  # raises for an implausible clock, before any work
 
     def run(self, users: list[str]) -> list[str]:
-        """Charge the users whose limits admit it; returns the refused ones. A user listed twice is charged twice."""
+        """Charge all users whose limits allow it; return the refused ones. A user listed twice is charged twice."""
         if self._terms.why:
             return list(users)
         refused: list[str] = []
@@ -176,7 +169,7 @@ class BulkCharge:
         return refused
 
     def _charge_once(self, users: list[bytes]) -> list[bytes]:
-        """Charge distinct users; returns the refused ones."""
+        """Charge distinct users; return the refused ones."""
         transaction, charge, terms = self._transaction, self._charge, self._terms
         batch = transaction.batch(users)
         limited = [(self._windows[limit.gauge], limit) for limit in terms.limits]
@@ -192,7 +185,7 @@ class BulkCharge:
 
 
 def _rounds(users: list[str]) -> Iterator[list[str]]:
-    """The users so that each round names a user once."""
+    """Split the users into rounds, so that each round has a user once."""
     left = Counter(users)
     while left:
         yield list(left)
@@ -200,7 +193,7 @@ def _rounds(users: list[str]) -> Iterator[list[str]]:
 
 
 def write_refused(users: list[str]) -> Callable[[Outcome | PartitionedBatch], StoredResponse]:
-    """How the answer to a batch is kept: where in it the refused requests stand."""
+    """Return the function that encodes the response to a batch: the indexes of the refused requests."""
 
     def write(outcome: Outcome | PartitionedBatch) -> StoredResponse:
         assert not isinstance(outcome, PartitionedBatch)
@@ -210,7 +203,10 @@ def write_refused(users: list[str]) -> Callable[[Outcome | PartitionedBatch], St
 
 
 def read_part(users: list[str]) -> Callable[[BatchRunRecord], Outcome | PartitionedBatch]:
-    """The response to the same batch, charged before; or in which parts it was begun before the ledger was moved."""
+    """Return the function that decodes a stored response to the same batch.
+
+    For a batch that was started before the ledger was moved, it returns the parts in which the batch was started.
+    """
 
     def read(stored: BatchRunRecord) -> Outcome | PartitionedBatch:
         if stored.kind == BOUND:
@@ -223,7 +219,7 @@ def read_part(users: list[str]) -> Callable[[BatchRunRecord], Outcome | Partitio
 def batch_key(
     secret: Key, key: str | None, number: int, users: list[str], identity: tuple[Any, ...], scope: str = ""
 ) -> IdempotencyKey | None:
-    """The key of batch `number` (from 0) of a run, bound to its users and to what makes two runs the same run.
+    """Return the key of batch `number` (from 0), bound to its users and to the identity of the run.
 
     Raises `InvalidParameter`.
     """
@@ -237,10 +233,10 @@ def batch_key(
 def bind_idempotency_key(
     transaction: Transaction, users: list[str], key: IdempotencyKey, check: Callable[[], None]
 ) -> Outcome | PartitionedBatch | None:
-    """Bind a batch to its key, so that other users under it are a conflict before any of them is charged.
+    """Bind a batch to its key before any user is charged, so that other users under the same key are a conflict.
 
-    Returns what is known of it from before the ledger was copied, if anything is. `check` raises for a batch that
-    cannot be charged; a batch that is bound already is not checked again.
+    Returns the result that was stored before the ledger was moved, if any. `check` raises for a batch that cannot be
+    charged; it is not called for a batch that is bound already.
     """
 
     def read(stored: BatchRunRecord) -> Outcome | PartitionedBatch | None:
@@ -250,7 +246,7 @@ def bind_idempotency_key(
 
 
 def parts_of(secret: Key, users: list[str], partitions: int) -> list[tuple[int, list[str]]]:
-    """The users of each partition, out of so many, in their order."""
+    """Split the users by partition, for this number of partitions; keep their order."""
     parts: dict[int, list[str]] = {}
     for user, hashed in zip(users, secret.hashes(b"user", users), strict=True):
         parts.setdefault(partition_of(hashed, partitions), []).append(user)
@@ -258,12 +254,12 @@ def parts_of(secret: Key, users: list[str], partitions: int) -> list[tuple[int, 
 
 
 def part_key(secret: Key, key: IdempotencyKey, partition: int) -> IdempotencyKey:
-    """The key of the part of a batch that lies in one partition."""
+    """Return the key of the part of a batch that belongs to one partition."""
     return key._replace(key_hash=secret.hash(b"key", f"{key.key_hash.hex()} {partition}"))
 
 
 def refused_places(users: list[str], refused: list[str]) -> list[int]:
-    """Where in the batch the refused requests stand; the last ones of a user who is listed more than once."""
+    """Return the indexes of the refused requests in the batch; for a repeated user, the last ones."""
     left: dict[str, int] = {}
     for user in refused:
         left[user] = left.get(user, 0) + 1
@@ -288,7 +284,7 @@ def spend_many(
     shard: tuple[int, int] | None,
     on_batch: Callable[[int, list[str]], None] | None,
 ) -> BulkResult:
-    """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on."""
+    """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
     result = BulkResult()
     charge, note = charge_of(mechanism), check_note(note)
     identity = ("spend_many", *charge.identity, check_digest(digest), check_name("policy", policy))
@@ -306,7 +302,7 @@ def spend_many(
         for part, (of_part, repeated) in _charge_batch(ledger, charge, policy, batch, bound, note, caller.share):
             result.count(len(part), of_part, repeated)
             refused += of_part
-        if given != batch:  # each refused user is told by the given name
+        if given != batch:  # report each refused user by the given name
             refused = [given[place] for place in refused_places(batch, refused)]
         if on_batch is not None:
             on_batch(len(batch), refused)
@@ -324,17 +320,17 @@ def _charge_batch(
     note: str | None,
     share: str | None,
 ) -> Iterator[tuple[list[str], Outcome]]:
-    """Charge a batch, each partition's part of it in a transaction of its own; the parts with what came of them."""
+    """Charge a batch, one transaction for each partition; yield the users of each part and the outcome."""
     from concurrent.futures import ThreadPoolExecutor
 
     known: Outcome | PartitionedBatch | None = None
     if len(ledger.partitions) == 1:
         known = ledger.run(_charge_part(charge, policy, users, key, note, share))
     elif key is not None:
-        # The whole batch is bound to its key before anybody is charged.
+        # The whole batch is bound to its key before any user is charged.
         known = ledger.run(_binding(charge, policy, users, key), ledger.partition_of(key.key_hash))
     if isinstance(known, PartitionedBatch):
-        # It was begun before the ledger was copied, in other parts, each of which was charged then or was not.
+        # The batch was started before the ledger was moved, in other parts. Each of them was charged then or not.
         assert key is not None
         for partition, part in parts_of(ledger.key, users, known.partitions):
             yield from _charge_batch(ledger, charge, policy, part, part_key(ledger.key, key, partition), note, share)
@@ -356,7 +352,8 @@ def _charge_batch(
         except LedgerError as error:
             if error.unknown or len(parts) == 1:
                 raise
-            # That nothing was charged is true of one partition, such as one whose key was exchanged, and of no other.
+            # The error says that nothing was charged. That holds for its partition (for example one whose key was
+            # rotated), but other partitions may have been charged.
             why = str(error).removeprefix(f"ledger {error.path}: ")
             more = "so much for some users of a batch; others of it may have been charged, so ask again by the key"
             raise LedgerError(error.path, f"{why} ({more})", unknown=True) from error
@@ -369,7 +366,7 @@ def _binding(
         def check() -> None:
             BulkCharge(
                 transaction, charge, terms_in(transaction, policy, charge), None
-            )  # what it refuses is not bound
+            )  # a batch that this rejects is not bound
 
         return bind_idempotency_key(transaction, users, key, check)
 

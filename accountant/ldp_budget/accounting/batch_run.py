@@ -1,10 +1,13 @@
-"""Charging many users each for something of their own: a stream of lines in chunks of any size, an answer for each.
+"""`BatchRun` and `spend_each`: charge many users, each for a request of their own.
 
-A chunk is one transaction in each partition of the ledger. Lines that ask for the same under the same policy are charged
-together, by set-based statements; the others one by one. A run has a key, and the chunk that begins with line n is
-bound to KEY@n, to how many lines it has and to a digest of them. So an interrupted run is simply run again, from its
-first line: what was charged is told again, and what was not is charged now. After the last line the end is bound, as
-a chunk of no lines: the same key with more lines, or with fewer, is a conflict.
+A run is a stream of lines in chunks of any size, with a result for each line. A chunk is one transaction in each
+partition of the ledger. Lines with the same request under the same policy are charged together, by set-based
+statements; the others one by one.
+
+A run has an idempotency key. The chunk that begins with line n is bound to KEY@n, to its number of lines and to a
+digest of them. So repeat an interrupted run from its first line: the results of charged lines are returned again, and
+the other lines are charged now. After the last line, the end of the run is bound as a chunk without lines. The same
+key with more or fewer lines is then a conflict.
 """
 
 from __future__ import annotations
@@ -38,14 +41,14 @@ if TYPE_CHECKING:
 
 _MOST_KINDS = 1000
 FEW = 8
-"""So many equal lines are charged one by one: a set-based statement has a price of its own."""
+"""Fewer equal lines than this are charged one by one: a set-based statement has a fixed cost."""
 
 
 _SPENDS = "a `Spend` each, or the error of what cannot be read"
 
 
 class Spend(NamedTuple):
-    """One line: who is charged for what, as with `Accountant.spend`; in a `BatchRun` without a key of its own."""
+    """One line: a user and a request, as in `Accountant.spend`. In a `BatchRun`, a line has no key of its own."""
 
     user: str
     mechanism: Mechanism | Collection | object
@@ -58,12 +61,13 @@ class Spend(NamedTuple):
 
 
 class SpendResult(NamedTuple):
-    """What came of a line.
+    """The result of one line.
 
-    `status` is spent, refused or failed; `repeated` says that this was so before. Of a refusal, `binding` names the
-    periods whose limit refused it, or `plan`, `affordable_reports` says how many such reports still fit, `why` what
-    no budget would help; and `receipt`, where it was refused just now, how the limits stand. Of a failure, `error`:
-    nothing was charged, and the next run tries again.
+    `status` is `spent`, `refused` or `failed`; `repeated` is True for a result of an earlier run. A refusal has
+    `binding`, the periods whose limit refused it, or `plan`. It also has `affordable_reports`, the number of such
+    reports that still fit, and `why`, an objection that no budget can cure. A refusal of this run has a `receipt`
+    with the state of the limits. A failure has an `error`: nothing was charged, and the next run tries the line
+    again.
     """
 
     status: str
@@ -80,10 +84,10 @@ _SPENT, _SPENT_BEFORE = SpendResult(SPENT), SpendResult(SPENT, True)
 
 
 class SpendTemplate(NamedTuple):
-    """What lines have in common, all but the user.
+    """The part of a request that several lines have in common: all except the user.
 
-    `together`: whether they are charged by statements over all of them, as one report each without a label is.
-    `identity` is all that makes two of them the same, and a note is no part of it.
+    `together` is True if set-based statements charge the lines, as for one report without a label. `identity` has
+    everything that makes two templates the same; the note is not part of it.
     """
 
     charge: Charge
@@ -94,15 +98,15 @@ class SpendTemplate(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line that was looked at, or what is wrong with it."""
+    """A checked line, or the error that was found in it."""
 
-    spend: Spend = None  # type: ignore[assignment]  # where there is an error
+    spend: Spend = None  # type: ignore[assignment]  # if there is an error
     kind: SpendTemplate = None  # type: ignore[assignment]
     error: LdpBudgetError | None = None
 
 
 class BatchRun:
-    """The lines of a run, chunk by chunk, from its first one on.
+    """The lines of a run, chunk by chunk, from the first one.
 
     Made by `Accountant.run`.
     """
@@ -114,23 +118,23 @@ class BatchRun:
         self._partitions = len(self._ledger.partitions)
         self._kinds = _Kinds()
         self.done = 0
-        """How many lines were answered."""
+        """The number of lines that have results."""
 
     def charge(self, spends: Sequence[Spend | LdpBudgetError], *, last: bool = False) -> list[SpendResult]:
-        """Charge the next lines, as one chunk, or tell again what came of them in an earlier run.
+        """Charge the next lines as one chunk, or return their results from an earlier run again.
 
         Parameters:
-            spends: the lines after those that were answered; one that cannot be read is the error that says why.
-            last: whether no more lines follow. The run has ended then, and its key takes no more lines.
+            spends: the lines after those that have results; for a line that cannot be read, the error that says why.
+            last: True if no more lines follow. The run ends then, and its key accepts no more lines.
 
         Returns:
-            An answer for each, in their order; or for fewer of them, even none: then an earlier run had more lines
-            in one chunk than these, and they are to be given again, with those that follow.
+            A result for each line, in order. There are fewer results, or none, if an earlier run had more lines in
+            this chunk: then give the lines without a result again, followed by more lines.
 
         Raises:
-            KeyConflict: no lines are given, none follow, and an earlier run of this key had more.
-            LedgerError: nobody knows which of the lines were charged. The run must end here; another one, from the
-                first line on, will know.
+            KeyConflict: no lines are given and `last` is True, but an earlier run with this key had more lines.
+            LedgerError: it is unknown which of the lines were charged. End this run here; a new run from the first
+                line finds out.
         """
         lines = [self._kinds.look_at(spend) for spend in spends]
         if not lines:
@@ -142,7 +146,7 @@ class BatchRun:
         return answers
 
     def _chunk(self, lines: list[_Line], last: bool) -> list[SpendResult]:
-        """The answers to the chunk that begins here; what failed in earlier runs is tried again, each time as one."""
+        """Return the results of the chunk that begins here; lines that failed before are tried again together."""
         name = f"{self._name}@{self.done}"
         answers, failed = self._once(name, lines, last, self.done + len(lines) if last else None)
         tries = 0
@@ -157,11 +161,11 @@ class BatchRun:
     def _once(
         self, name: str, lines: list[_Line], last: bool, end: int | None = None
     ) -> tuple[list[SpendResult], list[int]]:
-        """Charge a chunk, bound to its name, or tell again what came of the one that was bound to it before.
+        """Charge a chunk under its name, or return the results of the chunk that was bound to that name before.
 
-        Also which of it failed before, so that it is to be tried again. A chunk is bound also where none of its lines
-        can be read: a run with other lines at a time must find the next one where it begins. `end`: how many lines
-        the run has, if this chunk is its last.
+        Also return the indexes of the lines that failed before and must be tried again. A chunk is bound even if none
+        of its lines can be read: a run with other chunk sizes must find where the next chunk begins. `end` is the
+        number of lines of the run if this chunk is the last one.
         """
         secret = self._ledger.key
         chunk = _Chunk(key_hash(secret, name, self._caller.name), _digest(secret, lines, ()))
@@ -189,9 +193,9 @@ class BatchRun:
         return told, []
 
     def _ending(self, lines: int) -> tuple[Callable[[Transaction], bool], int]:
-        """Bind the end of a run of so many lines, as a chunk of none; with the partition where that is kept.
+        """Return the work that binds the end of a run with so many lines, and the partition that stores it.
 
-        False where an earlier run went on from there.
+        The end is a chunk without lines. The work returns False if an earlier run continued after this line.
         """
         secret = self._ledger.key
         chunk = _Chunk(key_hash(secret, f"{self._name}@{lines}", self._caller.name), _digest(secret, (), ()))
@@ -207,12 +211,12 @@ class BatchRun:
     def _again(
         self, chunk: _Chunk, stored: BatchRunRecord, lines: list[_Line], last: bool, end: int | None
     ) -> tuple[list[SpendResult], list[int]]:
-        """The answers to a chunk of an earlier run, and which of its lines failed there."""
+        """Return the results of a chunk of an earlier run, and the indexes of the lines that failed there."""
         record = json.loads(stored.response)
         if len(lines) < record["lines"] and not last:
             return [], []
         more = len(lines) > record["lines"]
-        if record["lines"]:  # else the earlier run ended here
+        if record["lines"]:  # if it is 0, the earlier run ended here
             lines = lines[: record["lines"]]
         unread = record["unread"]
         if (
@@ -230,9 +234,9 @@ class BatchRun:
     # -- partitions --------------------------------------------------------------------------------------------
 
     def _parts(self, chunk: _Chunk, lines: list[_Line], copied: int | None = None) -> list[SpendResult]:
-        """The answers to a chunk that is bound, each partition's part of it in a transaction of its own.
+        """Return the results of a bound chunk, with one transaction for each partition.
 
-        `copied`: in how many partitions it was bound, if that was before the ledger was copied.
+        `copied` is the number of partitions in which the chunk was bound, if that was before the ledger was moved.
         """
         from concurrent.futures import ThreadPoolExecutor
 
@@ -258,7 +262,7 @@ class BatchRun:
         return answers
 
     def _part_of_copy(self, part: _Chunk, lines: list[_Line]) -> list[SpendResult]:
-        """The answers to what was one partition's part before the ledger was copied, charged there or not."""
+        """Return the results of a part that was bound before the ledger was moved, charged then or now."""
         with self._ledger.reading(self._ledger.partition_of(part.key_hash)) as reading:
             stored = reading.numbered(BatchRunRecord, part.key_hash)
         return self._parts(part, lines) if stored is None else _told_again(lines, stored)
@@ -266,7 +270,7 @@ class BatchRun:
     def _part_work(
         self, chunk: _Chunk, partition: int, lines: list[_Line]
     ) -> Callable[[Transaction], list[SpendResult]]:
-        """Charge what a chunk has in one partition, or tell it again."""
+        """Return the work that charges a chunk's lines in one partition, or returns their stored results."""
         part = chunk.part(self._ledger.key, partition)
 
         def work(transaction: Transaction) -> list[SpendResult]:
@@ -292,7 +296,7 @@ class BatchRun:
         return answers
 
     def _charge_alike(self, transaction: Transaction, lines: list[_Line]) -> list[SpendResult]:
-        """Charge lines of distinct users and of one kind."""
+        """Charge lines of distinct users with the same template."""
         kind = lines[0].kind
         try:
             terms = terms_in(transaction, kind.policy, kind.charge, self._caller.share)
@@ -303,7 +307,7 @@ class BatchRun:
         refused = set(BulkCharge(transaction, kind.charge, terms, kind.note).run([line.spend.user for line in lines]))
         told = dict.fromkeys(range(len(lines)), _SPENT)
         over = [place for place, line in enumerate(lines) if line.spend.user in refused]
-        transaction.settle()  # what is read next is what stands there
+        transaction.settle()  # so that the next read sees every write
         requests = [self._request(lines[place]) for place in over]
         accounts = transaction.accounts([request.user_hash for request in requests])
         for place, request in zip(over, requests, strict=True):
@@ -322,7 +326,7 @@ class BatchRun:
 def spend_each(
     ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError]
 ) -> list[Receipt | LdpBudgetError]:
-    """Charge many users each for something of their own, with a key of their own, many in a transaction."""
+    """Charge many users, each for a request and with an idempotency key of their own, many in one transaction."""
     asked = list(check_many("spends", spends, _SPENDS))
     for spend in asked:
         if not isinstance(spend, Spend | LdpBudgetError):
@@ -331,7 +335,7 @@ def spend_each(
 
 
 def spend_group(asked: Sequence[tuple[Ledger, Principal, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
-    """`spend_each` for several callers of one ledger: each spend with its caller, and the ledger as they use it."""
+    """Call `spend_each` for several callers of one ledger: each spend with its caller's ledger view."""
     answers: list[Receipt | LdpBudgetError | None] = [None] * len(asked)
     pieces: dict[int, Piece[Receipt]] = {}
     for place, (ledger, caller, spend) in enumerate(asked):
@@ -351,7 +355,7 @@ def spend_group(asked: Sequence[tuple[Ledger, Principal, Spend | LdpBudgetError]
 
 
 def _charge_one(transaction: Transaction, request: Request) -> Receipt | LdpBudgetError:
-    """Charge one of several requests; an error that comes before anything was written is its own alone."""
+    """Charge one of several requests; return an error that is raised before anything was written."""
     written = transaction.writes
     try:
         return charge_in_transaction(transaction, request)
@@ -378,7 +382,7 @@ def _requested(ledger: Ledger, caller: Principal, spend: Spend) -> Request:
 
 
 class _Chunk(NamedTuple):
-    """A chunk, or one partition's part of it: where its answer is kept, and the digest of what it asks."""
+    """A chunk, or its part in one partition: the hash that identifies it, and the digest of its requests."""
 
     key_hash: bytes
     request_digest: bytes
@@ -391,14 +395,14 @@ class _Chunk(NamedTuple):
 
 
 class _Kinds:
-    """The kinds of what lines ask for, each looked at and priced once."""
+    """The templates of the lines, each checked and priced once."""
 
     def __init__(self) -> None:
         self._foreign: dict[Mechanism | Collection, Mechanism | Collection] = {}
         self._known: dict[tuple[Any, ...], tuple[SpendTemplate, object]] = {}
 
     def look_at(self, spend: Spend | LdpBudgetError) -> _Line:
-        """A line, with what is wrong with it."""
+        """Check a line; return it, or the error that was found."""
         if isinstance(spend, LdpBudgetError):
             return _Line(error=spend)
         user, mechanism, reports, label, digest, note, policy, key = spend
@@ -409,7 +413,7 @@ class _Kinds:
             asked = id(mechanism), reports, label, digest, note, policy, key
             try:
                 known = self._known.get(asked)
-            except TypeError:  # a list where a text belongs has no hash
+            except TypeError:  # a wrong argument, such as a list, has no hash
                 known = None
             kind = self._work_out(asked, spend) if known is None else known[0]
             name = check_user(user)
@@ -420,14 +424,14 @@ class _Kinds:
         return _Line(spend, kind)
 
     def _of_foreign(self, thing: object) -> Mechanism | Collection:
-        """What stands for an object of another library, as it is now; the same for all that promise the same."""
+        """Return the mechanism for an object of another library as it is now; equal guarantees share one."""
         chosen = chosen_of(thing)
         if len(self._foreign) >= _MOST_KINDS:
             self._foreign.clear()
         return self._foreign.setdefault(chosen, chosen)
 
     def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> SpendTemplate:
-        """Look at all but the user. Raises `InvalidParameter`."""
+        """Check everything except the user. Raises `InvalidParameter`."""
         _, mechanism, reports, label, digest, note, policy, key = spend
         if key is not None:
             raise InvalidParameter("key", "none, as the run has one", key)
@@ -440,12 +444,12 @@ class _Kinds:
         kind = SpendTemplate(charge, policy, check_note(note), reports == 1 and label is None, identity)
         if len(self._known) >= _MOST_KINDS:
             self._known.clear()
-        self._known[asked] = kind, mechanism  # which is kept, so that nothing else gets its number meanwhile
+        self._known[asked] = kind, mechanism  # keep it, so that its id is not reused
         return kind
 
 
 def _digest(secret: Key, lines: Sequence[_Line], unread: Sequence[int]) -> bytes:
-    """What lines ask, but for those that could not be read when they came first."""
+    """Return the digest of the requests, without the lines that could not be read when they came first."""
     kinds: dict[tuple[Any, ...], int] = {}
     skipped = set(unread)
     asked = [
@@ -458,12 +462,12 @@ def _digest(secret: Key, lines: Sequence[_Line], unread: Sequence[int]) -> bytes
 
 
 def _chunk_text(lines: list[_Line]) -> str:
-    """What is kept of a chunk that is bound."""
+    """Return the stored text of a bound chunk."""
     return canonical_json({"lines": len(lines), "unread": [n for n, line in enumerate(lines) if line.error]})
 
 
 def _part_text(answers: list[SpendResult]) -> str:
-    """What is kept of a part: who was refused and why, and what failed; all the others were charged."""
+    """Return the stored text of a part: refusals with their reasons, and failures. All other lines were charged."""
     refused = [
         [place, answer.binding, min(answer.affordable_reports, LARGEST), answer.why]
         for place, answer in enumerate(answers)
@@ -484,12 +488,12 @@ def _told_again(lines: list[_Line], stored: BatchRunRecord) -> list[SpendResult]
 
 
 def _failing(lines: list[_Line]) -> list[SpendResult]:
-    """The answers to lines of which none was charged yet."""
+    """Return the results of lines before any of them is charged."""
     return [SpendResult(FAILED, error=line.error) for line in lines]
 
 
 def _put(answers: list[SpendResult], places: Sequence[int], told: Sequence[SpendResult]) -> None:
-    """Put the answers to some of many lines where they belong."""
+    """Put the results of some lines at their indexes among all results."""
     for place, answer in zip(places, told, strict=True):
         answers[place] = answer
 
@@ -501,7 +505,7 @@ def _answer(receipt: Receipt) -> SpendResult:
 
 
 def _rounds(lines: list[_Line]) -> Iterator[list[int]]:
-    """The places of the lines so that each round names a user once, and a user's lines stay in their order."""
+    """Yield the lines' indexes in rounds: each round has a user once, and a user's lines keep their order."""
     rounds: list[list[int]] = []
     seen: dict[str, int] = {}
     for place, line in enumerate(lines):

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class BudgetClient(Protocol):
-    """What `Accountant` does on a ledger and `ldp_budget.client.Client` over HTTP, by the same names.
+    """The common interface of `Accountant`, on a ledger, and `ldp_budget.client.Client`, over HTTP.
 
-    Annotate with it where your code takes either. `Accountant` says what each call takes, returns and raises.
+    Use it as the annotation in code that accepts either. `Accountant` documents the parameters, results and errors of
+    each call.
     """
 
     def __enter__(self) -> Self: ...
@@ -36,10 +37,10 @@ class BudgetClient(Protocol):
 
     @property
     def name(self) -> str:
-        """The ledger as messages name it, without any password; over HTTP the address of the service."""
+        """The name of the ledger in messages, without any password; over HTTP the URL of the service."""
 
     def close(self) -> None:
-        """Close it. It may be closed twice, and used no more."""
+        """Close the connection. Calling `close` twice is allowed; any other call after it fails."""
 
     def set_policy(
         self,
@@ -53,7 +54,7 @@ class BudgetClient(Protocol):
         shares: dict[str, Sequence[Limit | str]] | None = None,
         override: str | None = None,
     ) -> Policy:
-        """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
+        """Store a policy, or a new version of a policy that exists; all earlier charges stay charged."""
 
     def policy(self, name: str = DEFAULT) -> Policy:
         """The newest version of a policy."""
@@ -70,7 +71,7 @@ class BudgetClient(Protocol):
         start: datetime | None = None,
         policy: str = DEFAULT,
     ) -> tuple[Binding, ...]:
-        """When each limit of a policy binds first for somebody who is asked again and again."""
+        """Predict when each limit of a policy first refuses a user who reports regularly."""
 
     def quote(
         self,
@@ -81,7 +82,7 @@ class BudgetClient(Protocol):
         label: str | None = None,
         policy: str = DEFAULT,
     ) -> Receipt:
-        """What a spend would cost and whether it would fit; changes nothing."""
+        """Compute the cost of a spend, and if it would fit; change nothing."""
 
     def spend(
         self,
@@ -110,10 +111,10 @@ class BudgetClient(Protocol):
         shard: tuple[int, int] | None = None,
         on_batch: Callable[[int, list[str]], None] | None = None,
     ) -> BulkResult:
-        """Charge one report to each of many users, in batches; whoever does not fit is refused, the others go on."""
+        """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-        """Charge many users each for something of their own, with a key of their own, many in a transaction."""
+        """Charge many users, each for a request and with an idempotency key of their own, many in one transaction."""
 
     def reserve(
         self,
@@ -129,86 +130,86 @@ class BudgetClient(Protocol):
         policy: str = DEFAULT,
         strict: bool = False,
     ) -> Receipt:
-        """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` takes it back."""
+        """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it."""
 
     def commit(self, receipt: str) -> Receipt:
-        """Keep what a reservation charged."""
+        """Keep the charge of a reservation."""
 
     def void(self, receipt: str) -> Receipt:
-        """Give back what a reservation charged, while that is possible."""
+        """Reverse the charge of a reservation, if it has neither been committed nor expired."""
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
-        """What a user has spent under each limit of a policy, in the windows that are open now."""
+        """The amounts that a user has spent and has left under each limit of a policy, in the current windows."""
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
-        """The balance of each of many users, in their order, or with None of every account, by its number."""
+        """The balances of many users, in their order; or of every account, ordered by its number."""
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
-        """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
+        """The remaining budget of a user over time, for each limit of the policy as it is now."""
 
     def history(self, user: str, *, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
-        """The journal entries of a user, oldest first; a reservation's `state` says what has become of it."""
+        """The journal entries of a user, oldest first; each reservation has its current `state`."""
 
     def open_reservations(self, most: int | None = 20, *, user: str | None = None) -> list[dict[str, Any]]:
         """The reservations that can still be committed or voided, newest first, each with its `receipt`."""
 
     def reservation(self, receipt: str) -> dict[str, Any]:
-        """The journal entry of a reservation, with the `state` it is in."""
+        """The journal entry of a reservation, with its current `state`."""
 
     def is_erased(self, user: str) -> bool:
-        """Whether a user was erased, and gets no budget."""
+        """True if the user was erased; such a user gets no budget."""
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        """Forget who an account belongs to. Its sum stays, and there is no fresh budget."""
+        """Erase a user: unlink the account from the user and delete the user's keys, labels and notes."""
 
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""
+        """Every journal entry in order, from one snapshot of the ledger; other callers can write meanwhile."""
 
     def position(self, user: str | None = None) -> str:
-        """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between."""
+        """The end of the journal: `PARTITION:ENTRY` for each partition of the ledger, separated by commas."""
 
     def positions(self, users: Sequence[str]) -> list[str]:
-        """Where the journal ends for each of some users, by one look at it."""
+        """The end of the journal for each of several users, from one query."""
 
     def stats(self) -> dict[str, Any]:
-        """The counts of what the ledger holds, and its newest link (`head`)."""
+        """The numbers of rows in the ledger, and its newest chain head (`head`)."""
 
     def now(self) -> datetime:
-        """What time it is by the ledger's clock, in UTC; that of the newest entry where it is not to be believed."""
+        """The current time by the ledger's clock, in UTC; the time of the newest entry if it is not plausible."""
 
     @property
     def repeated(self) -> dict[str, int]:
-        """How often this process did a piece of work again, or sent a request again, by the reason."""
+        """The number of transactions or requests that this process has retried, by reason."""
 
     def checkpoint(self) -> str:
-        """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one."""
+        """Store a checkpoint of the head of every partition; reuse the newest one if nothing was written since."""
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
     ) -> Integrity:
-        """Verify the ledger: hash chain, row MACs, sums and costs; decide every charge again; read every record."""
+        """Verify the ledger: hash chain, row MACs, sums and costs; replay every decision; read every record."""
 
     def repair_clock(self) -> bool:
-        """Go on from the clock as it is now, where the newest entries are dated later; says whether they were."""
+        """Accept the current clock, although the newest entries are dated later."""
 
     def keyed_digest(self, data: bytes) -> str:
-        """A digest of data, in hex, keyed by the ledger's key, or over HTTP by the API key."""
+        """The digest of data, in hex, keyed by the ledger's key, or over HTTP by the API key."""
 
     def add_collection(self, collection: Collection) -> None:
-        """Store a collection, with the digest of its public definition where it has a client for any device."""
+        """Store a collection, with the digest of its public definition if its client runs on any device."""
 
     def collection(self, name: str) -> Collection:
-        """The collection of that name."""
+        """The collection with this name."""
 
     def collections(self) -> list[dict[str, Any]]:
-        """The definitions of all collections, readable even where a mechanism's plugin is missing."""
+        """The definitions of all collections, readable even if the plugin of a mechanism is not installed."""
 
     def record(self, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:
-        """Add a record, unless somebody else has added one meanwhile. It is journalled, and stays for good."""
+        """Add a permanent, journaled record to the administrative log, unless another caller has added one."""
 
     def records(self, first: int = 1) -> list[Record]:
-        """The administrative records of the ledger, such as which keys were made, in order."""
+        """The records of the administrative log, such as those of new API keys, in order."""
 
     @property
     def newest_record(self) -> int:
-        """The number of the newest record that was read or written through it; the ledger is not asked."""
+        """The number of the newest record that this client has read or written; no query is made."""

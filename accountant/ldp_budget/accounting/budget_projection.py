@@ -1,9 +1,10 @@
-"""What was left of a user's limits from the first charge until now, worked out again from the journal.
+"""Budget projections: the remaining budget over time from the journal, and a simulation of future reports.
 
-When will each limit of a policy bind? A series of equal reports, held against it by the decisions of a spend.
+The first part recomputes from the journal how much of each limit was left, from the user's first charge until now.
 
-What is decided is decided by `decision`, as in a ledger, on an account that is kept here: sums of a window begin anew
-where the calendar begins a new one. So what this says is what a ledger will do, and nothing is written.
+The second part simulates a series of equal reports and finds when each limit of a policy first refuses one. It
+decides with `admission`, as a ledger does, on an account in memory. The sums of a window restart at the start of the
+next calendar window. So the result is what a ledger would decide, and nothing is written.
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ if TYPE_CHECKING:
     from .policies import Policy
 
 
-class BudgetPoint(NamedTuple):
-    """What was left of a limit from a moment on: after a charge or a void, or where it `refilled`.
+# -- remaining budget over time ----------------------------------------------------------------------------------
 
-    In the ledger's whole units, see `LimitState`.
+
+class BudgetPoint(NamedTuple):
+    """The remaining budget of a limit from a moment on: after a charge or a void, or after the limit was `refilled`.
+
+    In the ledger's integer units, see `LimitState`.
     """
 
     at: datetime
@@ -52,9 +56,9 @@ class BudgetPoint(NamedTuple):
 
 
 class Remaining(NamedTuple):
-    """A limit, and what was left of it, oldest first; the last one holds until `until`.
+    """A limit and its remaining budget, oldest point first; the last point holds until `until`.
 
-    A limit that was set later than the first charge is told from the start of the first window it was filled for.
+    For a limit that was set after the first charge, the series begins with the first window that was backfilled.
     """
 
     limit: Limit
@@ -67,11 +71,7 @@ class Remaining(NamedTuple):
         return f"<Remaining {self.limit.label} ({self.limit.rule}): {steps}, {last} left>"
 
     def to_json(self) -> dict[str, Any]:
-        """The amounts as numbers, as in a balance.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object with the amounts as numbers, as in a balance."""
         limit = self.limit
         return {
             "period": limit.label,
@@ -90,7 +90,7 @@ class Remaining(NamedTuple):
 
 
 def remaining_of(reading: Reading, limits: Sequence[Limit], account: int | None) -> tuple[Remaining, ...]:
-    """What was left of each of some limits as they are now; full throughout where there is no account."""
+    """Return the remaining budget of each limit, as the limits are now; full throughout without an account."""
     now = reading.moment.micros
     charged = [] if account is None else list(_charged(reading, account))
     since = reading.periods()
@@ -108,9 +108,9 @@ def remaining_of(reading: Reading, limits: Sequence[Limit], account: int | None)
 
 
 def _charged(reading: Reading, account: int) -> Iterator[tuple[int, Any, bytes | None]]:
-    """The entries that charge or give back, with their labels, and when that was.
+    """Yield the entries that charge or reverse a charge, each with its time and its label.
 
-    What a clock that was ahead dated later than its repair was before that.
+    An entry that a wrong clock dated after the clock's repair gets the time of that repair.
     """
     repairs = reading.repairs()
     for entry, label in reading.history(account):
@@ -129,7 +129,7 @@ class _Course:
         self.sums: list[tuple[datetime, Costs, bool]] = [(from_micros(start), ZERO, False)]
 
     def go_on(self, replay: Replay, at: int) -> None:
-        """Take down what is spent in the window of a moment, after an entry."""
+        """Record the sum in the window of a moment, after an entry."""
         if at < self._since:
             return
         self._refill(at)
@@ -138,11 +138,11 @@ class _Course:
             self.sums.append((from_micros(at), spent, False))
 
     def end(self, now: int) -> None:
-        """Nothing more is charged."""
+        """End the series: nothing more is charged."""
         self._refill(now)
 
     def _refill(self, at: int) -> None:
-        """Go to the window of a moment. Where something was spent in the one before, its end made the limit full."""
+        """Move to the window of a moment. If the window before had charges, its end refilled the limit."""
         ends = self._window.ends
         if ends is None or at < to_micros(ends):
             return
@@ -156,20 +156,22 @@ def _left(limit: Limit, course: _Course) -> Iterator[BudgetPoint]:
     return (BudgetPoint(at, spent, limit.remaining(spent), refilled) for at, spent, refilled in sums)
 
 
+# -- simulation of future reports --------------------------------------------------------------------------------
+
 YEARS = 100
-"""How far a series is followed: what binds no one within a lifetime binds never."""
+"""The length of a simulated series: a limit that does not bind within a lifetime never binds."""
 EVERY = PERIODS[1:]
-"""How often the reports of a series may be asked."""
+"""The permitted intervals between the reports of a series."""
 _BEGIN, _END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Binding:
-    """When a limit of a policy, or its plan, refuses a report of the series for the first time.
+    """The first time at which a limit of a policy, or its plan, refuses a report of the series.
 
-    `at` is the moment and `report` the number of the report, counted from 1 over all that were asked, and the first
-    of those that were asked together; both are None where it never does, and `never` says until when or why.
-    `charged`: how many reports had been charged by then.
+    `at` is the time, and `report` is the number of the report. Reports are counted from 1 over all that were
+    requested; of reports that were requested together, `report` is the first. Both are None if no report is refused,
+    and `never` says until when or why. `charged` is the number of reports that had been charged by then.
     """
 
     period: str
@@ -182,7 +184,7 @@ class Binding:
     never: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A row of what `policy simulate --json` prints."""
+        """A row of the output of `policy simulate --json`."""
         return {
             "period": self.period,
             "rule": self.rule,
@@ -198,12 +200,12 @@ class Binding:
 def simulate(
     policy: Policy, mechanism: Mechanism, *, every: str, start: datetime, reports: int = 1
 ) -> tuple[Binding, ...]:
-    """When each limit of `policy` binds first for somebody who is asked `reports` reports `every` day, week or month.
+    """Predict when each limit of `policy` first refuses a user with `reports` reports `every` day, week or month.
 
-    It begins at `start`, with nothing charged before, and goes on, whatever is refused, for 100 years or until
-    nothing can be charged any more. Every month is the same day of the month, or its last one. Reports of a mechanism
-    that memoises repeat one value, and go along its curve. The plan, if there is one, comes last. Raises
-    `InvalidParameter`, and `NotSupported` where the policy admits no such report whatever it costs.
+    The series begins at `start`, without earlier charges. It continues after refusals, for 100 years or until nothing
+    more can be charged. Monthly reports come on the same day of the month, or on its last day. Reports of a memoizing
+    mechanism repeat one value and follow its cost curve. The plan, if there is one, comes last. Raises
+    `InvalidParameter`. Raises `NotSupported` if the policy never admits such a report, at any budget.
     """
     check_series(every, start)
     memoised = isinstance(mechanism.guarantee, Memoised)
@@ -216,7 +218,7 @@ def simulate(
 
 
 def check_series(every: str, start: datetime | None) -> None:
-    """Raise `InvalidParameter` unless a series may be asked so, beginning now if no start is given."""
+    """Raise `InvalidParameter` for an invalid interval or start of a series; None starts it now."""
     if not isinstance(every, str) or every not in EVERY:
         found = every if isinstance(every, str) else shown(every)
         raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
@@ -227,7 +229,7 @@ def check_series(every: str, start: datetime | None) -> None:
 
 
 def moments(start: datetime, every: str) -> Iterator[datetime]:
-    """The moments of a series, from `start` on, for 100 years."""
+    """Yield the times of a series, from `start` on, for 100 years."""
     end = _END if start.year + YEARS >= _END.year else _in_months(start, 12 * YEARS)
     for number in count():
         moment = (
@@ -241,7 +243,7 @@ def moments(start: datetime, every: str) -> Iterator[datetime]:
 
 
 def _in_months(start: datetime, months: int) -> datetime:
-    """So many months later: the same day of the month, or its last one."""
+    """Return the time so many months later: the same day of the month, or its last day."""
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     first = start.replace(year=year, month=month + 1, day=1)
     last = ((first + timedelta(days=31)).replace(day=1) - timedelta(days=1)).day
@@ -249,7 +251,7 @@ def _in_months(start: datetime, months: int) -> datetime:
 
 
 class _Series:
-    """One request, asked again and again of an account that nobody else charges."""
+    """One request, repeated on an account that has no other charges."""
 
     def __init__(self, terms: ApplicablePolicy, request: Request) -> None:
         self._terms = terms
@@ -259,11 +261,11 @@ class _Series:
         self._windows: dict[str, Window] = {}
         self._account = Account(None, {}, reported={})
         self._asked = self._charged = 0
-        # Of each limit, and None of the plan, when it refused first.
+        # The first refusal of each limit; the plan has the key None.
         self._found: dict[Limit | None, Binding] = {}
 
     def play(self, moments: Iterator[datetime]) -> tuple[Binding, ...]:
-        """Ask at each moment, until nothing can be charged any more or every limit has refused."""
+        """Request a charge at each moment, until nothing more can be charged or every limit has refused."""
         ends = ""
         for moment in moments:
             decision = self._ask(moment)
@@ -275,7 +277,7 @@ class _Series:
         return tuple([self._found.get(each) or self._binding(each, never=never) for each in self._all()])
 
     def _ask(self, moment: datetime) -> Decision:
-        """Decide at a moment, and charge if it fits."""
+        """Decide at a moment, and charge if the request fits."""
         now = Moment(moment)
         windows = {gauge: now.window(gauge) for gauge in self._gauges}
         new = [gauge for gauge in self._gauges if self._windows.get(gauge) != windows[gauge]]
@@ -290,7 +292,7 @@ class _Series:
         return decision
 
     def _begin(self, gauges: list[str]) -> None:
-        """Begin new windows, in which nothing was charged yet."""
+        """Start new windows without charges."""
         spent: dict[str, Costs] = {**self._account.spent, **dict.fromkeys(gauges, ZERO)}
         reported = {**self._account.reported, **dict.fromkeys(gauges, 0)} if self._request.label else {}
         self._account = self._account._replace(spent=spent, reported=reported)
@@ -303,7 +305,7 @@ class _Series:
                 self._found[each] = self._binding(each, at=moment, report=first)
 
     def _end(self, decision: Decision, moment: datetime) -> str:
-        """Why nothing can be charged from now on; empty if something can."""
+        """Explain why nothing can be charged from now on; empty if something can."""
         if decision.fits:
             return ""
         for limit in decision.exceeded:
@@ -311,13 +313,13 @@ class _Series:
                 return f"as the {LIFETIME} limit ({limit.rule}) ends it on {moment.date()}"
         if PLAN in decision.binding:
             return f"as the plan is used up on {moment.date()}"
-        if not self._charged:  # every window was new, and none will ever hold less
+        if not self._charged:  # every window was empty, so no later one has more room
             (limit, *_), asked = decision.exceeded, self._request.reports
             return f"as the {limit.period} limit ({limit.rule}) refuses {asked} at a time from the first on"
         return ""
 
     def _all(self) -> list[Limit | None]:
-        """The limits, and None for the plan if there is one."""
+        """Return the limits, and None for the plan if there is one."""
         return [*self._policy.limits, *([] if self._policy.plan is None else [None])]
 
     def _binding(self, limit: Limit | None, **found: Any) -> Binding:

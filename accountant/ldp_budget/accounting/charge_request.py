@@ -1,8 +1,8 @@
-"""What somebody asks to charge: checked, priced and hashed before any transaction begins.
+"""Charge requests: arguments that are validated, priced and hashed before any transaction begins.
 
-Who uses a ledger: whoever is on its machine, or the holder of an API key.
-
-A key makes a retry safe: what it was used for once is answered again, and never done again.
+The first part holds the principal that uses a ledger: a user of the ledger's host, or the holder of an API key. The
+second part makes retries safe: an idempotency key returns its stored response, and the work is not done again. The
+third part holds the priced mechanism (`Charge`) and the `Request`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from ..ledger.models import IdempotencyRecord
 
 
-class Principal(NamedTuple):
-    """The holder of an API key.
+# -- principal ---------------------------------------------------------------------------------------------------
 
-    `number` is that of the record which made the key, and stands in every journal entry that they write; of `LOCAL`,
-    who needs no key, it is 0. By their `name` their idempotency keys are told from those of others. With a `share`,
-    what they charge must fit that share of each limit too.
+
+class Principal(NamedTuple):
+    """The authenticated caller: the holder of an API key.
+
+    `number` is the number of the record that made the key. Every journal entry that the holder writes has it. For
+    `LOCAL`, which needs no key, it is 0. Idempotency keys are scoped to `name`. If the key has a `share`, its charges
+    must fit that sub-limit of each limit too.
     """
 
     number: int
@@ -46,16 +49,18 @@ class Principal(NamedTuple):
 
 
 LOCAL = Principal(0, "")
-"""Whoever is on the machine of the ledger."""
+"""The caller on the ledger's host, without an API key."""
 
+
+# -- idempotency -------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
 
 def check_key(key: object) -> str:
-    """`key`, if it is a text without blanks around it and without control characters. Raises `InvalidParameter`.
+    """Return `key` if it is a text without surrounding blanks and control characters. Raises `InvalidParameter`.
 
-    Blanks at the ends get lost on the way through HTTP, and a key that has lost them is another key.
+    HTTP strips surrounding blanks, and a key without them would be a different key.
     """
     found = check_text("key", key)
     if found != found.strip() or any(category(each) == "Cc" for each in found):
@@ -64,10 +69,10 @@ def check_key(key: object) -> str:
 
 
 class IdempotencyKey(NamedTuple):
-    """A key as its caller named it and as the ledger knows it, and the digest of what it was used for.
+    """An idempotency key as its caller named it, its hash in the ledger, and the digest of its request.
 
-    It is its user's own (a hash): others may use the same name, and it goes when the user is erased. That of a batch
-    has no user.
+    It belongs to one user (a hash): other users can use the same name, and erasing the user deletes it. The key of a
+    batch has no user.
     """
 
     name: str
@@ -77,12 +82,12 @@ class IdempotencyKey(NamedTuple):
 
 
 def key_hash(secret: Key, key: str, scope: str) -> bytes:
-    """What stands for a key in the ledger: another one for each scope, and without any what it has always been."""
+    """Return the hash of an idempotency key in the ledger: one for each scope; the plain hash without a scope."""
     return secret.hash(b"caller key", ascii((scope, key))) if scope else secret.hash(b"key", key)
 
 
 class StoredResponse(NamedTuple):
-    """A response as the ledger keeps it, and the entry it belongs to, if it belongs to one; of a batch its kind."""
+    """A stored response, and the number of its journal entry, if any; the response of a batch has a kind."""
 
     text: str
     entry: int | None = None
@@ -97,10 +102,10 @@ def run_idempotent(
     write: Callable[[T], StoredResponse | None],
     read: Callable[[Any], T],
 ) -> T:
-    """What `act` returns, or has returned to the same request under the same key.
+    """Run `act` and return its result, or return the stored result of the same request under the same key.
 
-    `write` makes of a result what the ledger keeps, None for one that is not kept; `read` turns the record back. Raises
-    `KeyConflict` where the key was used for another request.
+    `write` encodes a result for the ledger, or returns None for a result that is not stored; `read` decodes the
+    stored record. Raises `KeyConflict` if the key was used for another request.
     """
     if key is None:
         return act()
@@ -123,10 +128,12 @@ def run_idempotent(
     return read(stored)
 
 
+# -- priced mechanism and request --------------------------------------------------------------------------------
+
 MOST_REPORTS = 10**9
 MOST_NOTE = 500
 _NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
-"""Control characters, halves of characters, and what ends a line."""
+"""Control characters, surrogates, and line and paragraph separators."""
 
 _EXPECTED = "a mechanism with a name and a guarantee"
 
@@ -134,8 +141,8 @@ _EXPECTED = "a mechanism with a name and a guarantee"
 class Charge:
     """A mechanism as the ledger stores it: self-contained, with the cost of one report.
 
-    Of a collection it is that of its mechanism, with the collection's name. Raises `InvalidParameter` for what is
-    neither, or promises nothing.
+    For a collection, it is the collection's mechanism, with the name of the collection. Raises `InvalidParameter` for
+    any other object, and for a mechanism without a guarantee.
     """
 
     def __init__(self, chosen: Mechanism | Collection) -> None:
@@ -152,11 +159,11 @@ class Charge:
 
     @property
     def checked(self) -> str:
-        """How the mechanism's promise was checked, see `certificates`."""
+        """The way in which the mechanism's guarantee was checked, see `certificates`."""
         return certification.checked_at(self._chosen)
 
     def cost_under(self, measure: str | None) -> Costs:
-        """What one report costs in windows of a measure, or of none."""
+        """Return the cost of one report in windows with this measure; None is the plain cost."""
         if measure is None:
             return self.cost
         if measure not in self._measured:
@@ -164,27 +171,27 @@ class Charge:
         return self._measured[measure]
 
     def store(self, transaction: Transaction) -> int:
-        """The number of this charge in the ledger."""
+        """Store the priced mechanism if it is new, and return its number in the ledger."""
         return transaction.store_priced_mechanism(
             self.fingerprint, self.mechanism, self.declared, self.promise, self.cost, self.collection
         )
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells two requests apart by what they charge: two surveys with equal parameters are two."""
+        """The identity of a charge in a request: two collections with equal parameters are different."""
         return (self.fingerprint, self.collection) if self.collection else (self.fingerprint,)
 
 
 def charge_of(asked: Mechanism | Collection | object) -> Charge:
-    """The charge of a mechanism or a collection; worked out once for each, as neither ever changes.
+    """Return the charge of a mechanism or a collection; it is computed once for each, because neither ever changes.
 
-    An object of another library may well change, and is asked each time.
+    An object of another library can change, so its charge is computed each time.
     """
     return _charge_of(_Same(chosen_of(asked)))
 
 
 class _Same:
-    """A mechanism or a collection as a key that equals no other object."""
+    """A mechanism or a collection as a cache key that equals no other object."""
 
     __slots__ = ("chosen",)
 
@@ -208,15 +215,15 @@ def _charge_of(same: _Same) -> Charge:
 
 @lru_cache(maxsize=1024)
 def _charge_with(chosen: Mechanism | Collection, kind: object, fingerprint: str, guarantee: Guarantee) -> Charge:
-    """Equal mechanisms share a charge only if they are of one class and promise the same.
+    """Return a charge; equal mechanisms share it only if they have the same class and the same guarantee.
 
-    A plugin may define equality. Its mechanisms must not pass for checked ones by that.
+    A plugin can define equality. Its mechanisms must not pass for checked mechanisms that way.
     """
     return Charge(chosen)
 
 
 def _guarantee_of(mechanism: Mechanism) -> Guarantee:
-    """What a mechanism promises. Raises `InvalidParameter` where that is nothing: it is half written."""
+    """Return the guarantee of a mechanism. Raises `InvalidParameter` for a mechanism without one."""
     try:
         promised: object = mechanism.guarantee
     except NotImplementedError:
@@ -227,15 +234,15 @@ def _guarantee_of(mechanism: Mechanism) -> Guarantee:
 
 
 def mechanism_of(asked: Mechanism | Collection | object) -> Mechanism:
-    """What is charged where `asked` is given. Raises as `chosen_of`."""
+    """Return the mechanism that is charged for `asked`. Raises the same errors as `chosen_of`."""
     chosen = chosen_of(asked)
     return chosen.mechanism if isinstance(chosen, Collection) else chosen
 
 
 def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
-    """What was given, or where that is an object of another library, the mechanism that stands for it.
+    """Return the argument itself, or the mechanism that represents an object of another library.
 
-    Raises `InvalidParameter`; `NotSupported` for an object that says nothing about two values of one user.
+    Raises `InvalidParameter`. Raises `NotSupported` for an object without a guarantee for two values of one user.
     """
     if isinstance(asked, Collection):
         return asked
@@ -257,11 +264,11 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
 
 
 class Request:
-    """What somebody asks to charge: its price, its hashes, and what becomes of it. Raises `InvalidParameter`.
+    """A validated charge request with its price and its hashes. Raises `InvalidParameter`.
 
-    The `key` is told from those of others by the name of the `caller`, and what is charged must fit the share of the
-    policy too that the caller is bound to, if any. `kind` is the entry that it will be if it fits; `lasts`: of a
-    reservation, for how many microseconds it is held.
+    The idempotency `key` is scoped to the name of the `caller`. If the caller is bound to a sub-limit of the policy,
+    the charge must fit it too. `kind` is the kind of the journal entry that a granted request becomes. `lasts` is the
+    duration of a reservation, in microseconds.
     """
 
     def __init__(
@@ -292,19 +299,19 @@ class Request:
         self.charge = charge_of(chosen)
         guarantee = self.charge.guarantee
         self.curve = guarantee if label is not None and isinstance(guarantee, Memoised) else None
-        """What labelled reports go along; without a label each is a new value."""
+        """The cost curve of labeled reports; a report without a label is a new value."""
         self.cost = self.charge.cost.times(self.reports)
-        """Of all reports, unless they go along a curve."""
-        # The user and the label as the ledger knows them.
+        """The cost of all reports, unless they follow a cost curve."""
+        # The user and the label as the ledger stores them.
         self.user_hash = secret.hash(b"user", self.user)
-        # Two users' equal labels must not show that they are equal.
+        # Equal labels of two users must not have equal hashes.
         self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
         self.key = None if key is None else self._bind(secret, check_key(key), caller.name)
 
     def costs_in(self, windows: Mapping[str, Window], share: int, account: Account) -> dict[str, Costs]:
-        """What it adds in each of these windows that a share's charges count in, by gauge.
+        """Return the cost of the request in each window in which charges of this sub-limit count, by gauge.
 
-        Labelled reports go along their curve, after so many of that label as the account says were reported.
+        Labeled reports follow their cost curve, after the number of earlier reports of that label in the account.
         """
         counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share)]
         if self.curve is None:
@@ -319,9 +326,9 @@ class Request:
         }
 
     def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
-        """The key that makes a retry safe, bound to everything that makes two requests the same request.
+        """Return the idempotency key, bound to everything that makes two requests the same.
 
-        A note is no part of it, for it charges nothing: the one that came first stays.
+        A note is not part of it, because it charges nothing. A repeated request keeps its first note.
         """
         operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
         parts = (operation, self.user, *self.charge.identity, self.reports, self.label, self.report_digest)
@@ -330,7 +337,7 @@ class Request:
 
 
 def check_note(note: str | None) -> str | None:
-    """`note`, if it is one line of text that is not too long; raises `InvalidParameter`."""
+    """Return `note` if it is one line of text of permitted length; raises `InvalidParameter`."""
     if note is None:
         return None
     expected = f"one line of text, of 1 to {MOST_NOTE} characters and none that steers a terminal"
@@ -344,7 +351,7 @@ def check_note(note: str | None) -> str | None:
 
 
 def check_digest(digest: str | None) -> str | None:
-    """`digest` in lower case, if it is hexadecimal; raises `InvalidParameter`."""
+    """Return `digest` in lower case if it is hexadecimal; raises `InvalidParameter`."""
     if digest is None:
         return None
     try:

@@ -1,8 +1,7 @@
-"""Between the decision and the ledger: what a decision needs is read here, and what it grants is written here.
+"""Charging: `quote`, `spend`, `reserve`, `commit` and `void` for one user.
 
-Charging one user, for good or until it is decided; and what that would cost.
-
-Ending a reservation: to keep what it charged, or to give that back.
+The first part loads the account and the policy for an admission decision, and writes a granted charge. The second
+part quotes, spends and reserves. The third part ends a reservation: `commit` keeps its charge, `void` reverses it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,11 @@ if TYPE_CHECKING:
     from .reservations import ReservationOutcome
 
 
+# -- reading for a decision, and writing a charge ----------------------------------------------------------------
+
+
 def load_account_and_terms(reading: Reading, request: Request) -> tuple[Account, ApplicablePolicy]:
-    """What a request is held against: the user's account, with what else it depends on, and what the policy asks."""
+    """Load the user's account and the applicable policy, with everything that the decision depends on."""
     user, charge = request.user_hash, request.charge
     terms = terms_in(reading, request.policy, charge, request.share, labelled=request.label is not None)
     account = reading.account(user)
@@ -62,13 +64,13 @@ def load_account_and_terms(reading: Reading, request: Request) -> tuple[Account,
 def terms_in(
     reading: Reading, policy: str, charge: Charge, share: str | None = None, *, labelled: bool = False
 ) -> ApplicablePolicy:
-    """The terms of the newest version of a policy for a charge, through a share or none. Raises `UnknownName`."""
+    """Apply the newest version of a policy to a charge, through a sub-limit or none. Raises `UnknownName`."""
     number, found = latest_policy(reading, policy)
     return ApplicablePolicy.of(found, charge, share, number, labelled=labelled)
 
 
 def record_charge(transaction: Transaction, decision: Decision) -> int:
-    """Write what a decision grants: sums of every window, label counts, quota and entry; returns its number."""
+    """Write a granted charge: the sums of every window, label counts, quota and entry; return its number."""
     request, terms, after = decision.request, decision.terms, decision.after
     charge = request.charge.store(transaction)
     number = after.number
@@ -93,6 +95,9 @@ def record_charge(transaction: Transaction, decision: Decision) -> int:
     return transaction.append(entry, label, request.note)
 
 
+# -- quote, spend, reserve --------------------------------------------------------------------------------------
+
+
 def quote(
     ledger: Ledger,
     caller: Principal,
@@ -103,7 +108,7 @@ def quote(
     label: str | None,
     policy: str,
 ) -> Receipt:
-    """What a spend would cost and whether it would fit; changes nothing."""
+    """Compute the cost of a spend, and if it would fit; change nothing."""
     key = ledger.key
     request = Request(key, user, mechanism, reports=reports, policy=policy, label=label, caller=caller)
     with ledger.reading(ledger.partition_of(request.user_hash)) as reading:
@@ -156,7 +161,7 @@ def reserve(
     policy: str,
     strict: bool,
 ) -> Receipt:
-    """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` takes it back."""
+    """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it."""
     if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
         raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
     request = Request(
@@ -185,7 +190,7 @@ def _charge(ledger: Ledger, request: Request, strict: bool) -> Receipt:
 
 
 def to_work_item(ledger: Ledger, request: Request) -> Piece[Receipt]:
-    """The work of charging a request, the partition in which it is done, and what it will look up there."""
+    """Return the work of charging a request, its partition, and the keys that it will look up there."""
     needs = request.user_hash, None if request.key is None else request.key.key_hash
     return (
         lambda transaction: charge_in_transaction(transaction, request),
@@ -195,7 +200,7 @@ def to_work_item(ledger: Ledger, request: Request) -> Piece[Receipt]:
 
 
 def charge_in_transaction(transaction: Transaction, request: Request) -> Receipt:
-    """Decide, then write; or answer again what was answered under the same key."""
+    """Decide and write; or return the stored response for the same idempotency key."""
     entry, decision = None, None
 
     def act() -> Receipt:
@@ -209,7 +214,7 @@ def charge_in_transaction(transaction: Transaction, request: Request) -> Receipt
     def write(receipt: Receipt) -> StoredResponse | None:
         assert decision is not None
         if not decision.fits and decision.account.erased:
-            return None  # nothing that leads to an erased user is kept again
+            return None  # store nothing that leads to an erased user
         return StoredResponse(receipt.store(decision.terms.number, transaction.moment.micros), entry)
 
     def read(stored: IdempotencyRecord) -> Receipt:
@@ -223,13 +228,16 @@ def _decide(reading: Reading, request: Request) -> Decision:
     return decide(account, request, terms, reading.windows)
 
 
+# -- end of a reservation ---------------------------------------------------------------------------------------
+
+
 def commit(ledger: Ledger, receipt: str) -> Receipt:
-    """Keep what a reservation charged."""
+    """Keep the charge of a reservation."""
     return _end(ledger, receipt, reservations.commit)
 
 
 def void(ledger: Ledger, receipt: str) -> Receipt:
-    """Give back what a reservation charged, while that is possible."""
+    """Reverse the charge of a reservation, if it has neither been committed nor expired."""
     return _end(ledger, receipt, reservations.void)
 
 
@@ -248,7 +256,7 @@ def _end_named(
         return lambda transaction: _resolve(transaction, name, receipt, how, number)
 
     def end_here(transaction: Transaction) -> Receipt | None:
-        # One that was made before the ledger was copied has another place by now.
+        # A reservation that was made before the ledger was moved has another place now.
         return end(name.entry)(transaction) if name.generation == transaction.generation else None
 
     ended = ledger.run(end_here, name.partition) if name.partition in ledger.partitions else None

@@ -1,4 +1,4 @@
-"""The collections of a ledger."""
+"""Stores the collections of a ledger and looks them up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_collection(ledger: Ledger, collection: Collection) -> None:
-    """Store a collection, with the digest of its public definition where it has a client for any device."""
+    """Store a collection, with the digest of its public definition if its client runs on any device."""
     check_instance("collection", collection, Collection, "a collection")
     definition = canonical_json(collection.agreed().to_json())
 
@@ -31,7 +31,7 @@ def add_collection(ledger: Ledger, collection: Collection) -> None:
 
 
 def collection(ledger: Ledger, name: str) -> Collection:
-    """The collection of that name."""
+    """Return the collection with this name. Raises `UnknownName`."""
     check_name("name", name)
     with ledger.reading() as reading:
         stored = reading.collection(name)
@@ -41,6 +41,6 @@ def collection(ledger: Ledger, name: str) -> Collection:
 
 
 def collections(ledger: Ledger) -> list[dict[str, Any]]:
-    """The definitions of all collections, readable even where a mechanism's plugin is missing."""
+    """Return the definitions of all collections, readable even if a mechanism's plugin is not installed."""
     with ledger.reading() as reading:
         return [json.loads(stored.definition) for stored in reading.collections()]

@@ -1,6 +1,6 @@
-"""Copying a ledger to another place, where it goes on; why that is safe stands in `ledger.moving` and `copying`.
+"""Connections: opens the store of a ledger from a path or a URL, and moves a ledger to another store.
 
-Where a ledger lies: opening it, copying it to a file, and moving it to another place.
+`ledger.migration_copy` and `ledger.migration_cutover` explain why a move is safe.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 _STEPS = 4
 
 
+# -- moving a ledger ---------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Copied:
-    """A copy that is done: both ledgers by name, their heads to note, and how many accounts and entries it has."""
+    """A completed move: the names and heads of both ledgers, and the numbers of accounts and entries."""
 
     source: str
     target: str
@@ -54,7 +57,7 @@ class Copied:
         return f"<Copied: {much} from {self.source} to {self.target}, head {self.target_head}>"
 
     def to_json(self) -> dict[str, Any]:
-        """What `ledger move --json` prints."""
+        """The output of `ledger move --json`."""
         return {
             "from": {"ledger": self.source, "head": self.source_head},
             "to": {"ledger": self.target, "head": self.target_head},
@@ -69,16 +72,17 @@ def copy_ledger(
     scratch: Scratch,
     on_progress: Progress = lambda done, total: None,
 ) -> Copied:
-    """Copy all of `source` to another ledger and shut `source`, or go on with that. Raises `LedgerError`.
+    """Copy all of `source` to another ledger and close `source` to charges, or resume such a copy.
 
-    `open_target` opens the other one, and makes it if it is told that it may.
+
+    `open_target` opens the other ledger. Its argument is True if it may create that ledger. Raises `LedgerError`.
     """
     verified = False
     try:
         target = open_target(False)
     except LedgerMissing:
         _check_open(source)
-        _verify(source, _step(on_progress, 0))  # before anything is made
+        _verify(source, _step(on_progress, 0))  # before the target is created
         target, verified = open_target(True), True
     try:
         if not _is_done(source, target):
@@ -90,7 +94,7 @@ def copy_ledger(
 
 
 def abort_migration(source: Ledger, target: Ledger) -> None:
-    """Open `source` again, of which a copy to `target` was begun and is not complete. Raises `LedgerError`."""
+    """Reopen `source` after an incomplete copy to `target`. Raises `LedgerError`."""
     with source.reading() as here, target.reading() as there:
         copy = lifecycle.reason_of(there, lifecycle.origin(there.end.lifecycle)).move
         last = lifecycle.reason_of(here, here.end.lifecycle) if here.end.state == lifecycle.MOVED_AWAY else None
@@ -104,7 +108,7 @@ def abort_migration(source: Ledger, target: Ledger) -> None:
 
 
 def _fill(source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progress) -> None:
-    """Copy, compare, verify, open."""
+    """Copy, compare, verify, and open the target."""
     Copy(source, target, scratch, _carry, _step(on_progress, 1)).run()
     wrong = list(islice(differences(source, target, scratch), 3))
     if wrong:
@@ -121,7 +125,7 @@ def _check_open(source: Ledger) -> None:
 
 
 def _is_done(source: Ledger, target: Ledger) -> bool:
-    """Whether the copy from the one to the other is complete. Raises `LedgerError` where there can be none."""
+    """True if the copy from `source` to `target` is complete. Raises `LedgerError` if no copy is possible."""
     if source.name == target.name or source.identity == target.identity:
         raise LedgerError(target.name, "expected another place than that of the ledger itself")
     if source.key.sandbox != target.key.sandbox:
@@ -143,7 +147,7 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
             if state == lifecycle.IMPORTING:
                 check_opening(source, target)
             return state != lifecycle.IMPORTING
-        # Of one that is begun nothing is copied yet; whether it was for this generation is seen to when it goes on.
+        # A copy that has only begun has no entries yet. Resuming it checks that it belongs to this generation.
         begun = state == lifecycle.IMPORTING and there.end.lifecycle == lifecycle.importing_state(here.end.lifecycle)
         if there.end.entries or not (begun or there.end.lifecycle == lifecycle.Lifecycle()):
             raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
@@ -151,14 +155,14 @@ def _is_done(source: Ledger, target: Ledger) -> bool:
 
 
 def _prepare(source: Ledger, target: Ledger, verified: bool, on_progress: Progress) -> None:
-    """Shut both, the target first."""
+    """Close both ledgers to charges, the target first."""
     with source.reading() as here, target.reading() as there:
         if here.end.state == lifecycle.MOVED_AWAY:
             return
         begun = there.end.state == lifecycle.IMPORTING
         copy = lifecycle.reason_of(there, there.end.lifecycle).move if begun else new_copy()
     if not verified:
-        _verify(source, on_progress)  # before anybody is stopped
+        _verify(source, on_progress)  # before charges stop
     if not begun:
         begin(source, target, copy)
     shut(source, target, copy)
@@ -171,12 +175,12 @@ def _verify(ledger: Ledger, on_progress: Progress) -> None:
 
 
 def _step(on_progress: Progress, step: int) -> Progress:
-    """Progress within one of the steps, told as if all took as long."""
+    """Return the progress function of one step; each step counts as equally long."""
     return lambda done, total: on_progress(step * 1000 + 1000 * done // max(1, total), _STEPS * 1000)
 
 
 def _carry(stored: IdempotencyRecord, name: Name) -> str:
-    """The response of a record as a moved ledger keeps it: a receipt stays what it was."""
+    """Encode a stored response for the moved ledger: each receipt keeps its text."""
     return Receipt.named(stored.response, name)
 
 
@@ -187,7 +191,7 @@ def copy_to(
     *,
     on_progress: Callable[[int, int], None] | None,
 ) -> Copied:
-    """Move everything to another place, a file or `postgresql://…`, where it goes on as a ledger of the same key."""
+    """Move everything to another file or `postgresql://…`, where the ledger continues with the same key."""
     check_call("on_progress", on_progress)
     from ..ledger.sqlite import SqliteScratch
 
@@ -204,7 +208,7 @@ def copy_to(
 
 
 def give_up_copy(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store) -> None:
-    """Open this ledger again, of which a copy was begun by `copy_to` and is not complete."""
+    """Reopen this ledger after an incomplete copy by `copy_to`."""
     pass
 
     half = _half_copied(ledger, clock, target, create=False)
@@ -219,6 +223,9 @@ def _half_copied(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | S
     return Ledger(open_store(target, create, key.secret, ledger_id=key.ledger_id or None), clock, half=True)
 
 
+# -- opening a store ---------------------------------------------------------------------------------------------
+
+
 def open_store(
     ledger: str | os.PathLike[str] | Store,
     create: bool,
@@ -226,7 +233,7 @@ def open_store(
     sandbox: bool | None = None,
     ledger_id: str | None = None,
 ) -> Store:
-    """The store of a ledger; one that is made here gets the secret and the id of its source, if there is one."""
+    """Open the store of a ledger; a new one gets the secret and the id of its source, if there is one."""
     check_switch("create", create)
     if sandbox is not None:
         check_switch("sandbox", sandbox)
@@ -236,7 +243,7 @@ def open_store(
 
             return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if "://" in str(ledger):
-            scheme = str(ledger).partition("://")[0]  # what follows may be a password
+            scheme = str(ledger).partition("://")[0]  # the rest may contain a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
         if _ADDRESS.match(str(ledger)):
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "an address of another form")
@@ -252,6 +259,6 @@ def open_store(
     return ledger
 
 
-# A mistyped address would become a file's name, with its password in it.
+# A mistyped URL would become the name of a file, with its password in it.
 _ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)
 _OF_A_STORE = "name", "key", "partitions", "run", "snapshot"

@@ -1,14 +1,16 @@
-"""Replay of decisions: was each charge in the journal allowed when it was made?
+"""Replay of decisions: checks that every charge in the journal was allowed when it was made.
 
-The verifier of the ledger walks the accounts with their histories, and asks here for each. A charge is decided again
-by integers, as the accountant decided: under the policy that was the newest of its name at that entry, with its
-limits, its share, its plan and the windows of that moment, on top of what the journal says was charged before. So an
-overdraft is found however it came about: sums that were changed and put back, a policy that was hidden for a while.
+The verification of a ledger walks over the accounts with their histories and calls this module for each. A charge is
+decided again with integers, as the accountant decided it. The replay uses the newest version of the policy at that
+entry: its limits, its sub-limit and its plan. It uses the windows of that moment. It counts the earlier charges of
+the journal. So it finds every overdraft, also after sums were changed and restored, or a policy was hidden for a
+while.
 
-Not repeated is what the ledger does not hold: whether a mechanism was checked on that machine, and labels of erased
-users. Their labelled reports count with their lifetime cost, and not in other windows. Entries that were copied from
-another ledger, which was verified then, stand in the order of time, partition by partition: of these the newest version of a
-policy and the time of reservations are not compared again.
+Two things are not replayed, because the ledger does not store them: if a mechanism was checked on that machine, and
+the labels of erased users. Labeled reports of erased users count with their lifetime cost, and not in other windows.
+
+Entries that were copied from another ledger were verified before the copy. They are ordered by time, partition by
+partition. So two checks are left out for them: the newest version of a policy, and the time of reservations.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _NEVER = 2**63
 
 
 class _Version(NamedTuple):
-    """A version of a policy, between the entry that set it and the one that set the next."""
+    """A version of a policy, with the entry that set it and the entry that set the next version."""
 
     policy: Policy
     since: int
@@ -46,9 +48,9 @@ class _Version(NamedTuple):
 
 
 class _PlainCharge(NamedTuple):
-    """A charge without label, share, plan and measures: where it is allowed, and the sums that it must stay within.
+    """A charge without label, sub-limit, plan and measures: the entries between which it is allowed, and its limits.
 
-    `limits`: which of the plain gauges, and how much of which amount.
+    `limits` has the index of each plain gauge, with the largest permitted sum of each amount.
     """
 
     since: int
@@ -57,14 +59,14 @@ class _PlainCharge(NamedTuple):
 
 
 class DecisionReplay:
-    """Decides again what was charged in one partition, by what was set there."""
+    """Replays the decisions of one partition, under the policies that were set there."""
 
     def __init__(self, past: Past) -> None:
         self._copied, self._last = past.copied, past.last
         self._guarantees: dict[int, Guarantee] = {}
         self._promises = {charge.number: charge.guarantee for charge in past.charges}
         self._versions = _versions(past)
-        # Among copied entries the repairs of one partition may stand between those of another.
+        # Among copied entries, the repairs of one partition can be mixed with those of another.
         self._repairs = [
             Repair(turn.number, turn.at) for turn in past.turns if turn.kind == CLOCK and turn.number > past.copied
         ]
@@ -75,14 +77,14 @@ class DecisionReplay:
         self._codes: dict[int, tuple[int, ...]] = {}
 
     def check(self, history: Sequence[Row]) -> Iterator[str]:
-        """The entries of an account that were not allowed, in words."""
+        """Yield the entries of an account that were not allowed, in words."""
         if not self._are_plain_and_fit(history):
             yield from _AccountReplay(self).check(history)
 
     # -- nearly all accounts --------------------------------------------------------------------------------
 
     def _are_plain_and_fit(self, history: Sequence[Row]) -> bool:
-        """Whether a history is one of plain charges alone, each of which fitted."""
+        """True if a history has only plain charges, and each of them was allowed."""
         if self._repairs:
             return False
         sums: dict[int, Row] = {}
@@ -92,7 +94,7 @@ class DecisionReplay:
                 break
             if row[2] != SPENT or row[11] is not None or row[17]:
                 return False
-            # What stands from `charge` to the amounts decides everything but when that is.
+            # The columns from `charge` to the amounts decide everything except the time.
             key = row[4:11]
             found = self._plain_charges.get(key)
             if found is None:
@@ -114,7 +116,7 @@ class DecisionReplay:
         return True
 
     def _plain_charge(self, key: Row) -> _PlainCharge | None:
-        """What a plain charge must meet; None where it is not as plain, or can never have been allowed."""
+        """Return the conditions of a plain charge; None if it is not plain, or can never have been allowed."""
         charge, number, reports, *amounts = key
         version = self._versions.get(number)
         if version is None or version.policy.plan is not None or charge not in self._promises:
@@ -133,7 +135,7 @@ class DecisionReplay:
         return _PlainCharge(version.since, version.until, tuple(limits))
 
     def _codes_on(self, day: int) -> tuple[int, ...]:
-        """The windows of the plain gauges, which are the same all day."""
+        """Return the windows of the plain gauges, which are the same for a whole day."""
         codes = self._codes.get(day)
         if codes is None:
             codes = self._codes[day] = tuple([code_at(gauge, day * DAY_MICROS) for gauge in self._plain_gauges])
@@ -142,21 +144,21 @@ class DecisionReplay:
     # -- what a replay of one account asks ------------------------------------------------------------------
 
     def guarantee(self, charge: int) -> Guarantee:
-        """The guarantee of a stored charge."""
+        """Return the guarantee of a priced mechanism."""
         if charge not in self._guarantees:
             self._guarantees[charge] = from_json(json.loads(self._promises[charge]))
         return self._guarantees[charge]
 
     def promise(self, charge: int) -> str:
-        """The same as it is stored, by which the quotas of plans are counted."""
+        """Return the guarantee as stored text, by which the quotas of plans are counted."""
         return self._promises[charge]
 
     def version(self, number: int) -> _Version | None:
-        """A version of a policy by its number; None where the journal does not say that it was set."""
+        """Return a version of a policy by its number; None if no journal entry set it."""
         return self._versions.get(number)
 
     def prices(self, identities: set[str], before: int) -> tuple[Price, ...]:
-        """(ε, δ) of plans, as they stood in the ledger before an entry."""
+        """Return (ε, δ) of plans, as they were in the ledger before an entry."""
         found: dict[str, Price] = {}
         for policy, since, *_ in self._versions.values():
             plan = policy.plan
@@ -166,20 +168,20 @@ class DecisionReplay:
         return tuple(found.values())
 
     def empty(self, before: int) -> Replay:
-        """A replay of nothing, with the repairs of the clock before an entry."""
+        """Return an empty replay, with the clock repairs before an entry."""
         since = dict.fromkeys(self._gauges, -_NEVER)
         return Replay(since, self.guarantee, [repair for repair in self._repairs if repair.entry < before])
 
     def repairs_between(self, first: int, last: int) -> int:
-        """How many repairs of the clock stand between two entries."""
+        """Return the number of clock repairs between two entries."""
         return sum(first < repair.entry < last for repair in self._repairs)
 
     def is_copied(self, number: int) -> bool:
-        """Whether an entry came with a copy of another ledger."""
+        """True if an entry was copied from another ledger."""
         return number <= self._copied
 
     def is_later(self, number: int) -> bool:
-        """Whether an entry was written since the verification began."""
+        """True if an entry was written after the verification began."""
         return number > self._last
 
 
@@ -195,7 +197,7 @@ class _AccountReplay:
         self._used: Counter[tuple[str, str]] = Counter()
 
     def check(self, history: Sequence[Row]) -> Iterator[str]:
-        """What was not allowed."""
+        """Yield the entries that were not allowed, in words."""
         for row in history:
             entry, label = Entry.of(row), row[-2]
             if self._past.is_later(entry.number):
@@ -207,7 +209,7 @@ class _AccountReplay:
                 yield from self._end(entry)
 
     def _count_repairs(self, number: int) -> None:
-        """Count what was dated later than a repair of the clock in the windows of that repair too."""
+        """After a clock repair, count entries that are dated later than the repair in its windows too."""
         if self._past.repairs_between(self._newest, number):
             self._sums = self._past.empty(number)
             for entry, label in self._before:
@@ -246,12 +248,12 @@ class _AccountReplay:
         if not entry.labelled:
             return _is_below(entry.costs, guarantee, entry.reports)
         if label is None or not isinstance(guarantee, Memoised):
-            return False  # the user was erased; or it is no curve, which the sums are checked for
+            return False  # user erased; or no cost curve, which the check of the sums reports
         done = self._sums.labels[label, entry.priced_mechanism, 0]
         return not _covers(entry.costs, guarantee.step(done, entry.reports))
 
     def _decide(self, entry: Entry, policy: Policy) -> Iterator[str]:
-        """Hold a charge, which is added by now, against its policy."""
+        """Check a charge, which is already added to the sums, against its policy."""
         where = f"journal: entry {entry.number} of account {entry.account}"
         share = next((each for each in policy.shares if each.number == entry.sub_limit), None)
         if entry.sub_limit and share is None:
@@ -285,7 +287,7 @@ class _AccountReplay:
     # -- ends of reservations -----------------------------------------------------------------------------------
 
     def _end(self, entry: Entry) -> Iterator[str]:
-        """A reservation is ended once; in time it is committed or voided, and later it has expired."""
+        """Check the end of a reservation: once only; in time a commit or a void, later an expiry."""
         reservation, label = self._reservations.pop(entry.resolves or 0, (None, None))
         if reservation is None or _identity(reservation) != _identity(entry):
             yield f"journal: entry {entry.number} ends entry {entry.resolves}, which is no such open reservation"
@@ -304,19 +306,19 @@ class _AccountReplay:
             self._count_used(version.policy.plan.identity, self._past.promise(entry.priced_mechanism), -entry.reports)
 
     def _most_given_back(self, reservation: Entry, label: bytes | None, entry: Entry) -> Costs:
-        """How much the end of a reservation may take back from the lifetime."""
+        """Return the largest lifetime cost that the end of a reservation may reverse."""
         if entry.kind != VOIDED:
             return ZERO
         guarantee = self._past.guarantee(entry.priced_mechanism)
         if label is None or not isinstance(guarantee, Memoised):
             return reservation.costs
-        # The last steps of the curve go, whichever reports they were charged for.
+        # The last steps of the curve are reversed, for any of the label's reports.
         done = max(0, self._sums.labels[label, entry.priced_mechanism, 0] - entry.reports)
         return guarantee.step(done, entry.reports)
 
 
 def _versions(past: Past) -> dict[int, _Version]:
-    """The versions of policies that the journal says were set, by number."""
+    """Return the versions of policies that the journal set, by number."""
     stored = {policy.number: policy for policy in past.policies}
     versions: dict[int, _Version] = {}
     newest: dict[str, int] = {}
@@ -332,20 +334,20 @@ def _versions(past: Past) -> dict[int, _Version]:
 
 
 def _identity(entry: Entry) -> tuple[int, ...]:
-    """What the end of a reservation has of it."""
+    """Return the fields that the end of a reservation has in common with it."""
     return entry.priced_mechanism, entry.policy, entry.reports, entry.sub_limit
 
 
 def _counted(limit: Limit) -> tuple[tuple[int, int], ...]:
-    """The amounts that a limit counts: where they stand in `Costs`, and how much of each it admits."""
+    """Return the amounts that a limit counts: their indexes in `Costs`, and the largest permitted sums."""
     return tuple((place, most) for place, most in enumerate(limit.capacity) if most is not None)
 
 
 def _is_below(costs: Costs, guarantee: Guarantee, reports: int) -> bool:
-    """Whether reports without a label were charged less than their guarantee certainly costs."""
+    """True if reports without a label were charged less than the least cost of their guarantee."""
     return not _covers(costs, guarantee.least_costs().times(reports))
 
 
 def _covers(costs: Costs, least: Costs) -> bool:
-    """Whether each amount is unbounded, or at least as large as another one."""
+    """True if each amount is unbounded or at least as large as the other one."""
     return all(a is None or (b is not None and a >= b) for a, b in zip(costs, least, strict=True))
