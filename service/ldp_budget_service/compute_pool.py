@@ -1,7 +1,8 @@
 """Worker processes for long calculations: `python -m ldp_budget_service.compute_pool` and the pool of them.
 
 A worker reads one line of JSON per question and writes one line per answer. It knows nothing of a ledger. The pool
-kills a worker that exceeds the time limit. So no calculation delays a spend by threads, the interpreter lock or memory.
+kills a worker that exceeds the time limit. So no calculation delays a spend: it takes no thread of the service, no
+interpreter lock and no memory.
 """
 
 from __future__ import annotations

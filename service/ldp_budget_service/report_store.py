@@ -103,7 +103,7 @@ class Inboxes:
         self._totals: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
 
     def of(self, collection: Collection) -> Inbox:
-        """Return the inbox of a collection. Raises as `Inbox` does, and `NotSupported` if the service takes no reports."""
+        """Return the inbox of a collection. Raises as `Inbox`, and `NotSupported` if the service takes no reports."""
         from ldp_budget.reports.inbox import Inbox
 
         with self._lock:

@@ -44,9 +44,9 @@ MOST_KNOWN = 50_000
 class Rate:
     """Rate limit for each of many callers (the generic cell rate algorithm).
 
-    It stores one time per caller: when all of the caller's requests would have been made at the sustained rate. A caller
-    may be `burst` requests ahead of that. Callers who are not ahead need no memory. If too many callers are stored, those
-    are forgotten first, and then the ones who are the least ahead.
+    It stores one time per caller: when all of the caller's requests would have been made at the sustained rate. A
+    caller may be `burst` requests ahead of that. Callers who are not ahead need no memory. If too many callers are
+    stored, those are forgotten first, and then the ones who are the least ahead.
 
     Parameters:
         rate: requests per second; 0: unlimited.
@@ -329,8 +329,8 @@ _GONE: Message = {"type": "http.disconnect"}
 class Exchange:
     """One request and its response, between the server and the application.
 
-    The first response wins. Once the exchange has responded itself, because a body is too long or something is too slow,
-    the application sees a disconnected client. Its later messages are discarded.
+    The first response wins. The exchange responds itself if a body is too long or something is too slow. Then the
+    application sees a disconnected client, and its later messages are discarded.
     """
 
     def __init__(

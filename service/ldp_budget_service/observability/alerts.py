@@ -277,7 +277,7 @@ def _kept(alerts: dict[int, QueuedAlert]) -> dict[int, QueuedAlert]:
 
 
 class _Done(Exception):  # noqa: N818
-    """Another instance has done it already, or it is no longer necessary."""
+    """Another instance has done it already, or it has become unnecessary."""
 
 
 class Outbox:
