@@ -111,7 +111,7 @@ class SpendBatcher:
         granted = {place: receipt for place, receipt in enumerate(told) if not isinstance(receipt, LdpBudgetError)}
         try:
             positions = self._accountant.positions([together[place].spend.user for place in granted])
-        except LdpBudgetError as error:  # charged, but the response is unknown
+        except LdpBudgetError as error:  # charged, but the position is unreadable
             unknown = LedgerError(self._accountant.name, str(error), unknown=True)
             return [(each.answer, unknown) for each in together]
         at = dict(zip(granted, positions, strict=True))

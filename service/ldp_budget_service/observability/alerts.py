@@ -90,7 +90,7 @@ def _of_limit(rules: Rules, limit: Mapping[str, Any]) -> Iterator[Alert]:
         users = sum(used[threshold:])
         if users and users >= rules.users * limit["users"]:
             about = {name: limit[name] for name in ("policy", "period", "rule", "epsilon", "delta", "resets_at")}
-            # A changed limit has a different name, and so has its next window.
+            # A limit with changed amounts counts as another limit, and so does its next window.
             which = sha256("\n".join(map(str, about.values())).encode("utf-8", "surrogatepass")).hexdigest()[:24]
             data = {**about, "used_percent": threshold, "users": users, "of": limit["users"]}
             yield Alert(f"{LIMIT_USED} {threshold} {which}", LIMIT_USED, data)

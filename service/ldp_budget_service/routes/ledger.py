@@ -105,7 +105,7 @@ def journal(desk: Reader) -> Response:
 
 @router.post("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
 def named_journal(asked: JournalAsked, desk: Reader) -> Response:
-    """Return the same as `GET`. Entries of the given users also have their `user`."""
+    """Return every entry in order, as `GET` does. Entries of the given users also have their `user`."""
     return streamed(desk.accountant.position(), desk.accountant.journal(asked.users))
 
 
@@ -320,10 +320,7 @@ def refusals(request: Request, desk: Reader, days: Days = 30) -> Response:
 
 @overview_router.get("/limits", response_model=RowsAnswer, responses=documented())
 def limits(request: Request, desk: Reader) -> Response:
-    """Return the utilization of each limit of the newest policies.
-
-    It is the number of users by used percentage, 0 to 100.
-    """
+    """Return for each limit of the newest policies the number of users by used percentage, 0 to 100."""
     found = _Look(request, desk)
     return found.rows(found.overview.limits())
 
@@ -383,7 +380,7 @@ def alerts(request: Request, desk: Reader) -> Response:
 
 @alerts_router.get("/v1/officer/alerts", response_model=AlertsAnswer, responses=documented())
 def officers_alerts(request: Request, desk: Caller) -> Response:
-    """Return the same for keys that may set policies but may not read all statistics."""
+    """Return the raised alerts, for keys that may set policies but may not read all statistics."""
     return shown(request, desk)
 
 

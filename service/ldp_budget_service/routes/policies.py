@@ -418,10 +418,7 @@ def summary(request: Request, desk: Caller) -> Response:
 
 @officer_router.get("/policies", response_model=OfficerAnswer, responses=documented())
 def policies(request: Request, desk: Caller) -> Response:
-    """Return every version of every policy, with its terms, the time and the API key of the change.
-
-    Each row also says if the version relaxes the one before.
-    """
+    """Return every version of every policy, with its terms, time and API key, and if it relaxes the one before."""
     overview, position = request.app.state.overview, desk.accountant.position()
     overview.look(SECONDS)
     return ok_with_position(position, {"rows": overview.policies()})
@@ -439,10 +436,7 @@ def records(
     desk: Caller,
     most: Annotated[int, Query(ge=1, le=MOST_RECORDS, description="How many at most.")] = 200,
 ) -> Response:
-    """Return the administrative records, each with its time and author.
-
-    They include API keys, invitations, approvals, verifications and alerts.
-    """
+    """Return the administrative records: API keys, invitations, approvals, verifications, alerts; with time and author."""
     position = desk.accountant.position()
     found = desk.accountant.records(max(1, desk.accountant.newest_record - most + 1))[-most:]
     return ok_with_position(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})

@@ -60,8 +60,8 @@ def balance(
 ) -> Response:
     """Return the user's spent and remaining amounts under each limit of a policy, in the current windows.
 
-    The exact composed loss of all charges is expensive to compute. `POST /v1/users:balance` returns what a client needs
-    to compute it.
+    The exact composed loss of all charges is expensive to compute. `POST /v1/users:balance` returns the data that a
+    client needs to compute it.
     """
     desk.check_policy(policy)
     position = desk.accountant.position(user)
@@ -89,7 +89,7 @@ def history(
     responses=documented("unknown-name"),
 )
 def remaining(user: str, desk: Reader, policy: PolicyQuery = DEFAULT) -> Response:
-    """Return what was left of each limit over time, from the user's first charge until now.
+    """Return what was left of each limit of a policy over time, from the user's first charge until now.
 
     The limits are those of the policy's current version.
     """
@@ -104,9 +104,9 @@ def erase(
     desk: Caller,
     unknown: Annotated[bool, Query(description="Block the name for good even where it was never seen.")] = False,
 ) -> Response:
-    """Erase a user.
+    """Erase a user: delete the link to the account, its keys, labels and notes, but keep its sums.
 
-    The link to the account, its keys, labels and notes are deleted. The sums stay, and the user gets no fresh budget.
+    The user gets no fresh budget.
     """
     erased = desk.accountant.erase(user, unknown=unknown)
     return ok_with_position(desk.accountant.position(user), {"user": user, "erased": erased})
@@ -212,7 +212,7 @@ def named_balance(asked: LimitsAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:remaining", response_model=list[Row], responses=documented("unknown-name"))
 def named_remaining(asked: LimitsAsked, desk: Reader) -> Response:
-    """Return what was left of each limit over time, from the user's first charge until now.
+    """Return what was left of each limit of a policy over time, from the user's first charge until now.
 
     The limits are those of the policy's current version.
     """
@@ -256,9 +256,9 @@ def is_erased(asked: UserAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:erase", response_model=ErasedAnswer, responses=documented("unknown-name"))
 def named_erase(asked: EraseAsked, desk: Caller) -> Response:
-    """Erase a user.
+    """Erase a user: delete the link to the account, its keys, labels and notes, but keep its sums.
 
-    The link to the account, its keys, labels and notes are deleted. The sums stay, and the user gets no fresh budget.
+    The user gets no fresh budget.
     """
     erased = desk.accountant.erase(asked.user, unknown=asked.unknown)
     return ok_with_position(desk.accountant.position(asked.user), {"user": asked.user, "erased": erased})
