@@ -1,12 +1,12 @@
-"""The service: one budget that every application of an organisation shares, over HTTP.
+"""HTTP service of the ledger: one privacy budget that every application of an organization shares.
 
     from ldp_budget import Accountant
     from ldp_budget_service import create_app
 
     app = create_app(Accountant("budget.db"))
 
-`ldp-budget serve` runs it. Bodies and answers are those of the commands' `--json`; errors are problem details
-(RFC 9457) whose `type` ends in the code of the library's error.
+`ldp-budget serve` runs it. Request and response bodies match the commands' `--json`.
+Errors are problem details (RFC 9457). Their `type` ends in the code of the library's error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # When they are first used: the processes that work questions out need neither.
+    # Import on first use: the worker processes of the compute pool need neither.
     if name == "create_app":
         from .app import create_app
 

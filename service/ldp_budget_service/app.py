@@ -1,4 +1,4 @@
-"""The application: routes, errors, and what they share."""
+"""Application factory: routes, middleware, error handlers and shared state."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 ROUTERS = (*ROUTES, health.router, metrics.router, pages.router, pages.router, pages.router)
 
 STREAMED = ("/v1/spends:batch",)
-"""Where bodies of any length are taken, a line at a time."""
+"""Paths that accept bodies of any length, one line at a time."""
 
 
 def create_app(accountant: Accountant, settings: Settings | None = None) -> FastAPI:
-    """The service of a ledger. The accountant stays the caller's: it is closed by whoever opened it.
+    """Return the service of a ledger.
+
+    The caller keeps the accountant and closes it; the app never does.
 
     Parameters:
-        accountant: of the ledger.
-        settings: how the service behaves; None: as `Settings()` says.
+        accountant: the ledger to serve.
+        settings: the settings of the service; None: `Settings()`.
 
     Raises:
-        InvalidParameter: the settings name a webhook and no secret, or what is neither.
+        InvalidParameter: the settings name a webhook without a secret, or a malformed webhook address or secret.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -76,7 +78,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.metrics = metrics.Metrics(accountant, app.state.load)
     problems.install(app)
     _watch(app, settings)
-    for router in ROUTERS:  # as they stand: `include_router` would build each of them anew for the first request
+    for router in ROUTERS:  # used directly: `include_router` would rebuild each route for the first request
         app.router.routes.extend(router.routes)
 
     def openapi() -> dict[str, Any]:
@@ -92,7 +94,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
 
 
 def _watch(app: FastAPI, settings: Settings) -> None:
-    """Put what stands before the application there; what comes last is outermost."""
+    """Add the middleware. The last one added is the outermost."""
     app.add_middleware(Methods, ROUTERS)
     app.add_middleware(RawPathMiddleware)
     app.add_middleware(AdmissionMiddleware, settings, app.state.load, STREAMED)
@@ -105,7 +107,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """What goes on as long as the application runs."""
+    """Set the thread limit and run the alert monitor for as long as the application runs."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = app.state.settings.threads
     app.state.watchman.start()
     try:

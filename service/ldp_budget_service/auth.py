@@ -1,13 +1,10 @@
-"""Who calls, and what they may do: API keys and invitations as bearer tokens, by the table of access.
+"""Authentication and authorization: API keys and invitations as bearer tokens, checked by an access table.
 
-A caller is let in, or turned away, before anything of the body is read: `Guarded` is the class of every route.
+`ACCESS` gives for each operation the required scope and the rights of a bound API key. `Guarded`, the class of every
+route, checks the table before it reads the request body. A route without a row in the table cannot be created. The
+tests call every route with every scope and every kind of binding, and compare the responses with this table.
 
-Respondents: they come with an invitation, may send the report that it is for, and see what they were charged.
-
-The table of access: for each operation the scope that it asks for, and what a key that is bound may do there.
-
-`callers.Guarded` decides by this table before the body of a request is read. A route without a row cannot be made.
-The tests ask every route with every scope and every kind of binding, and compare the answers with this table.
+A respondent comes with an invitation. Respondents may send the report of the invitation and see their charges.
 """
 
 from __future__ import annotations
@@ -36,13 +33,15 @@ if TYPE_CHECKING:
     from .report_store import CachedCollection, Collections
 
 
+# -- respondents ----------------------------------------------------------------------------------------
+
 CALLER = "(invitation)"
-"""What the log calls whoever comes with one; no API key can be called so."""
+"""Name of a caller with an invitation in the log. An API key cannot have this name."""
 
 
 @dataclass(frozen=True)
 class Respondent:
-    """Somebody who was invited, and where they are served."""
+    """An authenticated respondent: the ledger, the invitation and the collections."""
 
     accountant: Accountant
     invitation: Invitation
@@ -50,32 +49,35 @@ class Respondent:
 
     @property
     def user(self) -> str:
-        """Who is charged."""
+        """The user to charge."""
         return self.invitation.user
 
     @property
     def invited_to(self) -> CachedCollection:
-        """The collection, and what clients are told of it."""
+        """The collection with its public definition."""
         return self.held.get(self.invitation.collection)
 
     @property
     def collection(self) -> Collection:
-        """What they were invited to."""
+        """The collection of the invitation."""
         return self.invited_to.collection
 
     def check_collection(self, name: str) -> None:
-        """Refuse another collection than that of the invitation."""
+        """Refuse a collection other than that of the invitation."""
         if name != self.invitation.collection:
             raise ServiceError("forbidden", "this invitation is to another collection")
 
     def check_key(self, key: str) -> None:
-        """Refuse another key than that of the one report that the invitation is for."""
+        """Refuse an idempotency key other than that of the invitation's one report."""
         if key != self.invitation.key:
             raise ServiceError("forbidden", "an invitation is for one report, under the key that GET /v1/me says")
 
 
 def find(request: Request, token: str) -> Respondent | None:
-    """The respondent with an invitation that is good now. Raises `ServiceError` where they come too often."""
+    """Return the respondent with a valid invitation; None if there is none.
+
+    Raises `ServiceError` if the respondent exceeds the rate limit.
+    """
     state = request.app.state
     found = state.invitations.find(token)
     if found is None:
@@ -85,23 +87,25 @@ def find(request: Request, token: str) -> Respondent | None:
     return Respondent(state.accountant, found, state.collections)
 
 
+# -- access table ---------------------------------------------------------------------------------------
+
 OPEN, ANY, INVITED = "open", "any", "invited"
-"""Scopes that are not those of keys: no key is needed; any key that is good now; an invitation."""
+"""Special scopes: no API key is required; any valid API key; an invitation."""
 
 NO, NAMED, ROWS, FREE = "no", "named", "rows", "free"
-"""What a key may do that is bound to policies, or to collections.
+"""Rights of an API key that is bound to policies or collections.
 
-`NO`: nothing, as the operation is about all of the ledger or about what others did. `NAMED`: the request names the
-policy or the collection, and that must be one of those the key is bound to. `ROWS`: the answer holds only the rows of
-those. `FREE`: the operation says and changes nothing of any policy or collection.
+`NO`: none; the operation concerns the whole ledger or the actions of others. `NAMED`: the request must name a policy
+or collection that the key is bound to. `ROWS`: the response contains only rows of bound policies or collections.
+`FREE`: the operation neither shows nor changes anything of a policy or collection.
 """
 
 
 class Access(NamedTuple):
-    """Who may use an operation: the `scope`, and what keys may do that are bound to policies or to collections.
+    """Access rule of an operation: the required `scope`, and the rights of keys bound to policies or collections.
 
-    `invited`: an invitation is as good as a key with the scope. `local`: no key is needed on this machine where the
-    settings say so.
+    `invited`: True if an invitation is accepted instead of a key with the scope. `local`: True if requests from this
+    machine need no key, provided that the settings allow it.
     """
 
     scope: str
@@ -120,13 +124,13 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/v1/reservations"): Access("read", ROWS, ROWS),
     ("POST", "/v1/reservations/{receipt}/commit"): Access("spend", NAMED, NAMED),
     ("POST", "/v1/reservations/{receipt}/void"): Access("spend", NAMED, NAMED),
-    # A balance adds up the charges of all collections.
+    # A balance sums the charges of all collections.
     ("GET", "/v1/users/{user}/balance"): Access("read", NAMED, NO),
     ("POST", "/v1/users:balance"): Access("read", NAMED, NO),
     ("POST", "/v1/balances"): Access("read", NAMED, NO),
     ("GET", "/v1/users/{user}/history"): Access("read", ROWS, ROWS),
     ("POST", "/v1/users:history"): Access("read", ROWS, ROWS),
-    # It has a row for each charge of the user, also for those under other policies.
+    # The response has a row for each charge of the user, including charges under other policies.
     ("GET", "/v1/users/{user}/remaining"): Access("read"),
     ("POST", "/v1/users:remaining"): Access("read"),
     ("DELETE", "/v1/users/{user}"): Access("erase"),
@@ -134,7 +138,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("POST", "/v1/users:reservation"): Access("read", NAMED, NAMED),
     ("POST", "/v1/users:erased"): Access("read"),
     ("POST", "/v1/users:erase"): Access("erase"),
-    # The terms of a policy bind every collection.
+    # A policy applies to every collection.
     ("GET", "/v1/policies"): Access("read", ROWS, FREE),
     ("GET", "/v1/policies/{name}"): Access("read", NAMED, FREE),
     ("PUT", "/v1/policies/{name}"): Access("policy", NAMED, NO),
@@ -193,21 +197,23 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/s/{collection}"): _OPEN,
     ("GET", "/static/{name}"): _OPEN,
 }
-"""By the method and the template of the path."""
+"""Access rules by method and path template."""
 
 
 def access_of(method: str, path: str) -> Access:
-    """The row of an operation. Raises `KeyError` where the table has none."""
+    """Return the access rule of an operation. Raises `KeyError` if the table has no row for it."""
     return ACCESS[method, path.replace(":name}", "}").replace(":path}", "}")]
 
 
 def add_to(schema: dict[str, Any]) -> None:
-    """Say in a description which scope each operation asks for, as `x-scope`."""
+    """Add the required scope of each operation to an OpenAPI schema, as `x-scope`."""
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             if (method.upper(), path) in ACCESS:
                 operation["x-scope"] = ACCESS[method.upper(), path].scope
 
+
+# -- API keys -------------------------------------------------------------------------------------------
 
 _described = HTTPBearer(
     auto_error=False, scheme_name="HTTPBearer", description="An API key, made by `ldp-budget api-key create`."
@@ -223,7 +229,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 @dataclass(frozen=True)
 class AuthContext:
-    """Where a caller is served: the ledger, as they may use it, and their key."""
+    """Authenticated caller: the ledger acting for the caller's API key, and the key."""
 
     accountant: Accountant
     key: ApiKey
@@ -232,7 +238,7 @@ class AuthContext:
     token: str = field(repr=False)
 
     def collection(self, name: str) -> Collection:
-        """The collection of that name. Raises as the library does."""
+        """Return the collection with that name. Raises as the library does."""
         return self.held.get(name).collection
 
     def check_policy(self, policy: str) -> None:
@@ -241,18 +247,18 @@ class AuthContext:
             raise _forbidden(f"this key is bound to the policies {', '.join(self.key.policies)}; asked for {policy}")
 
     def check_collection(self, collection: str | None) -> None:
-        """Refuse a collection that the caller's key is not bound to; None: a mechanism that belongs to none."""
+        """Refuse a collection that the caller's key is not bound to; None: a mechanism without a collection."""
         bound = self.key.collections
         if bound is not None and collection not in bound:
             raise _forbidden(f"this key is bound to the collections {', '.join(bound)}; asked for {collection}")
 
     @property
     def bound(self) -> bool:
-        """Whether the caller's key is bound to some policies or collections."""
+        """True if the caller's key is bound to some policies or collections."""
         return self.key.policies is not None or self.key.collections is not None
 
     def check_key(self) -> None:
-        """Refuse a key that is not good any more, for work that continues after the caller was let in."""
+        """Refuse a key that is no longer valid, for work that continues after authentication."""
         found = self.keys.find(self.token)
         if found is None or found.number != self.key.number:
             raise ServiceError("unauthorized", "this API key is not good any more")
@@ -265,7 +271,7 @@ class AuthContext:
             self.check_collection(found["collection"])
 
     def sees(self, row: Mapping[str, Any]) -> bool:
-        """Whether the caller's key is bound to nothing else than what a row of the journal is about."""
+        """True if the bindings of the caller's key include the policy and collection of a journal row."""
         return all(
             bound is None or row[name] in bound
             for name, bound in (("policy", self.key.policies), ("collection", self.key.collections))
@@ -273,15 +279,15 @@ class AuthContext:
 
 
 def router_of(**options: Any) -> APIRouter:
-    """A router whose routes let callers in by the table of access."""
+    """Return a router whose routes check the access table."""
     return APIRouter(route_class=Guarded, **options)
 
 
 class Guarded(APIRoute):
-    """A route that turns a caller away, by the table of access, before it reads the body."""
+    """Route that checks the access table before it reads the body."""
 
     def get_route_handler(self) -> Handler:
-        """What the framework calls."""
+        """Return the framework's handler, preceded by the access check."""
         handler = super().get_route_handler()
         method = next(iter(self.methods or ()))
         access = access_of(method, self.path)
@@ -294,9 +300,9 @@ class Guarded(APIRoute):
 
 
 async def _admit(request: Request, access: Access) -> None:
-    """Leave in the request's state who calls. Raises `ServiceError`.
+    """Store the authenticated caller in the request's state. Raises `ServiceError`.
 
-    Where the keys or the invitations are to be read again, a thread does that: the event loop waits for no ledger.
+    If the keys or invitations must be read again, a thread reads them: the event loop never waits for the ledger.
     """
     state = request.app.state
     if access.scope == OPEN or (access.local and state.settings.open_metrics and is_local(request)):
@@ -316,7 +322,7 @@ def _let_in(request: Request, access: Access, token: str) -> None:
 
 
 def _desk(request: Request, access: Access, token: str) -> AuthContext:
-    """The desk of a caller with a key, if the table lets them in."""
+    """Return the context of a caller with an API key. Raises `ServiceError` if the table denies access."""
     state = request.app.state
     key = None if access.scope == INVITED else state.keys.find(token)
     if key is None:
@@ -335,7 +341,7 @@ def _desk(request: Request, access: Access, token: str) -> AuthContext:
 
 
 def is_local(request: Request) -> bool:
-    """Whether a request comes from this machine, and no proxy says that it passed the request on."""
+    """True if a request comes from this machine and no proxy header says that it was forwarded."""
     if request.client is None or {"x-forwarded-for", "forwarded"} & set(request.headers):
         return False
     try:
@@ -356,13 +362,13 @@ def _forbidden(why: str) -> ServiceError:
 
 
 async def _caller(request: Request, described: _Described) -> AuthContext:
-    """A dependency: the desk of the caller with a key."""
+    """Dependency: the context of a caller with an API key."""
     found: AuthContext = request.state.caller
     return found
 
 
 def _reader(request: Request, described: _Described, min_position: MinPosition = None) -> AuthContext:
-    """The same for those who read: the journal must be as far as they say."""
+    """Dependency: the context of a reader. The journal must have reached the reader's `min_position`."""
     found: AuthContext = request.state.caller
     if min_position is not None:
         check(min_position, found.accountant.position())
@@ -370,13 +376,13 @@ def _reader(request: Request, described: _Described, min_position: MinPosition =
 
 
 def _respondent(request: Request, described: _Invitation) -> Respondent:
-    """A dependency: the respondent who comes with an invitation."""
+    """Dependency: the respondent with an invitation."""
     found: Respondent = request.state.caller
     return found
 
 
 def _sending(request: Request, described: _Described, invitation: _Invitation) -> AuthContext | Respondent:
-    """A dependency: either of them."""
+    """Dependency: a caller with an API key, or a respondent."""
     found: AuthContext | Respondent = request.state.caller
     return found
 

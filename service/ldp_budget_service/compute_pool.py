@@ -1,10 +1,8 @@
-"""The process beside the service that works questions out: `python -m ldp_budget_service.compute_pool`.
+"""Worker processes for long calculations: `python -m ldp_budget_service.compute_pool` and the pool of them.
 
-It reads a line of JSON for each question and writes one for each answer. Nothing of a ledger is known to it.
-
-Questions that may take long are worked out in processes beside this one, which are ended where they take too long.
-
-So no question holds up a spend: neither a thread, nor the interpreter's lock, nor memory.
+A worker reads one line of JSON per question and writes one line per answer. It knows nothing of a ledger. The pool
+kills a worker that exceeds the time limit. So no calculation delays a spend: it takes no thread of the service, no
+interpreter lock and no memory.
 """
 
 from __future__ import annotations
@@ -31,19 +29,25 @@ if TYPE_CHECKING:
 
 
 MOST_MEMORY = 3 << 30
-"""Bytes of address space: what needs more is refused, and the service beside it is not in need of them."""
+"""Maximum address space of a worker in bytes.
+
+A calculation that needs more is refused, so the service itself does not run short of memory.
+"""
 
 Asked = dict[str, Any]
 
 
+# -- worker process ----------------------------------------------------------------------------------
+
+
 def calibrate(asked: Asked) -> Any:
-    """What `calibrate --json` prints."""
+    """Return the output of `calibrate --json`."""
     made = _kind(asked).calibrate(**asked["options"])
     return made.describe(asked["users"])
 
 
 def compose(asked: Asked) -> Any:
-    """What `compose --json` prints."""
+    """Return the output of `compose --json`."""
     from ldp_budget.accounting.report_totals import central_of, own_delta, promise_of, totals
 
     made, reports = _made(asked), asked["reports"]
@@ -56,7 +60,7 @@ def compose(asked: Asked) -> Any:
 
 
 def plan(asked: Asked) -> Any:
-    """What `plan --json` prints; of a collection, of its mechanism at another ε."""
+    """Return the output of `plan --json`; for a collection, of its mechanism at another ε."""
     from ldp_budget.accounting.report_totals import by_rule, maker, planned
 
     make = _made(asked).at_epsilon if asked["at_epsilon"] else maker(_kind(asked), _without_targets(asked))
@@ -66,7 +70,7 @@ def plan(asked: Asked) -> Any:
 
 
 def compare(asked: Asked) -> Any:
-    """What `compare --json` prints."""
+    """Return the output of `compare --json`."""
     from ldp_budget.accounting.report_totals import own_delta, totals
     from ldp_budget.registry.ranking import rank_frequency, rank_numeric
 
@@ -87,7 +91,7 @@ def compare(asked: Asked) -> Any:
 
 
 def simulate(asked: Asked) -> Any:
-    """When each limit of a policy binds first."""
+    """Return for each limit of a policy the first time at which it binds."""
     from ldp_budget.accounting.budget_projection import simulate
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.api.schemas import binding_form
@@ -104,7 +108,7 @@ def _kind(asked: Asked) -> type[Mechanism]:
 
 
 def _without_targets(asked: Asked) -> dict[str, Any]:
-    """The options of a mechanism whose ε is to be found. Raises `InvalidParameter` where that is given."""
+    """Return the options of a mechanism whose ε is to be found. Raises `InvalidParameter` if ε is given."""
     options: dict[str, Any] = asked["options"]
     for name in _kind(asked).targets:
         if name in options:
@@ -139,7 +143,7 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
 
 
 def answer(line: str) -> str:
-    """The answer to a line: `{"answer": …}`, or `{"problem": …}`."""
+    """Return the answer to a line: `{"answer": …}`, or `{"problem": …}`."""
     try:
         asked = json.loads(line)
         return as_json({"answer": QUESTIONS[asked["question"]](asked)})
@@ -147,12 +151,12 @@ def answer(line: str) -> str:
         return as_json({"problem": problem_of(error)})
     except (MemoryError, OverflowError, RecursionError) as error:
         return as_json({"too_much": type(error).__name__})
-    except Exception as error:  # as everywhere in the service, it is told to the log
+    except Exception as error:  # the service logs it
         return as_json({"crashed": f"{type(error).__name__}: {error}"})
 
 
 def main() -> None:
-    """Answer until there is nobody who asks."""
+    """Answer questions until standard input ends."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
@@ -165,30 +169,32 @@ if __name__ == "__main__":
     main()
 
 
+# -- pool --------------------------------------------------------------------------------------------
+
 _MOST_ANSWERS = 512
 _MOST_WAITING = 4
 _MODULE = "ldp_budget_service.compute_pool"
 
 
 class Workers:
-    """Answers questions, as many at a time as there are processes; an answer never changes, and is kept.
+    """Pool of worker processes with a cache of answers. An answer never changes.
 
     Parameters:
-        processes: how many; each is started when it is needed first.
-        seconds: how long an answer may take.
+        processes: maximum number of processes; each starts when it is first needed.
+        seconds: maximum seconds per answer.
     """
 
     def __init__(self, processes: int, seconds: float) -> None:
         self._seconds = seconds
         self._free = threading.Semaphore(processes)
-        # Threads that wait here are none for those who spend.
+        # Threads that wait here are not available for other requests.
         self._room = threading.Semaphore(processes + _MOST_WAITING)
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
         self._answers: OrderedDict[str, Any] = OrderedDict()
 
     def ask(self, question: str, asked: dict[str, Any]) -> Any:
-        """The answer. Raises `ForwardedProblem` for what is wrong, and `ServiceError` where it takes too long."""
+        """Return the answer. Raises `ForwardedProblem` for an error, and `ServiceError` on overload or timeout."""
         line = json.dumps({"question": question, **asked}, sort_keys=True)
         with self._lock:
             if line in self._answers:
@@ -230,7 +236,7 @@ class Workers:
         return told["answer"]
 
     def close(self) -> None:
-        """End the processes that are at work on nothing."""
+        """End the idle processes."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -246,7 +252,7 @@ class _Worker:
         )
 
     def ask(self, line: str, seconds: float) -> bytes:
-        """The line that it answers. Raises `TimeoutError`, and `OSError` where it has ended."""
+        """Return the line of the answer. Raises `TimeoutError`, and `OSError` if the process has ended."""
         process, deadline = self._process, time.monotonic() + seconds
         assert process.stdin is not None
         assert process.stdout is not None
@@ -266,7 +272,7 @@ class _Worker:
         return read
 
     def end(self) -> None:
-        """End it, whatever it is at."""
+        """Kill the process."""
         process = self._process
         process.kill()
         for pipe in (process.stdin, process.stdout):

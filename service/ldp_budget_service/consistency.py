@@ -1,4 +1,4 @@
-"""How far the journal is, and answers that are to be no older than that."""
+"""`min_position`: refuse a read if the journal has not reached an earlier `Journal-Position`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MinPosition = Annotated[
 
 
 def check(wanted: str, position: str) -> None:
-    """Raise `position-not-reached` where the journal is not that far in every partition that is named."""
+    """Raise `position-not-reached` if a named partition of the journal is not that far."""
     if not _POSITION.fullmatch(wanted):
         raise InvalidParameter("min_position", _EXPECTED, wanted)
     there = _partitions(position)

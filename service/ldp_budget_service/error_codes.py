@@ -1,4 +1,4 @@
-"""The kinds of problems: the code of each, its status, and what it means. Nothing of HTTP is needed to know them."""
+"""Error codes of the service: HTTP status and meaning of each. This module needs nothing of HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldp_budget.api.problem_details import members_of
 from . import request_context
 
 TYPE = "/problems/"
-"""Where the types of problems stand; `GET` explains one."""
+"""Path prefix of problem types; `GET` explains one."""
 
 STATUSES: dict[str, int] = {
     "invalid-parameter": 400,
@@ -38,7 +38,7 @@ STATUSES: dict[str, int] = {
     "ledger-error": 503,
     "clock-error": 503,
     "error": 503,
-    # What only the service can say.
+    # Raised by the service only.
     "malformed": 400,
     "unauthorized": 401,
     "forbidden": 403,
@@ -58,7 +58,7 @@ STATUSES: dict[str, int] = {
     "not-ready": 503,
     "internal": 500,
 }
-"""The status of each code."""
+"""HTTP status of each code."""
 
 MEANINGS: dict[str, str] = {
     "invalid-parameter": "A parameter is missing, malformed or out of its range: `option`, `expected`, `found`.",
@@ -103,7 +103,7 @@ MEANINGS: dict[str, str] = {
     "not-ready": "The service is not ready: its ledger, its key, its clock or its disk.",
     "internal": "Something went wrong in the service; the operator's log says what.",
 }
-"""What each code means, in a sentence."""
+"""Meaning of each code in a sentence."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
@@ -111,16 +111,16 @@ _log = logging.getLogger("ldp_budget_service")
 
 
 class ServiceError(LdpBudgetError):
-    """Something that only the service can say. Attribute: `code`."""
+    """An error that only the service raises. Attribute: `code`."""
 
     def __init__(self, code: str, why: str, headers: Mapping[str, str] | None = None) -> None:
-        self.code = code  # type: ignore[misc]  # each has its own
+        self.code = code  # type: ignore[misc]  # each instance has its own code
         self.headers = dict(headers or {})
         super().__init__(why)
 
 
 class ForwardedProblem(LdpBudgetError):  # noqa: N818
-    """What another process has said is wrong. Attribute: `problem`, the body of the answer."""
+    """A problem that a worker process reported. Attribute: `problem`, the body of the response."""
 
     def __init__(self, problem: dict[str, Any]) -> None:
         self.problem = problem
@@ -128,7 +128,7 @@ class ForwardedProblem(LdpBudgetError):  # noqa: N818
 
 
 def problem_body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The body of a problem."""
+    """Return the body of a problem."""
     status = STATUSES.get(code, 500)
     request_context.current_request().code = code
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
@@ -136,7 +136,7 @@ def problem_body(code: str, detail: str, more: Mapping[str, Any] | None = None) 
 
 
 def as_json(content: Any) -> str:
-    """One line of JSON; infinities and NaN become null."""
+    """Return one line of JSON; infinities and NaN become null."""
     try:
         return _ENCODER.encode(content)
     except ValueError:
@@ -152,13 +152,13 @@ def _finite(content: Any) -> Any:
 
 
 def problem_of(error: LdpBudgetError) -> dict[str, Any]:
-    """The problem that an error of the library is."""
+    """Return the problem that describes a library error."""
     if isinstance(error, ForwardedProblem):
         return error.problem
     if isinstance(error, ServiceError):
         return problem_body(error.code, str(error))
     if isinstance(error, LedgerError | ReportFileError | TableError):
-        # Where the ledger lies, and why it fails, is for whoever runs the service.
+        # The ledger's location and the reason of the failure are for the operator only.
         _log.error("ledger", extra={"error": str(error)})
     detail, members = members_of(error)
     return problem_body(error.code, detail, members)

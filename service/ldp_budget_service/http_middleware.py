@@ -1,11 +1,8 @@
-"""HEAD, OPTIONS, and methods that a path does not take.
+"""HTTP middleware: methods, percent-encoded names in paths, and the default headers of responses.
 
-Names in paths: any characters at all, a slash too, as `%2F`.
-
-A path is matched as it was sent, piece by piece, and the pieces are decoded then. Were it decoded before, as servers
-do, nobody could tell the user `a/balance` from the balance of the user `a`.
-
-The headers that every answer has, unless its route says otherwise.
+A name in a path may contain any character, including a slash as `%2F`. A path is matched as it was sent, segment by
+segment, and each segment is decoded afterwards. Servers usually decode first. Then the user `a/balance` could not be
+distinguished from the balance of the user `a`.
 """
 
 from __future__ import annotations
@@ -30,17 +27,21 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class Methods:
-    """Answers OPTIONS and other methods with `Allow`, which says all that the path takes; HEAD as GET, without body.
+# -- methods -----------------------------------------------------------------------------------------
 
-    There is no header by which the pages of another site might ask: whoever has an API key does not need a browser.
+
+class Methods:
+    """Middleware for OPTIONS, HEAD and unsupported methods.
+
+    `Allow` lists all methods of the path. HEAD is answered as GET without a body. There are no CORS headers: clients
+    with an API key do not need a browser.
     """
 
     def __init__(self, app: ASGIApp, routers: Iterable[APIRouter]) -> None:
         self._app = app
         routes = [route for router in routers for route in router.routes if isinstance(route, Route)]
         self._routes = [(route.path_regex, route.methods or set()) for route in routes]
-        # Of those without a name in them nothing needs to be matched when somebody asks.
+        # Paths without names need no matching at request time.
         self._fixed = {route.path: self._taken(route.path) for route in routes if not route.param_convertors}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +53,7 @@ class Methods:
         if not takes or scope["method"] in takes:
             await self._app(scope, receive, send)
         elif scope["method"] == "HEAD" and "GET" in takes:
-            # A copy, as the server goes by the method that was sent when it compares the length of the body.
+            # A copy: the server checks the length of the body by the method of the original scope.
             asked = {**scope, "method": "GET"}
             try:
                 await self._app(asked, receive, _without_body(send))
@@ -80,8 +81,11 @@ def _without_body(send: Send) -> Send:
     return sent
 
 
+# -- paths -------------------------------------------------------------------------------------------
+
+
 class Name(Convertor[str]):
-    """One piece of a path as the name that it stands for; in a route `{user:name}`."""
+    """Path convertor for one segment that is a percent-encoded name; in a route `{user:name}`."""
 
     regex = "[^/]+"
 
@@ -99,7 +103,7 @@ register_url_convertor("name", Name())
 
 
 class RawPathMiddleware:
-    """Lets routes see each path as it was sent."""
+    """Middleware that routes each request by its path as sent."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -107,11 +111,11 @@ class RawPathMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             if not _is_utf8(scope.get("query_string", b"")):
-                # Otherwise all that is not would be one and the same user.
+                # Otherwise all undecodable names would be the same user.
                 await problem("malformed", "query: expected UTF-8, percent-encoded")(scope, receive, send)
                 return
             if scope.get("raw_path"):
-                # In place, as the route that is found is left in there for whoever counts requests.
+                # In place: the matched route is left in this scope for the log and the metrics.
                 scope["path"] = scope["raw_path"].partition(b"?")[0].decode("latin-1")
         await self._app(scope, receive, send)
 
@@ -124,6 +128,8 @@ def _is_utf8(query: bytes) -> bool:
     return True
 
 
+# -- headers -----------------------------------------------------------------------------------------
+
 Headers = list[tuple[bytes, bytes]]
 
 SECURITY: Headers = [
@@ -134,25 +140,25 @@ SECURITY: Headers = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-"""What is not said by a route itself; pages have policies of their own."""
+"""Default headers of a response. A route may override them; pages have policies of their own."""
 
 TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
-"""Where a request came over TLS."""
+"""Header of responses to requests over TLS."""
 
 _NAMING = {
     name.lower().encode(): name
     for name in ("Authorization", "Content-Type", "Idempotency-Key", "X-Collection", "X-Label", "X-User")
 }
-"""The headers that decide who is charged, once, and for which report."""
+"""Request headers that determine the user, the idempotency and the report of a charge."""
 
-# An identifier that may be told of: a name of somebody does not look like that.
+# Request ids that may be logged: a person's name does not look like this.
 _ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
-# An id of ours need be nobody else's; that anybody can guess it does no harm.
+# Our own ids must be unique. They may be guessable.
 _PROCESS, _NUMBERS = secrets.token_hex(8), count(1)
 
 
 def identifier(headers: Headers) -> str:
-    """The request's id, if the caller sent one of hexadecimal digits and hyphens; or else a new one."""
+    """Return the caller's request id if it consists of hexadecimal digits and hyphens; otherwise a new one."""
     for name, value in headers:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return value.decode("ascii")
@@ -160,10 +166,10 @@ def identifier(headers: Headers) -> str:
 
 
 def fault_of(headers: Headers) -> str | None:
-    """Why the headers of a request do not say clearly who is charged for which report; None where they do.
+    """Return the reason why the headers do not clearly name the user and the report; None if they do.
 
-    A proxy that appends a header leaves the caller's own in front. Bytes beyond ASCII have no one meaning in a
-    header, so that a name in UTF-8 would be another user's.
+    A proxy that appends a header keeps the caller's own header in front. Bytes beyond ASCII have no unique meaning in
+    a header, so a name in UTF-8 could become a different user.
     """
     seen = set()
     for name, value in headers:
@@ -178,7 +184,7 @@ def fault_of(headers: Headers) -> str | None:
 
 
 def completed(headers: Headers, request_id: str, *, over_tls: bool, close: bool) -> Headers:
-    """The headers of an answer with those that it lacks."""
+    """Return the headers of a response, completed with the default ones."""
     said = {name.lower() for name, _ in headers}
     found = [*headers, *(each for each in SECURITY if each[0] not in said)]
     found.append((b"x-request-id", request_id.encode("ascii")))

@@ -1,4 +1,4 @@
-"""Lines in and lines out at the same time: answers go out while the request still comes in, in constant memory."""
+"""Bidirectional NDJSON: responses are sent while the request is still arriving, in constant memory."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 MOST_LINES = 25_000
-"""In one piece of work: a larger one is faster, and others wait for it longer."""
+"""Maximum lines in one unit of work. More lines are faster, but other requests wait longer."""
 MOST_BYTES = 4 << 20
-"""Of memory for lines that wait; a caller who sends more waits."""
+"""Memory limit in bytes for lines that wait. A caller that sends more must wait."""
 LINE_BYTES = 160
-"""Of memory for a line without its text."""
+"""Memory of a line in bytes, without its text."""
 
 
 class Line(NamedTuple):
-    """A line of the request that is not blank, and its number, from 1; None where it was too long."""
+    """A non-blank line of the request with its number, from 1. The text is None if the line was too long."""
 
     number: int
     text: bytes | None
 
 
 class Answered(NamedTuple):
-    """What is answered to the first `lines` of some lines; if it `ended` there, nothing more is heard."""
+    """The response to the first `lines` of some lines. With `ended`, the exchange stops there."""
 
     text: str
     lines: int
@@ -42,11 +42,14 @@ class Answered(NamedTuple):
 
 
 Work = Callable[[list[Line], bool], Answered]
-"""Answers lines; with True no more follow. That is said once, with no lines where the last were answered before."""
+"""Processes lines. True means that no more lines follow.
+
+The last call has True, with an empty list if all lines were processed before.
+"""
 
 
 class Incoming:
-    """The lines of a request as they come."""
+    """The lines of a request as they arrive."""
 
     def __init__(self, receive: Receive, most_line: int) -> None:
         self._receive = receive
@@ -59,12 +62,12 @@ class Incoming:
         self._starving = False
         self.lines: deque[Line] = deque()
         self.ended = False
-        """Whether all of them are here."""
+        """True if all lines have arrived."""
         self.gone = False
-        """Whether nobody waits for an answer any more."""
+        """True if the client has disconnected."""
 
     async def read(self) -> None:
-        """Read until there are no more, no faster than they are taken."""
+        """Read until the end, no faster than the lines are taken."""
         while not (self.ended or self.gone):
             message = await self._receive()
             async with self._changed:
@@ -87,13 +90,13 @@ class Incoming:
             if too_long or text.strip():
                 self.lines.append(Line(self._number, None if too_long else text))
                 self._bytes += _size(self.lines[-1])
-        if len(self._rest) > self._most_line:  # what is dropped of it is not held
+        if len(self._rest) > self._most_line:  # too long: drop the text to save memory
             self._rest, self._long = b"", True
 
     async def more(self, than: int) -> bool:
-        """Wait until there are more lines than so many, or no more follow; whether anything is to be done.
+        """Wait for more lines than `than`, or for the end; return True if there are lines to process.
 
-        Whoever cannot go on with those that there are is given more, however long they are.
+        A consumer that cannot continue with the current lines gets more, even beyond the memory limit.
         """
         async with self._changed:
             self._starving = than > 0
@@ -104,7 +107,7 @@ class Incoming:
         return bool(self.lines) and not self.gone
 
     async def take(self, count: int) -> None:
-        """Drop lines that were answered."""
+        """Drop processed lines."""
         async with self._changed:
             for _ in range(count):
                 self._bytes -= _size(self.lines.popleft())
@@ -112,14 +115,14 @@ class Incoming:
 
 
 def _size(line: Line) -> int:
-    """How much memory a line takes, about."""
+    """Return the approximate memory of a line."""
     return LINE_BYTES + len(line.text or b"")
 
 
 class NdjsonExchange(Response):
-    """Answers lines by pieces of work, one after the other, each in a thread, while `held` is.
+    """Response that processes lines in units of work, one after the other, each in a thread, while it holds `held`.
 
-    Whoever sends nothing for `idle` seconds, and has had every answer, is heard no more.
+    The exchange ends if the client sends nothing for `idle` seconds and has received every response.
     """
 
     def __init__(

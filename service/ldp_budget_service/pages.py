@@ -1,19 +1,16 @@
-"""The pages: what a browser is given. Everything that they show comes from the API, under the reader's own key.
+"""HTML pages and their static files: the dashboard, the privacy officer's page and the respondents' pages.
 
-`/` and `/officer`: the pages for those who run the service. They are the same for everybody and hold nothing; what
-they show is asked of the API by the reader's own key.
+Every page is the same for all visitors and holds no data.
 
-The files of the pages: read once, served with what a browser needs to tell that they are these.
+- `/` and `/officer`: for operators. They load their data from the API with the reader's own API key.
+- `/s/{collection}` (a survey) and `/me` (the budget of one device): for respondents. They load their data from the
+  public definition, the device and `/v1/me`. The invitation is in the fragment of the link. Browsers send the
+  fragment to no server.
 
-A page is HTML in `static`, in which `{{integrity NAME}}` stands for the digest of a file, and `{{text KEY}}` for a
-text. It names every script, those that other scripts import as well (`modulepreload`), with its digest (subresource
-integrity), so nothing runs that was changed on its way. Pages are sent under a policy that allows no inline script or
-style, no other host, and no text that becomes code (trusted types).
-
-The pages of respondents: `/s/{collection}`, a survey, and `/me`, a device's own budget.
-
-They are the same for everybody, and name nobody: what stands on them comes from the public definition, from the
-device, and from `/v1/me`. The invitation is in the fragment of the link, which browsers send to no server.
+A page is an HTML file in `static`. `{{integrity NAME}}` is replaced by the digest of a file, `{{text KEY}}` by a text.
+The page lists every script with its digest (subresource integrity), including imported ones (`modulepreload`). So
+a script that was changed in transit does not run. The content security policy allows no inline script or style, no
+other host, and no text as code (trusted types).
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from ldp_budget import LdpBudgetError
 
-from . import http_middleware  # noqa: F401  # what `:name` in a route means
+from . import http_middleware  # noqa: F401  # registers the path convertor `:name`
 from .auth import router_of
 from .error_codes import ServiceError
 
@@ -49,7 +46,7 @@ POLICY = "; ".join(
         *("require-trusted-types-for 'script'", "trusted-types 'none'"),
     ]
 )
-"""What a page may do: use the files of this host, ask this host, and nothing else."""
+"""Content security policy of a page: it may load files from this host and call this host only."""
 
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -59,9 +56,9 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""What goes with every page and every file."""
+"""Headers of every page and file."""
 
-# Looked up at each use and sent again only where it has changed: a page and its scripts are always of one version.
+# Browsers revalidate on each use, so a page and its scripts always have the same version.
 _REVALIDATED = {"Cache-Control": "no-cache"}
 
 _TYPES = {
@@ -75,7 +72,7 @@ _PLACE = re.compile(r"\{\{(integrity|text) ([^}]+)\}\}")
 
 @dataclass(frozen=True)
 class StaticFile:
-    """A file as it is served. `integrity` is its digest as HTML names it."""
+    """A file to serve. `integrity` is its digest in the format of HTML's `integrity` attribute."""
 
     body: bytes
     media_type: str
@@ -83,7 +80,7 @@ class StaticFile:
 
     @property
     def etag(self) -> str:
-        """Its digest, by which a browser asks whether it has changed."""
+        """The ETag of the file: its digest."""
         return f'"{self.integrity}"'
 
 
@@ -95,7 +92,7 @@ def _read(path: Path) -> StaticFile:
 
 @cache
 def files() -> Mapping[str, StaticFile]:
-    """Every file by its name under `PREFIX`; texts stand in `texts/`."""
+    """Return every file by its name below `PREFIX`. Texts are below `texts/`."""
     found = {path.name: path for path in sorted(STATIC.glob("*")) if path.suffix in _TYPES}
     found |= {f"texts/{path.name}": path for path in sorted(TEXTS.glob("*.json"))}
     return {name: _read(path) for name, path in found.items()}
@@ -103,7 +100,7 @@ def files() -> Mapping[str, StaticFile]:
 
 @cache
 def texts(name: str) -> Mapping[str, str]:
-    """The texts of a file, by key; one within another is named with a dot."""
+    """Return the texts of a file by key. Nested keys are joined with dots."""
     return dict(_flat(json.loads((TEXTS / f"{name}.json").read_bytes())))
 
 
@@ -116,7 +113,7 @@ def _flat(said: Mapping[str, str | Mapping[str, str]], before: str = "") -> list
 
 @cache
 def page(name: str, said: str) -> str:
-    """The HTML of a page, with the digests of its files, in the texts of a file such as `dashboard.en`."""
+    """Return the HTML of a page with the digests of its files and the texts of a file such as `dashboard.en`."""
 
     def filled(place: re.Match[str]) -> str:
         kind, key = place.groups()
@@ -126,7 +123,7 @@ def page(name: str, said: str) -> str:
 
 
 def shown(request: Request, name: str, said: str) -> Response:
-    """A page, or 304 where the browser has it."""
+    """Return a page, or 304 if the browser's copy is current."""
     text = page(name, said)
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
     if request.headers.get("If-None-Match") == etag:
@@ -134,12 +131,14 @@ def shown(request: Request, name: str, said: str) -> Response:
     return HTMLResponse(text, headers={**HEADERS, **_REVALIDATED, "ETag": etag})
 
 
+# -- files and operators' pages -------------------------------------------------------------------------
+
 router = router_of(include_in_schema=False)
 
 
 @router.get(PREFIX + "{name:path}")
 def static_file(name: str, request: Request) -> Response:
-    """A file of a page."""
+    """Return a file of a page."""
     found = files().get(name)
     if found is None:
         raise ServiceError("not-found", "there is no such file")
@@ -151,18 +150,20 @@ def static_file(name: str, request: Request) -> Response:
 
 @router.get("/")
 def dashboard(request: Request) -> Response:
-    """The dashboard, for a key with the scope `read`."""
+    """Return the dashboard, for an API key with the scope `read`."""
     return shown(request, "dashboard", "office.en")
 
 
 @router.get("/officer")
 def officer(request: Request) -> Response:
-    """The privacy officer's page, for a key with the scope `policy`."""
+    """Return the privacy officer's page, for an API key with the scope `policy`."""
     return shown(request, "officer", "office.en")
 
 
+# -- respondents' pages --------------------------------------------------------------------------------
+
 LANGUAGES = ("en", "ko", "de")
-"""What the pages speak; the first where nothing else is asked for."""
+"""Languages of the respondents' pages. The first one is the default."""
 
 Asked = Annotated[str | None, Query(alias="lang")]
 Accepted = Annotated[str, Header(alias="Accept-Language")]
@@ -170,7 +171,7 @@ Accepted = Annotated[str, Header(alias="Accept-Language")]
 
 @router.get("/s/{collection:name}")
 def survey(collection: str, request: Request, lang: Asked = None, accepted: Accepted = "") -> Response:
-    """A survey. Of one that there is not, the page says so, and so does the status."""
+    """Return the page of a survey. The status is 404 if the collection does not exist; the page says so too."""
     try:
         request.app.state.collections.get(collection)
         status = 200
@@ -181,7 +182,7 @@ def survey(collection: str, request: Request, lang: Asked = None, accepted: Acce
 
 @router.get("/me")
 def mine(request: Request, lang: Asked = None, accepted: Accepted = "") -> Response:
-    """What a device has answered, and what is left."""
+    """Return the page with a device's answers and its remaining budget."""
     return _shown(request, lang, accepted)
 
 
@@ -199,7 +200,7 @@ def _shown(request: Request, lang: str | None, accepted: str, status: int = 200)
 
 
 def language(accepted: str) -> str:
-    """The language of `LANGUAGES` that an `Accept-Language` likes best (RFC 9110, 12.5.4)."""
+    """Return the language of `LANGUAGES` that an `Accept-Language` header prefers (RFC 9110, 12.5.4)."""
     liked: list[tuple[float, str]] = []
     for each in accepted[:1000].split(","):
         tag, _, quality = each.strip().partition(";")

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): what was wrong, under a `type` that never changes."""
+"""Errors as problem details (RFC 9457), each with a stable `type`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "met
 
 
 class Problem(BaseModel):
-    """What went wrong, as RFC 9457 has it. Beside these members stand those of the kind of error, such as
-    `limits` and `affordable_reports` of a refusal, or `option`, `expected` and `found` of a wrong parameter."""
+    """A problem as in RFC 9457. Each kind of error adds members of its own, such as `limits` and
+    `affordable_reports` of a refusal, or `option`, `expected` and `found` of a wrong parameter.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -39,9 +40,9 @@ class Problem(BaseModel):
 
 
 def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]:
-    """What a route's documentation says of these errors; by status, as one may stand for several.
+    """Return a route's documentation of these error codes, by status. Several codes may share a status.
 
-    `key`: whether it asks for an API key.
+    `key`: True if the route requires an API key.
     """
     by_status: dict[int, list[str]] = {}
     refused = ("unauthorized", "forbidden") if key else ()
@@ -62,7 +63,7 @@ def _described(status: int, codes: Sequence[str]) -> dict[str, Any]:
 def problem(
     code: str, detail: str, more: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The answer that says what went wrong."""
+    """Return the response for a problem."""
     body = problem_body(code, detail, more)
     return json_answer(body, body["status"], headers, MEDIA_TYPE)
 
@@ -70,12 +71,15 @@ def problem(
 def json_answer(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
 ) -> Response:
-    """JSON in ASCII, as a text may hold half of a character; what JSON has no number for becomes null."""
+    """Return a JSON response.
+
+    It is ASCII, because a text may contain half of a surrogate pair. Numbers without a JSON form become null.
+    """
     return Response(as_json(content), status, dict(headers or {}), media_type)
 
 
 def idempotency_record(error: LdpBudgetError) -> Response:
-    """What an error of the library is over HTTP."""
+    """Return the response for a library error."""
     if isinstance(error, BudgetExceeded):
         return refusal(receipt_form(error.receipt), error.receipt.explain())
     body = problem_of(error)
@@ -83,14 +87,14 @@ def idempotency_record(error: LdpBudgetError) -> Response:
 
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:
-    """A refused spend: the receipt, with every limit that failed."""
+    """Return the response for a refused spend: the receipt, with every limit that failed."""
     failed = [limit for limit in receipt["limits"] if limit["period"] in receipt["binding"]]
     rest = {name: value for name, value in receipt.items() if name != "status"}
     return problem("budget-exceeded", explained, {**rest, "outcome": receipt["status"], "failed": failed}, headers)
 
 
 def in_openapi(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with that of problems, and without what the framework says of errors of its own kind."""
+    """Return an OpenAPI schema with the schema of problems, without the framework's own error schemas."""
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
@@ -105,7 +109,7 @@ def in_openapi(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_code(responses: dict[str, Any], code: str) -> None:
-    """Document one code more."""
+    """Document one more code."""
     status = STATUSES[code]
     if str(status) in responses:
         responses[str(status)]["description"] += f", {code}"
@@ -114,7 +118,7 @@ def _add_code(responses: dict[str, Any], code: str) -> None:
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of the application a problem, those of the framework included."""
+    """Make every error of the application a problem, including the framework's errors."""
 
     @app.exception_handler(LdpBudgetError)
     def of_the_library(request: Request, error: LdpBudgetError) -> Response:
@@ -124,7 +128,7 @@ def install(app: FastAPI) -> None:
     def of_the_body(request: Request, error: RequestValidationError) -> Response:
         found = request.headers.get("Content-Type", "none")
         if isinstance(error.body, bytes) and error.body and not _JSON.match(found):
-            # The framework reads nothing else, and would say that the body is no object.
+            # The framework parses JSON only. Its own error would say that the body is not an object.
             return problem("malformed", f"Content-Type: expected application/json; found {found}")
         return _malformed(error.errors())
 
@@ -135,10 +139,10 @@ def install(app: FastAPI) -> None:
 
 
 def _malformed(errors: Sequence[Any]) -> Response:
-    """What is wrong with a request."""
+    """Return the response for a request that fails validation."""
     return problem("malformed", explained([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors]))
 
 
 def explained(errors: Sequence[Any]) -> str:
-    """What is wrong with something, each place by its name."""
+    """Return the validation errors as one text, each with the location of its field."""
     return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)

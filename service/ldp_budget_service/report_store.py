@@ -1,6 +1,7 @@
-"""Collections, read once: they never change, and to make a mechanism anew for each request takes long.
+"""Cached collections, and the reports of each collection.
 
-The reports of the collections: the inbox of each, in a folder of its own, and the rounds that were sealed.
+A collection never changes, and constructing its mechanism takes long, so collections are cached. Each collection has
+an inbox in a folder of its own, and one file for each sealed round.
 """
 
 from __future__ import annotations
@@ -21,25 +22,27 @@ if TYPE_CHECKING:
     from ldp_budget.reports.inbox import Inbox
 
 
+# -- collections -------------------------------------------------------------------------------------
+
 MOST = 1024
 
 
 @dataclass(frozen=True)
 class CachedCollection:
-    """A collection, and what clients are told of it: with a client program, where its mechanism has one."""
+    """A collection and its public definition; with a client program if its mechanism has one."""
 
     collection: Collection
     public: dict[str, Any]
 
     @property
     def digest(self) -> str:
-        """Names what clients were told: of the public definition, or else the fingerprint."""
+        """Digest of the public definition; without a client program, the collection's fingerprint."""
         told: str = self.public.get("digest", self.collection.fingerprint)
         return told
 
 
 class Collections:
-    """The collections of a ledger that somebody asked for, the latest ones."""
+    """Cache of the most recently used collections of a ledger."""
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
@@ -47,11 +50,14 @@ class Collections:
         self._held: OrderedDict[str, CachedCollection] = OrderedDict()
 
     def has(self, name: str) -> bool:
-        """Whether it was read before."""
+        """True if the collection is cached."""
         return name in self._held
 
     def get(self, name: str) -> CachedCollection:
-        """The collection of that name. Raises `UnknownName`; `NotSupported` where its mechanism is missing here."""
+        """Return the collection with that name.
+
+        Raises `UnknownName`, and `NotSupported` if its mechanism is not installed here.
+        """
         with self._lock:
             held = self._held.get(name)
             if held is not None:
@@ -71,9 +77,11 @@ def _read(accountant: Accountant, name: str) -> CachedCollection:
         return CachedCollection(collection, collection.definition())
     except NotSupported:
         if collection.client is not None:
-            raise  # it was agreed on with another client than is installed here
+            raise  # the collection was agreed on with a different client program
         return CachedCollection(collection, collection.to_json())
 
+
+# -- inboxes -----------------------------------------------------------------------------------------
 
 SUFFIX = ".reports"
 _ROUND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -81,9 +89,9 @@ _MOST_TOTALS = 256
 
 
 class Inboxes:
-    """The inboxes below a folder, as `ldp-budget inbox seal --inbox FOLDER/NAME.inbox` finds them.
+    """The inboxes below a folder, in the layout of `ldp-budget inbox seal --inbox FOLDER/NAME.inbox`.
 
-    What was sealed lies beside them, a file for each round: `FOLDER/NAME.ROUND.reports`.
+    Each sealed round is a file in the same folder: `FOLDER/NAME.ROUND.reports`.
     """
 
     def __init__(self, accountant: Accountant, folder: Path | None) -> None:
@@ -91,11 +99,11 @@ class Inboxes:
         self._folder = folder
         self._lock = threading.Lock()
         self._opened: dict[str, Inbox] = {}
-        # What was added up of a sealed file, which never changes.
+        # Sums of sealed files, which never change.
         self._totals: OrderedDict[tuple[str, str, int, int], Any] = OrderedDict()
 
     def of(self, collection: Collection) -> Inbox:
-        """The inbox of a collection. Raises as `Inbox` does, and `NotSupported` where no reports are taken."""
+        """Return the inbox of a collection. Raises as `Inbox`, and `NotSupported` if the service takes no reports."""
         from ldp_budget.reports.inbox import Inbox
 
         with self._lock:
@@ -113,15 +121,15 @@ class Inboxes:
     # -- rounds -------------------------------------------------------------------------------------------
 
     def rounds(self, collection: Collection) -> list[str]:
-        """The names of the rounds that were sealed, in order."""
+        """Return the names of the sealed rounds, in order."""
         first = self._file(collection, "")
         found = (path.name for path in self._place().glob(f"{first.name.removesuffix(SUFFIX)}*{SUFFIX}"))
         return sorted(name[len(first.name) - len(SUFFIX) : -len(SUFFIX)] for name in found)
 
     def seal(self, collection: Collection, name: str, together: int) -> int:
-        """Seal what was taken as a round, in whole groups of so many; how many reports.
+        """Seal the collected reports as a round, in whole groups of `together`; return the number of sealed reports.
 
-        Raises `NameTaken`, `InvalidParameter`, and `TooFewReports` where there is no whole group.
+        Raises `NameTaken`, `InvalidParameter`, and `TooFewReports` if there is no whole group.
         """
         if not _ROUND.fullmatch(name):
             raise InvalidParameter("round", "1 to 100 letters, digits and . _ - of ASCII, no sign first", name)
@@ -131,7 +139,7 @@ class Inboxes:
         return box.seal(path, together)
 
     def total(self, collection: Collection, name: str) -> Any:
-        """What the reports of a round add up to; None where there are none. Raises `UnknownName`."""
+        """Return the sum of a round's reports; None if there are none. Raises `UnknownName`."""
         from ldp_budget.reports.estimation import total_of
         from ldp_budget.reports.report_file import read_reports
 
@@ -152,22 +160,22 @@ class Inboxes:
         return total
 
     def waiting(self, collection: Collection, together: int) -> Any:
-        """What the reports that are not sealed yet add up to, in whole groups of so many, if any."""
+        """Return the sum of the unsealed reports in whole groups of `together`; None if there are none."""
         from ldp_budget.reports.estimation import total_of
 
         return total_of(collection, self.of(collection).unsealed(together))
 
     def _file(self, collection: Collection, name: str) -> Path:
-        # With no dot in the first part, so that the second begins at the first one.
+        # The quoted name has no dot, so the name of the round starts after the first dot.
         return self._place() / f"{_quoted(collection.name).replace('.', '%2E')}.{name}{SUFFIX}"
 
 
 def folder_of(name: str) -> str:
-    """The folder of a collection: its name, in which what may not stand in one is percent-encoded."""
+    """Return the folder of a collection: its name with percent-encoded special characters."""
     return f"{_quoted(name)}.inbox"
 
 
 def _quoted(name: str) -> str:
     quoted = quote(name, safe=" ")
-    # File systems have no room for long names.
+    # File systems limit the length of names.
     return quoted if len(quoted) <= 200 else f"{quoted[:150]}-{sha256(name.encode()).hexdigest()[:32]}"

@@ -1,4 +1,7 @@
-"""What may be told of the request under way: whose key, which problem, how it ended. Nothing of a user is here."""
+"""Context of the current request for logs and metrics: the API key's name, the problem code and the outcomes.
+
+It holds nothing about a user.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +21,36 @@ Count = Callable[[str, int, Iterable[str]], None]
 
 
 def _nobody(outcome: str, number: int, periods: Iterable[str]) -> None:
-    """Nobody counts."""
+    """Discard the count."""
 
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request: its `id`, the name of the `caller`'s key, the `code` of its problem, and the `trace` it is in."""
+    """One request: its `id`, the name of the `caller`'s API key, the `code` of its problem, and its `trace` id."""
 
     id: str = ""
     caller: str | None = None
     code: str | None = None
     trace: str | None = None
     count: Count = _nobody
-    """Counts an outcome so many times, with the periods of the limits that refused."""
+    """Adds a number to an outcome, with the periods of the limits that refused."""
 
 
 _TOLD: ContextVar[RequestContext | None] = ContextVar("told", default=None)
 
 
 def begin(told: RequestContext) -> None:
-    """From here on, in this task and the threads that it waits for, this is the request under way."""
+    """Make this the current request of this task and of the threads that it waits for."""
     _TOLD.set(told)
 
 
 def current_request() -> RequestContext:
-    """What is told of the request under way; outside of one, something that nobody reads."""
+    """Return the context of the current request; outside of a request, an unused one."""
     return _TOLD.get() or RequestContext()
 
 
 def count(charges: Iterable[Charge]) -> None:
-    """Count how charges ended."""
+    """Count the outcomes of charges."""
     counted = current_request().count
     ended = Counter(("repeated" if each.repeated else each.status, each.binding) for each in charges)
     for (outcome, periods), number in ended.items():

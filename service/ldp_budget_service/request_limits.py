@@ -1,17 +1,11 @@
-"""What stands before the application: bounds of size, time and rate, and headers that browsers go by.
+"""Request limits: size, time, rate and concurrency of requests and connections.
 
-How often somebody may ask: so many a second in the long run, and some more at once.
-
-Writes that follow one another at once go out as one.
-
-One connection to the server: how long a request may take to begin, and an answer to be read.
-
-The application hears of a request once its head has arrived. Whoever sends that a byte a minute, or never, or reads
-no answer, is dealt with here.
-
-The door: who comes in, and what becomes of those who are too many, too large or too slow.
-
-One request and its answer: how much has arrived, how long it takes, and who has answered.
+- `Rate`: a rate limit with bursts for each caller.
+- `CoalescingTransport`: merges consecutive writes into one system call.
+- `Connection`: limits of one connection: the time and size of a request's head, and the time to read a response. The
+  application sees a request only after its head has arrived. So slow senders and readers are handled here.
+- `Exchange`: limits of one request: the size of its body, and the time of body and response.
+- `AdmissionMiddleware`: admits or refuses requests, and completes the headers of responses.
 """
 
 from __future__ import annotations
@@ -41,21 +35,23 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 
+# -- rate limits -------------------------------------------------------------------------------------
+
 MOST_KNOWN = 50_000
-"""How many callers are remembered at a time."""
+"""Maximum number of callers that a rate limit remembers."""
 
 
 class Rate:
-    """A rate for each of many callers (the generic cell rate algorithm).
+    """Rate limit for each of many callers (the generic cell rate algorithm).
 
-    Of a caller one moment is kept: when everything that they asked for would have been asked for at the even rate.
-    They may be `burst` requests ahead of that. Whoever is not ahead is as good as unknown, and forgotten when there
-    are too many; if that is not enough, so are those who are the least ahead.
+    It stores one time per caller: when all of the caller's requests would have been made at the sustained rate. A
+    caller may be `burst` requests ahead of that. Callers who are not ahead need no memory. If too many callers are
+    stored, those are forgotten first, and then the ones who are the least ahead.
 
     Parameters:
-        rate: requests a second; 0: any number.
-        burst: how many more at once.
-        clock: seconds on a clock that nobody sets.
+        rate: requests per second; 0: unlimited.
+        burst: additional requests at once.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,7 +62,10 @@ class Rate:
         self._lock = threading.Lock()
 
     def take(self, caller: Hashable) -> float:
-        """Ask once. 0.0 if the caller may; or else in how many seconds they may, and then this counts as nothing."""
+        """Count a request and return 0.0 if the caller may make it.
+
+        Otherwise return the seconds to wait; the request does not count then.
+        """
         if not self._between:
             return 0.0
         with self._lock:
@@ -80,12 +79,12 @@ class Rate:
             return 0.0
 
     def wait(self, caller: Hashable) -> float:
-        """In how many seconds the caller may ask again."""
+        """Return the seconds until the caller may make a request, without counting one."""
         ahead = self._even.get(caller)
         return 0.0 if ahead is None else max(0.0, ahead - self._clock() - self._ahead)
 
     def check(self, caller: Hashable) -> None:
-        """Ask once. Raises `ServiceError` if the caller may not."""
+        """Count a request. Raises `ServiceError` if the caller may not make it."""
         wait = self.take(caller)
         if wait:
             raise too_many(wait)
@@ -98,16 +97,16 @@ class Rate:
 
 
 def too_many(wait: float) -> ServiceError:
-    """What is answered to whoever asks too often."""
+    """Return the error for a caller above the rate limit."""
     seconds = str(math.ceil(wait))
     return ServiceError("too-many-requests", f"ask again in {seconds} s", {"Retry-After": seconds})
 
 
 class CoalescingTransport:
-    """A transport that keeps what is written until the event loop has a moment, and writes it together then.
+    """Transport that buffers writes until the next turn of the event loop, and then writes them together.
 
-    uvicorn writes the head of an answer and its body apart. Each write is a call of the system, for which a thread
-    lets the others run, and comes back when they let it.
+    uvicorn writes the head and the body of a response separately. Each write is a system call that releases the
+    interpreter lock and must wait to get it back.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -115,13 +114,13 @@ class CoalescingTransport:
         self._kept: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        """Write, soon."""
+        """Buffer data for the next turn of the event loop."""
         if not self._kept:
             self._loop.call_soon(self._flush)
         self._kept.append(data)
 
     def close(self) -> None:
-        """Close, when everything is written."""
+        """Write the buffered data and close."""
         self._flush()
         self._transport.close()
 
@@ -135,23 +134,25 @@ class CoalescingTransport:
         return getattr(self._transport, name)
 
 
+# -- connections -------------------------------------------------------------------------------------
+
 HEAD_SECONDS = 10.0
-"""How long the head of a request may take to arrive, from the first byte or the opening of the connection."""
+"""Seconds for the head of a request, from its first byte or the opening of the connection."""
 MOST_HEAD_BYTES = 32 << 10
-"""Of the head of a request."""
+"""Maximum bytes of a request's head."""
 READ_SECONDS = 30.0
-"""How long an answer that does not fit into the connection waits for its reader."""
+"""Seconds for which a response that fills the connection's buffer waits for its reader."""
 LINGER_SECONDS = 5.0
-"""How long the rest of a body may still arrive, unread, when the answer was given without it."""
+"""Seconds for which the rest of a body may arrive, unread, after an early response."""
 MOST_CONNECTIONS = 4000
-"""Of one more, the oldest is closed on which no request is under way."""
+"""Maximum number of connections. Beyond it, the oldest idle connection is closed."""
 
 _BODY = (b"content-length", b"transfer-encoding")
-"""The headers that announce a body."""
+"""Headers that announce a body."""
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, with bounds."""
+    """uvicorn's HTTP protocol with limits on time, size and the number of connections."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -159,18 +160,18 @@ class Connection(HttpToolsProtocol):
         self._stalled: asyncio.TimerHandle | None = None
         self._in_head = self._in_body = False
         self._head_bytes = 0
-        self._framing_bytes = 0  # of a body in chunks: sizes, extensions and trailers
+        self._framing_bytes = 0  # of a chunked body: sizes, extensions and trailers
         self._opened = self.loop.time()
 
     # -- the head of a request ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody has connected."""
+        """Start the timer for the first request of a new connection."""
         super().connection_made(transport)
-        self.transport = CoalescingTransport(transport, self.loop)  # type: ignore[assignment]  # it is all that is used of one
+        self.transport = CoalescingTransport(transport, self.loop)  # type: ignore[assignment]  # uvicorn uses only these methods
         listener = transport.get_extra_info("socket")
         if listener is not None and listener.family in (socket.AF_INET, socket.AF_INET6):
-            # asyncio does so only where the listening socket was made with the number of the protocol.
+            # asyncio sets this only if the listening socket was created with the protocol number.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > MOST_CONNECTIONS:
             self._make_room()
@@ -178,28 +179,28 @@ class Connection(HttpToolsProtocol):
             self._expect_head()
 
     def _make_room(self) -> None:
-        """Close the oldest connection that waits for a request, this one where each of the others is at work."""
+        """Close the oldest idle connection, or this one if all others are busy."""
         idle = [each for each in self.connections if isinstance(each, Connection) and each.is_idle]
         oldest = min(idle, key=lambda each: each._opened, default=self)
         oldest.transport.abort()
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """True if no request is in flight on this connection."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Somebody has gone."""
+        """Cancel the timers of a closed connection."""
         self._expect_nothing()
         self._is_read()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes have arrived."""
+        """Count received bytes, and check the size of the head and of a body's framing."""
         self._framing_bytes += len(data)
         super().data_received(data)
         if self._in_body and self._framing_bytes > MOST_HEAD_BYTES:
-            self.transport.abort()  # an answer may be under way, so there is no other to give
+            self.transport.abort()  # a response may already be in progress, so no other one is possible
             return
         if not self._in_head:
             return
@@ -210,17 +211,20 @@ class Connection(HttpToolsProtocol):
             self._expect_head()
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Handle the first byte of a request."""
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, without blanks around its value (RFC 9110, 5.5); a trailer, behind a body, is none (6.5.1)."""
+        """Strip the blanks around a header's value (RFC 9110, 5.5).
+
+        A trailer, after the body, is not a header (6.5.1).
+        """
         if not self._in_body:
             super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
+        """Check the size of a complete head, and refuse an upgrade with a body."""
         self._in_head, self._in_body, self._framing_bytes = False, True, 0
         self._expect_nothing()
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_HEAD_BYTES:
@@ -228,27 +232,30 @@ class Connection(HttpToolsProtocol):
         elif not self.parser.should_upgrade():
             super().on_headers_complete()
         elif any(name in _BODY and value != b"0" for name, value in self.headers):
-            # The parser reads no body of such a request: a batch would be an empty run, and end under its key.
+            # The parser would skip the body: a batch would become an empty run that ends under its key.
             self._refuse("malformed", "Upgrade asks for another protocol than HTTP/1.1. Leave it out with a body.")
         else:
             super().on_headers_complete()
-            self.cycle.keep_alive = False  # the parser reads nothing behind it
+            self.cycle.keep_alive = False  # the parser reads nothing after this request
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body, unless its head was refused."""
+        """Pass on a part of the body, unless the head was refused."""
         self._framing_bytes = 0
         if not self.transport.is_closing():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The end of a request, unless its head was refused."""
+        """Handle the end of a request, unless its head was refused."""
         self._in_body = False
         self._expect_nothing()
         if not self.transport.is_closing():
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """An answer has been given. Were it closed at once, who still sends would never come to read it."""
+        """Give the client time to finish its body after a response.
+
+        If the connection closed at once, a client that is still sending would never read the response.
+        """
         super().on_response_complete()
         if self._in_body:
             self._deadline = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
@@ -274,15 +281,15 @@ class Connection(HttpToolsProtocol):
         )
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP."""
+        """Refuse a request that is not valid HTTP."""
         self._refuse("malformed", msg)
 
     def _refuse(self, code: str, why: str) -> None:
-        """Answer without the application, and close."""
+        """Respond without the application, and close the connection."""
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.keep_alive = False  # it is about what came behind a request that is being answered
+            self.cycle.keep_alive = False  # the fault is after a request that is in progress
             return
         response = problem(code, why)
         headers = [*response.raw_headers, *SECURITY, *self.server_state.default_headers, (b"connection", b"close")]
@@ -293,12 +300,12 @@ class Connection(HttpToolsProtocol):
     # -- the reader of an answer --------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """The connection takes no more."""
+        """Start the reader's timer when the write buffer is full."""
         super().pause_writing()
         self._stalled = self.loop.call_later(READ_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Cancel the reader's timer."""
         super().resume_writing()
         self._is_read()
 
@@ -307,6 +314,8 @@ class Connection(HttpToolsProtocol):
             self._stalled.cancel()
             self._stalled = None
 
+
+# -- requests ----------------------------------------------------------------------------------------
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -318,10 +327,10 @@ _GONE: Message = {"type": "http.disconnect"}
 
 
 class Exchange:
-    """Stands between the server and the application for one request.
+    """One request and its response, between the server and the application.
 
-    Whoever answers first has answered: once this has, because a body is too long or somebody is too slow, the
-    application is told that the caller has gone, and what it still says goes nowhere.
+    The first response wins. The exchange responds itself if a body is too long or something is too slow. Then the
+    application sees a disconnected client, and its later messages are discarded.
     """
 
     def __init__(
@@ -340,16 +349,19 @@ class Exchange:
         self._receive, self._send, self._closing = receive, send, closing
         self._settings, self._streamed = settings, streamed
         self._arrived = 0  # bytes of the body
-        self._waiting = False  # whether the application waits for more of it
-        self._last = time.monotonic()  # when something arrived
-        self._over = False  # whether this has answered in the application's place
+        self._waiting = False  # True while the application waits for more of it
+        self._last = time.monotonic()  # time of the last data
+        self._over = False  # True if this exchange responded instead of the application
         self._timer: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
 
     # -- time ---------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Look at the clock from now on. A route that takes lines looks itself, for it answers while they arrive."""
+        """Start the timer.
+
+        Streamed routes check the time themselves, because they respond while lines arrive.
+        """
         if not self._streamed:
             self._in(self._settings.body_seconds)
 
@@ -357,11 +369,11 @@ class Exchange:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        """Whether it takes too long by now."""
+        """End the exchange if the body or the response takes too long."""
         self._timer = None
         now = time.monotonic()
         if self.status is not None:
-            return  # what becomes of an answer that has begun is for its route, and for the connection
+            return  # a started response is the responsibility of its route and the connection
         if self._waiting:
             self._cut_off(problem("slow-request", "the body of the request did not arrive in time"))
         else:
@@ -376,7 +388,7 @@ class Exchange:
         self._answering = asyncio.ensure_future(self.answer(answer, close=True))
 
     async def end(self) -> None:
-        """The application has returned."""
+        """Stop the timer after the application has returned."""
         if self._timer is not None:
             self._timer.cancel()
         if self._answering is not None:
@@ -385,7 +397,7 @@ class Exchange:
     # -- what the application hears and says --------------------------------------------------------------
 
     async def receive(self) -> Message:
-        """The next message of the server, unless this exchange is over."""
+        """Return the server's next message; a disconnect if this exchange is over."""
         if self._over:
             return _GONE
         self._waiting = True
@@ -409,7 +421,7 @@ class Exchange:
         return too_large(self._settings)
 
     async def send(self, message: Message) -> None:
-        """Pass on what the application says, unless this exchange is over."""
+        """Pass on the application's message, unless this exchange is over."""
         if not self._over:
             await self._pass_on(message)
 
@@ -422,7 +434,10 @@ class Exchange:
         await self._send(message)
 
     def answer(self, response: Response, *, close: bool = False) -> Awaitable[None]:
-        """Answer in the application's place, from now on; where it has begun to, the caller sees that break off."""
+        """Respond instead of the application from now on.
+
+        If the application has already started its response, the caller sees an incomplete response.
+        """
         answered, self._over = self._over or self.status is not None, True
         return _nothing() if answered else self._say(response, close)
 
@@ -436,18 +451,20 @@ async def _nothing() -> None: ...
 
 
 def too_large(settings: Settings) -> str:
-    """What is said of a body that is too long."""
+    """Return the message for a body that is too long."""
     return f"the body: expected at most {settings.most_bytes} bytes; found more"
 
+
+# -- admission ---------------------------------------------------------------------------------------
 
 _log = logging.getLogger("ldp_budget_service")
 _IPV6_NETWORK = 64
 ALIVE = "/livez"
-"""Answers however many requests are under way: who asks restarts a process that does not."""
+"""Path that is served under any load. A supervisor restarts a process that does not respond there."""
 
 
 class Load:
-    """How many requests are under way, and whether the service is about to end."""
+    """Number of requests in flight, and the shutdown flag."""
 
     def __init__(self) -> None:
         self.in_flight = 0
@@ -455,13 +472,13 @@ class Load:
 
 
 class AdmissionMiddleware:
-    """ASGI middleware that bounds every request in size, time and number, and completes the headers of answers.
+    """ASGI middleware that limits every request in size, time and number, and completes the headers of responses.
 
     Parameters:
         app: the application.
-        settings: the bounds.
-        load: where requests are counted.
-        streamed: the paths whose bodies may be of any length, a line at a time.
+        settings: the limits.
+        load: counts the requests in flight.
+        streamed: paths that accept bodies of any length, one line at a time.
     """
 
     def __init__(
@@ -507,18 +524,18 @@ class AdmissionMiddleware:
         finally:
             await exchange.end()
         if exchange.told.caller is None and _says_a_key(exchange.scope):
-            # The header had no good key, or the route did not look at it: `_refusal` has not counted the request.
+            # The key was invalid or the route ignored it, and `_refusal` has not counted the request.
             self._addresses.take(address(exchange.scope))
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Why a request does not come in."""
+        """Return the response that refuses a request; None to admit it."""
         if self._load.in_flight > self._settings.most_in_flight and scope["path"] != ALIVE:
             return problem("overloaded", "too many requests are under way just now", headers=RETRY)
         length = 0
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit():
                 length = int(value)
-        # A caller with a good key is bounded by a rate of their own; another one counts when the answer is given.
+        # A valid key has its own rate limit. With an invalid key the request counts after the response.
         caller = address(scope)
         wait = self._addresses.wait(caller) if _says_a_key(scope) else self._addresses.take(caller)
         if wait:
@@ -530,12 +547,12 @@ class AdmissionMiddleware:
 
 
 def _says_a_key(scope: Scope) -> bool:
-    """Whether a request has the header in which API keys come."""
+    """True if a request has an `Authorization` header, which carries API keys."""
     return any(name == b"authorization" for name, _ in scope["headers"])
 
 
 def address(scope: Scope) -> str:
-    """Where a request comes from: an address, or of IPv6 the network that one subscriber has."""
+    """Return the address of a request; for IPv6 the /64 network, which one subscriber has."""
     client = scope.get("client")
     host = client[0] if client else ""
     if ":" not in host:
@@ -550,7 +567,7 @@ def address(scope: Scope) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """An error without its message, which may name somebody: of what kind, and where it was raised."""
+    """Return the type of an error and its traceback, without the message, which may contain a user's name."""
     frames = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{frame.name} ({frame.filename.rpartition('/')[2]}:{frame.lineno})" for frame in frames[::-1])
     return f"{type(error).__name__}: {where}"

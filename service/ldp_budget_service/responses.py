@@ -1,6 +1,6 @@
-"""What callers are answered: receipts as the commands' `--json` prints them, and how far the journal is.
+"""Responses: receipts in the format of the commands' `--json`, with the journal's position in a header.
 
-Rows as NDJSON: a line of JSON each, of any number and in constant memory.
+Long lists are streamed as NDJSON: one JSON object per line, any number of lines, constant memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, Any]
-"""A row as the commands' `--json` prints it."""
+"""A row in the format of the commands' `--json`."""
 POSITION = "Journal-Position"
 FIRST = Field(1, ge=1, le=2**62, description="The number of the entry from which on.")
 MOST = Field(
@@ -41,9 +41,9 @@ REPLAYED = "Idempotency-Replayed"
 
 
 def history_response(desk: AuthContext, user: str, first: int, most: int) -> Response:
-    """A part of a user's history, of which the caller sees the rows that their key is not bound away from.
+    """Return a part of a user's history, reduced to the rows that the caller's key may see.
 
-    A bound key learns of no erasure: the user may have been charged under what is others' alone.
+    A bound key does not learn of an erasure: the user's charges may all be under policies that the key cannot see.
     """
     position = desk.accountant.position(user)
     try:
@@ -57,7 +57,7 @@ def history_response(desk: AuthContext, user: str, first: int, most: int) -> Res
 
 
 class ReceiptAnswer(BaseModel):
-    """A receipt: what was asked and charged, and how every limit stands."""
+    """A receipt: the request, the charge, and the state of every limit."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -76,17 +76,20 @@ class ReceiptAnswer(BaseModel):
 
 
 def ok_with_position(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer of 200, and how far the journal was: what was read is no older, and what was written is in it."""
+    """Return a 200 response with the journal's position.
+
+    The data read is no older than that position, and the data written is included in it.
+    """
     return json_answer(content, headers={POSITION: position, **(headers or {})})
 
 
 def receipt_response(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
-    """The answer that a receipt is: 200, or 409 for a refusal and for a reservation that was voided since."""
+    """Return the response for a receipt: 200, or 409 for a refusal and for a reservation that was voided since."""
     return receipt_response_at(accountant.position(user), receipt)
 
 
 def receipt_response_at(position: str, receipt: Receipt) -> Response:
-    """The same where it is known how far the journal was."""
+    """Return the response for a receipt, given the journal's position."""
     request_context.count([receipt])
     headers = {POSITION: position}
     if receipt.repeated:
@@ -95,6 +98,8 @@ def receipt_response_at(position: str, receipt: Receipt) -> Response:
         return refusal(receipt_form(receipt), receipt.explain(), headers)
     return json_answer(receipt_form(receipt), headers=headers)
 
+
+# -- NDJSON ---------------------------------------------------------------------------------------------
 
 MEDIA_TYPE = "application/x-ndjson"
 _TOGETHER = 500
@@ -108,7 +113,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 
 def streamed(position: str, rows: Iterable[dict[str, Any]]) -> StreamingResponse:
-    """The answer of rows. What is wrong before the first one is raised; later there is a status already."""
+    """Return rows as NDJSON. An error before the first row is raised; a later one becomes the last line."""
     iterator = iter(rows)
     first = list(islice(iterator, 1))
     lines = _lines(chain(first, iterator))
@@ -116,7 +121,7 @@ def streamed(position: str, rows: Iterable[dict[str, Any]]) -> StreamingResponse
 
 
 def _lines(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
-    # Many rows a piece: each piece goes from a thread to the loop.
+    # Many rows per chunk: each chunk is passed from a thread to the event loop.
     written: list[str] = []
     try:
         for row in rows:

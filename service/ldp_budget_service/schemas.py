@@ -1,6 +1,6 @@
-"""What callers ask for: bodies of requests, and what of the library they stand for.
+"""Request bodies, the library objects they describe, and the examples of the OpenAPI schema.
 
-The examples in the description of the API: what was asked of a fresh ledger in this order, and answered.
+The examples are requests to a fresh ledger in this order, with their responses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KeyHeader = Annotated[
 
 
 class Asked(BaseModel):
-    """A body: nothing may stand in it that is not known."""
+    """A request body. Unknown members are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,27 +51,27 @@ class MechanismAsked(BaseModel):
     name: str = Field(examples=["oue"])
 
     def chosen(self) -> Mechanism:
-        """The mechanism. Raises `InvalidParameter` and `UnknownName`."""
+        """Return the mechanism. Raises `InvalidParameter` and `UnknownName`."""
         text = json.dumps([self.name, self.model_extra], sort_keys=True)
         return _MADE.get(text) or _made(text)
 
     def at_hand(self) -> bool:
-        """Whether it has been made before; to make one may take long."""
+        """True if the mechanism is cached. Constructing one may take long."""
         return json.dumps([self.name, self.model_extra], sort_keys=True) in _MADE
 
     def kind(self) -> type[Mechanism]:
-        """The mechanism without its parameters. Raises `UnknownName`."""
+        """Return the mechanism's class, without parameters. Raises `UnknownName`."""
         found: type[Mechanism] = mechanism(self.name)
         return found
 
     @property
     def options(self) -> dict[str, Any]:
-        """Its parameters as they were given."""
+        """The mechanism's parameters as given."""
         return dict(self.model_extra or {})
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """One that stands in a query, as JSON. Raises `ServiceError`."""
+        """Return the mechanism from the JSON of a query parameter. Raises `ServiceError`."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
@@ -81,7 +81,7 @@ class MechanismAsked(BaseModel):
 
 _MOST_MADE = 1024
 _MADE: dict[str, Mechanism] = {}
-"""Mechanisms by what was asked for; they never change."""
+"""Mechanisms by the request for them. They are immutable."""
 
 
 def _made(asked: str) -> Mechanism:
@@ -94,7 +94,7 @@ def _made(asked: str) -> Mechanism:
 
 
 class ChargeAsked(Asked):
-    """Who is charged for what: a mechanism, or a collection by its name; or both, of whoever knows what it is."""
+    """A charge: the user, and a mechanism, the name of a collection, or both if the caller knows both."""
 
     user: str = Field(min_length=1, examples=["alice"])
     mechanism: MechanismAsked | None = None
@@ -115,12 +115,12 @@ class ChargeAsked(Asked):
     )
 
     def at_hand(self, desk: AuthContext) -> bool:
-        """Whether `charge` neither computes for long nor looks at the ledger."""
+        """True if `charge` needs neither long computation nor the ledger."""
         known = self.collection is None or desk.held.has(self.collection)
         return known and (self.mechanism is None or self.mechanism.at_hand())
 
     def charge(self, desk: AuthContext) -> Mechanism | Collection:
-        """What is charged. Raises as the library does."""
+        """Return the mechanism or collection to charge. Raises as the library does."""
         asked: Mechanism | Collection
         if self.mechanism is not None and self.collection is not None:
             asked = _of_collection(desk, self.mechanism.chosen(), self.collection)
@@ -131,7 +131,7 @@ class ChargeAsked(Asked):
 
 
 def charged(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
-    """The mechanism, or the collection; exactly one of them is named."""
+    """Return the mechanism or the collection. Exactly one of them must be given."""
     if (mechanism is None) == (collection is None):
         found = "both" if mechanism is not None else None
         raise InvalidParameter("mechanism", "a mechanism, or a collection in its place", found)
@@ -142,7 +142,7 @@ def charged(desk: AuthContext, mechanism: MechanismAsked | None, collection: str
 
 
 def mechanism_asked(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
-    """The mechanism that is named, or that of the collection, as the processes that work questions out take it."""
+    """Return the given mechanism, or that of the collection, in the format of the worker processes."""
     if (mechanism is None) == (collection is None):
         raise ServiceError("malformed", "mechanism: expected a mechanism, or a collection in its place")
     if mechanism is not None:
@@ -154,9 +154,10 @@ def mechanism_asked(desk: AuthContext, mechanism: MechanismAsked | None, collect
 
 
 def _of_collection(desk: AuthContext, mechanism: Mechanism, name: str) -> Collection:
-    """A collection of which the caller knows the mechanism: that of the ledger, if it has one of that name.
+    """Return a collection whose mechanism the caller knows: the ledger's collection of that name, if it exists.
 
-    As in the library, a caller may charge for one that is agreed on elsewhere; not one who is bound to some.
+    As in the library, a caller may charge for a collection that this ledger does not store. A key that is bound to
+    collections may not.
     """
     try:
         stored = desk.collection(name)
@@ -170,7 +171,7 @@ def _of_collection(desk: AuthContext, mechanism: Mechanism, name: str) -> Collec
 
 
 def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | None) -> None:
-    """Refuse to charge less than the caller's copy of a mechanism costs for certain."""
+    """Refuse a charge that costs less here than by the caller's copy of the mechanism."""
     if at_least is None:
         return
     mechanism = asked.mechanism if isinstance(asked, Collection) else asked
@@ -183,24 +184,26 @@ def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | 
 
 
 def required(key: str | None) -> str:
-    """The idempotency key of whatever charges."""
+    """Return the idempotency key. Raises `ServiceError` if it is missing."""
     if not key:
         why = "Idempotency-Key: expected one, as this charges somebody and may have to be asked again"
         raise ServiceError("malformed", why)
     return check_key(key)
 
 
+# -- examples ----------------------------------------------------------------------------------------
+
 _FILE = Path(__file__).with_name("examples.json")
 
 
 def examples() -> list[dict[str, Any]]:
-    """Each request with its answer, in order."""
+    """Return each example request with its response, in order."""
     found: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
     return found
 
 
 def add_to(schema: dict[str, Any]) -> None:
-    """Put the examples into a description: beside parameters, bodies and answers, under their titles."""
+    """Add the examples to the parameters, bodies and responses of an OpenAPI schema, under their titles."""
     for example in examples():
         operation = schema["paths"].get(example["route"], {}).get(example["method"].lower())
         if operation is not None:

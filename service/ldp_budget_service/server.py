@@ -1,4 +1,4 @@
-"""`serve`: runs the service on uvicorn until somebody ends it, and then lets everybody have their answer."""
+"""`serve`: run the service on uvicorn until SIGTERM or SIGINT, then drain the requests in flight."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 KEEP_ALIVE_SECONDS = 75
-"""How long a connection is kept open with nothing on it: longer than the proxies in front of it keep theirs."""
+"""Seconds for which an idle connection stays open.
+
+It is longer than the keep-alive time of the usual proxies, so the proxy closes first.
+"""
 _AFTER_SECONDS = 5.0
-"""How long what is left may take once the time to drain is over."""
+"""Seconds after the drain period until the process is forced to exit."""
 _MEMORY = ":memory:"
 
 _log = logging.getLogger("ldp_budget_service")
@@ -60,27 +63,27 @@ def serve(
     sockets: list[socket.socket] | None = None,
     say: Say = _aloud,
 ) -> None:
-    """Open a ledger and serve it, until SIGTERM or SIGINT comes; then finish what is under way, and close it.
+    """Open a ledger and serve it until SIGTERM or SIGINT; then finish the requests in flight and close the ledger.
 
-    A ledger that is not there is made: nobody has an API key of that, so nobody can charge anything yet.
+    A missing ledger is created. It has no API keys yet, so every charge is refused at first.
 
     Parameters:
-        ledger: the path of a file or the address `postgresql://…`.
-        host: the address to listen on; anything beyond this machine is to have TLS in front of it.
-        port: the port; 0 for any.
-        settings: how the service behaves; None: as `Settings()` says.
-        proxies: addresses of proxies that TLS ends at. They are believed where a request comes from, and that it came
-            over TLS.
-        in_memory: whether the ledger may be `:memory:`, which ends with the process.
-        notice: seconds from the signal on in which connections are still taken, each for one more answer, while
-            `/readyz` says already that this ends.
-        drain: seconds after that in which what is under way may end.
-        log_requests: whether there is a line in the log for each request.
-        sockets: sockets that listen already, in place of `host` and `port`.
-        say: what is told to whoever has started this, line by line.
+        ledger: the path of a file or a `postgresql://…` address.
+        host: the address to listen on. Put TLS in front of every address other than loopback.
+        port: the port; 0 for any free port.
+        settings: the settings of the service; None: `Settings()`.
+        proxies: addresses of proxies that terminate TLS. The service trusts their headers for the client's address
+            and scheme.
+        in_memory: True to allow the ledger `:memory:`, which ends with the process.
+        notice: seconds after the signal in which connections are still accepted, each for one more response.
+            During that time `/readyz` already reports that the service is ending.
+        drain: seconds after that in which the requests in flight may finish.
+        log_requests: True to log one line per request.
+        sockets: sockets that are already listening, instead of `host` and `port`.
+        say: receives each status line for the operator.
 
     Raises:
-        InvalidParameter: one of them is out of range, or the ledger is one in memory that was not asked for.
+        InvalidParameter: an argument is out of range, or the ledger is in memory and `in_memory` is False.
         LedgerError: the ledger cannot be opened or trusted.
     """
     settings = settings or Settings()
@@ -100,7 +103,7 @@ def serve(
         app = create_app(accountant, settings)
         _say_what_is_served(accountant, say)
         _log_record_faults(accountant)
-        mechanisms()  # loads the plugins, and what they calculate with, before anybody waits for it
+        mechanisms()  # load the plugins and their numeric libraries before the first request
         server = Server(app, proxies=proxies, notice=notice, drain=drain, say=say)
         server.run(sockets)
     server.has_ended()
@@ -124,10 +127,10 @@ def _config(app: FastAPI, proxies: Sequence[str], drain: float) -> uvicorn.Confi
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which ends in two steps, and in any case. `run` and what it takes are as for `serve`.
+    """uvicorn server that shuts down in two steps and always ends. `run` takes listening sockets.
 
     Parameters:
-        app: what `create_app` has made.
+        app: the application that `create_app` returned.
         proxies, notice, drain, say: as for `serve`.
     """
 
@@ -142,27 +145,28 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(_config(app, proxies, drain))
         self._load, self._notice, self._drain, self._say = app.state.load, notice, drain, say
-        # A ledger that does not answer keeps threads, and they the process; it is as safe as after a crash.
+        # A ledger that does not respond blocks threads, and threads keep the process alive. A forced exit is as
+        # safe as a crash.
         self._last_resort = threading.Timer(notice + drain + _AFTER_SECONDS, os._exit, (1,))
         self._last_resort.daemon = True
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal comes."""
+        """Serve until a signal arrives."""
         if threading.current_thread() is threading.main_thread():
-            # What was made so far is here to stay, and need not be looked through again and again.
+            # Startup objects live as long as the process: the garbage collector need not scan them again.
             gc.collect()
             gc.freeze()
         super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
+        """Listen, and report the addresses."""
         await super().startup(sockets)
         for server in self.servers:
             for listener in server.sockets:
                 self._say(f"listening on {_address(listener)}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell everybody that this ends, then listen no more, then let what is under way end."""
+        """Announce the end for `notice` seconds, then stop listening, then drain the requests in flight."""
         self._load.draining = True
         self._say(f"ending: {self._load.in_flight} requests under way")
         self._last_resort.start()
@@ -174,13 +178,13 @@ class Server(uvicorn.Server):
         self._say("ended" if not self._load.in_flight else f"ended: {self._load.in_flight} requests cut off")
 
     def has_ended(self) -> None:
-        """The ledger is closed; what is still under way ends with the process."""
+        """Cancel the forced exit if no request is in flight. The ledger is closed by now."""
         if not self._load.in_flight:
             self._last_resort.cancel()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals that end this; what they ask for is done then, so nobody hears of them again."""
+        """Handle SIGINT and SIGTERM while serving. The signals are not raised again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -192,7 +196,7 @@ class Server(uvicorn.Server):
                 signal.signal(sign, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal ends in order, the second at once."""
+        """Shut down in order at the first signal, and at once at the second."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -207,7 +211,7 @@ def _closing(sockets: Sequence[socket.socket]) -> Iterator[None]:
 
 
 def _bound(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address of a host. Raises `InvalidParameter` where there is none to be had."""
+    """Return one bound socket per address of a host. Raises `InvalidParameter` if a socket cannot be bound."""
     found: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -239,7 +243,7 @@ def _say_what_is_served(accountant: Accountant, say: Say) -> None:
 
 
 def _log_record_faults(accountant: Accountant) -> None:
-    """Have the log say which administrative records cannot be read, as those are skipped."""
+    """Log each administrative record that cannot be read. The ledger skips those."""
     for fault in record_faults(accountant.records()):
         _log.warning("bad record", extra={"said": {"record": fault}})
 

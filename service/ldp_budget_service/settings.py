@@ -1,4 +1,4 @@
-"""Everything that can be set about the service."""
+"""Settings of the service."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from ldp_budget.reports import LEAST_REPORTS
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service behaves.
+    """Settings of the service.
 
     Parameters:
-        reports: the folder of the inboxes, one for each collection; None: reports are not taken. Instances that share
-            a ledger share this folder as well.
-        least_reports: no estimate is made of fewer, and those that are not sealed yet count in groups of so many.
-        most_bytes: of the body of a request, but for a batch, whose length nothing limits.
-        most_line: bytes of one line of a batch.
-        rate: requests a second that one caller may make in the long run; 0: any number.
-        burst: how many more at once.
-        address_rate: requests a second that may come from one address without a good API key; 0: any number. Of an
-            IPv6 address the first 64 bits count.
-        address_burst: how many more at once.
-        body_seconds: how long a body may take to arrive; of a batch, the next part of it.
-        answer_seconds: how long an answer may take once the body is there, but for a batch.
-        most_in_flight: requests at a time; more are turned away.
-        threads: how many requests may be at the ledger at a time, beside spends, which are gathered.
-        question_processes: in how many processes beside this one questions are worked out.
-        question_seconds: how long one may take.
-        open_metrics: whether `/metrics` needs no API key when asked for from this machine.
-        tracing: whether each request is a span of OpenTelemetry.
-        respondent_rate: requests a second that may come with one invitation in the long run; 0: any number.
-        respondent_burst: how many more at once.
-        device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal; whoever has
-            the device can lower it.
-        device_day: ε that it allows itself a day; None: no limit of a day.
-        alert_webhook: the address that alerts are sent to; None: none are raised.
-        alert_secret_file: the file with the secret that they are signed with.
-        alert_used: how many percent of a limit are worth an alert, each once in a window.
-        alert_users: of which share of the users that many must be used.
-        alert_refusals: which share of what was asked in an hour must be refused for an alert, once a day.
-        alert_least: of how many requests at least.
-        alert_seconds: how often that is looked at.
-        verify_hours: how often the ledger is verified; 0: only when somebody asks for it.
+        reports: folder of the inboxes, one for each collection; None: reports are refused. Instances that share a
+            ledger must share this folder too.
+        least_reports: minimum number of reports for an estimate. Unsealed reports count in whole groups of this size.
+        most_bytes: maximum bytes of a request body. Batches have no limit on their length.
+        most_line: maximum bytes of one line of a batch.
+        rate: sustained requests per second of one API key; 0: unlimited.
+        burst: additional requests that may arrive at once.
+        address_rate: sustained requests per second from one address without a valid API key; 0: unlimited. An IPv6
+            address counts by its first 64 bits.
+        address_burst: additional requests that may arrive at once.
+        body_seconds: seconds within which a body must arrive; for a batch, the seconds until its next part.
+        answer_seconds: seconds for a response after the body has arrived. Batches are exempt.
+        most_in_flight: maximum number of concurrent requests; further requests are refused.
+        threads: maximum number of threads that use the ledger. Spends are batched and do not count.
+        question_processes: number of worker processes for calculations.
+        question_seconds: maximum seconds of one calculation.
+        open_metrics: True if `/metrics` needs no API key when it is requested from this machine.
+        tracing: True to record each request as an OpenTelemetry span.
+        respondent_rate: sustained requests per second with one invitation; 0: unlimited.
+        respondent_burst: additional requests that may arrive at once.
+        device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal. The user
+            of the device can lower it.
+        device_day: ε per day that the device allows itself; None: no daily limit.
+        alert_webhook: the address that alerts are sent to; None: no alerts are raised.
+        alert_secret_file: the file with the secret that signs the alerts.
+        alert_used: percentages of a limit that raise an alert, each once per window.
+        alert_users: fraction of the users that must have reached the percentage.
+        alert_refusals: fraction of the requests of one hour whose refusal raises an alert, at most once a day.
+        alert_least: minimum number of requests in that hour.
+        alert_seconds: seconds between two checks for alerts.
+        verify_hours: hours between two verifications of the ledger; 0: only on request.
     """
 
     reports: Path | None = None

@@ -1,10 +1,11 @@
-"""The counter where spends are taken to the ledger: all that wait are charged together, in one wait for the disk.
+"""Batches concurrent spends into one ledger transaction, with one wait for the disk.
 
-A thread for each request would be woken, and wake the event loop, for each of them; and of many threads that compute
-each keeps the event loop from answering. Here one takes what has come meanwhile to the ledger, and brings all of the
-answers back at once. A second one gathers the next, and what it brings is taken into a transaction that still runs.
+With one thread per request, each request would wake a thread, and each thread would wake the event loop. Many
+computing threads would also keep the event loop from responding. Here one thread takes all waiting spends to the
+ledger and returns all results at once. A second thread gathers the next batch. Its spends can join a transaction that
+is still running.
 
-Which requests are being worked on just now, so that a retry does not wait behind the first try.
+`InFlight` tracks the requests in progress, so that a retry does not wait behind the first try.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 CLERKS = 2
 MOST_TOGETHER = 256
-"""As many as a transaction of the ledger takes."""
+"""Maximum number of spends in a ledger transaction."""
 
 Told = tuple["Receipt", str]
-"""A receipt, and how far the journal was."""
+"""A receipt and the journal's position."""
 
 
 class _Asked(NamedTuple):
@@ -43,9 +44,9 @@ class _Asked(NamedTuple):
 
 
 class SpendBatcher:
-    """Charges what requests of any event loop ask for. Its threads are begun with the first.
+    """Charges the spends of requests from any event loop. Its threads start with the first spend.
 
-    Besides they see to it that no request has to wait for the keys to be read anew, as long as there are any.
+    The threads also refresh the cached API keys, so that requests need not wait for a refresh while spends arrive.
     """
 
     def __init__(self, accountant: Accountant, keys: ApiKeys) -> None:
@@ -54,7 +55,7 @@ class SpendBatcher:
         self._clerks: list[threading.Thread] = []
 
     async def spend(self, accountant: Accountant, spend: Spend) -> Told:
-        """What `Accountant.spend` returns or raises, and where the journal was after that.
+        """Return the receipt of `Accountant.spend`, or raise its error, with the journal's position afterwards.
 
         `accountant` acts for the caller.
         """
@@ -71,7 +72,7 @@ class SpendBatcher:
             clerk.start()
 
     def close(self) -> None:
-        """End the threads, when they have done what was asked."""
+        """Stop the threads after they have finished all queued spends."""
         clerks, self._clerks = self._clerks, []
         for _ in clerks:
             self._asked.put(None)
@@ -89,28 +90,28 @@ class SpendBatcher:
                 except Empty:
                     break
                 if another is None:
-                    self._asked.put(None)  # for whoever asks next
+                    self._asked.put(None)  # stops the next thread, too
                     break
                 together.append(another)
             by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Told], Told | Exception]]] = {}
             for each in self._charge(together):
                 by_loop.setdefault(each[0].get_loop(), []).append(each)
             for loop, told in by_loop.items():
-                with suppress(RuntimeError):  # nobody is there to be told any more
+                with suppress(RuntimeError):  # the event loop is closed
                     loop.call_soon_threadsafe(_tell, told)
-            with suppress(LdpBudgetError):  # whoever asks for a key then hears of it
+            with suppress(LdpBudgetError):  # the next request that needs a key gets this error
                 self._keys.refresh_if_stale()
 
     def _charge(self, together: list[_Asked]) -> list[tuple[asyncio.Future[Told], Told | Exception]]:
-        """What came of each."""
+        """Return the result of each spend."""
         try:
             told = spend_group([(each.accountant, each.spend) for each in together])
-        except Exception as error:  # nobody else would hear of it
+        except Exception as error:  # otherwise the requests would wait forever
             return [(each.answer, error) for each in together]
         granted = {place: receipt for place, receipt in enumerate(told) if not isinstance(receipt, LdpBudgetError)}
         try:
             positions = self._accountant.positions([together[place].spend.user for place in granted])
-        except LdpBudgetError as error:  # it is charged, and cannot be told
+        except LdpBudgetError as error:  # charged, but the position is unreadable
             unknown = LedgerError(self._accountant.name, str(error), unknown=True)
             return [(each.answer, unknown) for each in together]
         at = dict(zip(granted, positions, strict=True))
@@ -123,7 +124,7 @@ class SpendBatcher:
 def _tell(told: list[tuple[asyncio.Future[Told], Told | Exception]]) -> None:
     for answer, result in told:
         if answer.done():
-            continue  # the request was given up
+            continue  # the request was canceled
         if isinstance(result, Exception):
             answer.set_exception(result)
         else:
@@ -131,7 +132,7 @@ def _tell(told: list[tuple[asyncio.Future[Told], Told | Exception]]) -> None:
 
 
 class InFlight:
-    """The keys of requests under way in this process. Between processes the ledger itself lets one go first."""
+    """Idempotency keys of the requests in flight in this process. Across processes the ledger serializes them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -139,7 +140,7 @@ class InFlight:
 
     @contextmanager
     def only(self, *key: Hashable) -> Iterator[None]:
-        """Work under a key that nobody else works under; raises `in-flight` where somebody does."""
+        """Hold a key during a request. Raises `in-flight` if another request holds it."""
         with self._lock:
             if key in self._keys:
                 raise ServiceError("in-flight", "a request with this key is being answered", {"Retry-After": "1"})

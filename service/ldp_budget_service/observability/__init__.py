@@ -1,1 +1,1 @@
-"""How the service is: its health, its figures, its log. Nothing in there says whose budget was asked about."""
+"""Health checks, metrics, alerts and logs of the service. They never name the user of a request."""

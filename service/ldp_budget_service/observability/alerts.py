@@ -1,23 +1,19 @@
-"""What is worth an alert: limits that many users have nearly or wholly used, many refusals, a ledger that fails.
+"""Alerts: rules, the outbox in the ledger's records, verification results and the signed webhook.
 
-Each is raised once for its threshold and window; what it is called says both. No alert names a user.
+Rules. Limits that many users have nearly or fully used, many refusals and failed verifications raise an alert. Each
+alert is raised once per threshold and window. Both are part of its name. No alert names a user.
 
-Adding a record that follows from what is known, as the holder of a key.
+Outbox. Alerts are administrative records: raised, tried, sent or given up, by any instance. An instance appends a
+record before it raises or tries to send an alert. The append fails if another instance was faster. So among any number
+of instances one raises and one sends. The queue survives a restart. If an instance ends between a try and the record
+of its success, the alert is tried again. A receiver may therefore get an alert twice, with the same id.
 
-Verifications of the ledger as they stand in its records: when everything was worked out again, and held.
+Verifications. Each verification of the ledger is a record with its result.
 
-Alerts as they stand in the ledger's records: raised, tried, sent or given up, whichever instance does it.
-
-Whoever raises an alert or tries to send it says so first, by a record that is added only if nobody else has added one
-meanwhile. So of any number of instances one raises and one sends, and a queue is there after a restart. An instance
-that is ended between a try and the record that it was sent leaves an alert that is tried again: a receiver may get it
-twice, with the same id.
-
-A webhook: signed messages to an address that whoever runs the service has named, as Standard Webhooks has it.
-
-Each is a POST with `webhook-id`, the same at every try; `webhook-timestamp`, in seconds since 1970; and
-`webhook-signature`, `v1,` and in base64 the HMAC-SHA256 of `ID.TIMESTAMP.BODY`. A receiver takes a message once by
-its id, refuses an old timestamp, and compares the signature in constant time.
+Webhook. Messages follow Standard Webhooks: a POST to the operator's address with three headers. `webhook-id` is equal
+at every try. `webhook-timestamp` is in seconds since 1970. `webhook-signature` is `v1,` and the base64 HMAC-SHA256 of
+`ID.TIMESTAMP.BODY`. A receiver must accept each id once, refuse old timestamps and compare signatures in constant
+time.
 """
 
 from __future__ import annotations
@@ -50,6 +46,8 @@ if TYPE_CHECKING:
     from ldp_budget.ledger.verification import Integrity
 
 
+# -- rules -------------------------------------------------------------------------------------------
+
 LIMIT_USED = "limit.used"
 REFUSALS = "refusals.many"
 VERIFICATION = "verification.failed"
@@ -57,10 +55,10 @@ TEST = "test"
 
 
 class Rules(NamedTuple):
-    """When to raise what.
+    """Thresholds for alerts.
 
-    `used` are thresholds in percent of a limit, one alert for each that a share of `users` has reached. `refusals` is
-    the share of what was asked in the last hour that was refused, if that was at least `least` requests.
+    `used` are percentages of a limit; each raises one alert when a fraction `users` of the users has reached it.
+    `refusals` is the refused fraction of the requests of the last hour, if there were at least `least` requests.
     """
 
     used: tuple[int, ...] = (80, 100)
@@ -70,7 +68,7 @@ class Rules(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """Something to be told: `name` says what it is about, and that of which it is told once."""
+    """An alert to raise. `name` identifies its subject, threshold and window; each name is raised once."""
 
     name: str
     type: str
@@ -78,7 +76,7 @@ class Alert(NamedTuple):
 
 
 def worth_telling(rules: Rules, overview: Overview, verified: Verified | None, now: datetime) -> Iterator[Alert]:
-    """Everything that is worth an alert just now, whether or not it was told before."""
+    """Yield every alert whose condition holds now, including those that were raised before."""
     for limit in overview.limits():
         yield from _of_limit(rules, limit)
     yield from _of_refusals(rules, overview.recent(1), now)
@@ -92,7 +90,7 @@ def _of_limit(rules: Rules, limit: Mapping[str, Any]) -> Iterator[Alert]:
         users = sum(used[threshold:])
         if users and users >= rules.users * limit["users"]:
             about = {name: limit[name] for name in ("policy", "period", "rule", "epsilon", "delta", "resets_at")}
-            # A limit that was raised is another one, and so is its next window.
+            # A limit with changed amounts counts as another limit, and so does its next window.
             which = sha256("\n".join(map(str, about.values())).encode("utf-8", "surrogatepass")).hexdigest()[:24]
             data = {**about, "used_percent": threshold, "users": users, "of": limit["users"]}
             yield Alert(f"{LIMIT_USED} {threshold} {which}", LIMIT_USED, data)
@@ -105,6 +103,8 @@ def _of_refusals(rules: Rules, recent: Mapping[str, int], now: datetime) -> Iter
         yield Alert(f"{REFUSALS} {rules.refusals} {now.date().isoformat()}", REFUSALS, data)
 
 
+# -- conditional records -----------------------------------------------------------------------------
+
 S = TypeVar("S")
 _MOST_ATTEMPTS = 100
 
@@ -112,9 +112,10 @@ _MOST_ATTEMPTS = 100
 def append(
     following: Projection[S], accountant: Accountant, decide: Callable[[S], tuple[str, str, dict[str, Any]]]
 ) -> Record:
-    """Add the record that `decide` makes of the state, by whoever acts through `accountant`, or raise what it raises.
+    """Append the record that `decide` derives from the state, on behalf of the caller of `accountant`.
 
-    Where somebody else adds one meanwhile it is asked again, so of two who see the same one finds it done already.
+    Raises what `decide` raises. If another writer appends a record in between, `decide` runs again on the new state.
+    So of two writers with the same intention, one finds it already done.
     """
     for _ in range(_MOST_ATTEMPTS):
         state, newest = following.now()
@@ -126,11 +127,13 @@ def append(
     raise conflict
 
 
+# -- verifications -----------------------------------------------------------------------------------
+
 _NAME = "ledger"
 
 
 class Verified(NamedTuple):
-    """What came of a verification: whether everything held, in how many entries, and how many problems there were."""
+    """Result of a verification: its success, the number of entries and the number of problems."""
 
     record: int
     at: datetime
@@ -140,7 +143,7 @@ class Verified(NamedTuple):
     by: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything."""
+        """Return all fields as a JSON object."""
         return {**self._asdict(), "at": self.at.isoformat().replace("+00:00", "Z")}
 
 
@@ -152,20 +155,20 @@ def _follow(last: Verified | None, record: Record) -> Verified | None:
 
 
 class Verifications:
-    """The verifications of a ledger."""
+    """The recorded verifications of a ledger."""
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
         self._last = Projection[Verified | None](accountant, None, _follow)
 
     def last(self) -> Verified | None:
-        """The newest one; None if there was none."""
+        """Return the newest verification; None if there is none."""
         return self._last.known()
 
     def run(self, accountant: Accountant | None = None, expect: str | None = None) -> Integrity:
-        """Verify the ledger and record what came of it, as done by the holder of an accountant.
+        """Verify the ledger and record the result, on behalf of the accountant's caller.
 
-        What was found is told to whoever asked; the record has only how much that was.
+        The return value has the problems in words. The record has only their number.
         """
         accountant = accountant or self._accountant
         found = accountant.verify(expect)
@@ -174,17 +177,19 @@ class Verifications:
         return found
 
 
+# -- outbox ------------------------------------------------------------------------------------------
+
 BACKOFF = (30.0, 120.0, 600.0, 3600.0, 10_800.0, 21_600.0, 43_200.0)
-"""Seconds after each try before the next; each is longer than a try may take."""
+"""Seconds after each try until the next one. Each is longer than a try may take."""
 MOST_WAITING = 100
-"""How many alerts wait at most; of more the oldest are given up."""
+"""Maximum number of waiting alerts. Beyond it, the oldest ones are given up."""
 MOST_TOLD = 100
-"""How many of the newest alerts are remembered, beside those that wait."""
+"""Number of newest finished alerts to remember, in addition to the waiting ones."""
 
 
 @dataclass(frozen=True)
 class QueuedAlert:
-    """An alert by the number of its record, and what has become of it."""
+    """An alert by the number of its record, with its delivery state."""
 
     number: int
     name: str
@@ -199,21 +204,21 @@ class QueuedAlert:
 
     @property
     def waits(self) -> bool:
-        """Whether it is still to be sent."""
+        """True if the alert is still to be sent."""
         return self.sent is None and self.given_up is None
 
     def due(self, backoff: tuple[float, ...]) -> datetime:
-        """When to try next."""
+        """Return the time of the next try."""
         if self.tried is None:
             return self.at
         return self.tried + timedelta(seconds=backoff[min(self.tries, len(backoff)) - 1])
 
     def message(self) -> dict[str, Any]:
-        """What a receiver gets, the same at every try."""
+        """Return the message for the receiver. It is equal at every try."""
         return {"type": self.type, "timestamp": _iso(self.at), "data": dict(self.data)}
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything."""
+        """Return all fields as a JSON object."""
         state = "sent" if self.sent else "given up" if self.given_up else "waiting"
         return {
             "number": self.number,
@@ -236,7 +241,7 @@ def _iso(moment: datetime) -> str:
 @dataclass(frozen=True)
 class _State:
     alerts: Mapping[int, QueuedAlert] = field(default_factory=dict)
-    # Only ever added to: whoever still reads an older state sees at most that something was raised since.
+    # Only added to. A reader of an older state may see names that were raised since, which is harmless.
     names: set[str] = field(default_factory=set)
 
 
@@ -264,7 +269,7 @@ def _outbox_follow(state: _State, record: Record) -> _State:
 
 
 def _kept(alerts: dict[int, QueuedAlert]) -> dict[int, QueuedAlert]:
-    """Those that wait, and the newest of the others."""
+    """Return the waiting alerts and the newest of the others."""
     ended = [number for number, each in alerts.items() if not each.waits]
     for number in ended[: max(0, len(ended) - MOST_TOLD)]:
         del alerts[number]
@@ -272,7 +277,7 @@ def _kept(alerts: dict[int, QueuedAlert]) -> dict[int, QueuedAlert]:
 
 
 class _Done(Exception):  # noqa: N818
-    """Somebody has done it already, or it need not be done."""
+    """Another instance has done it already, or it has become unnecessary."""
 
 
 class Outbox:
@@ -283,11 +288,11 @@ class Outbox:
         self._following = Projection(accountant, _State(), _outbox_follow)
 
     def newest(self) -> list[QueuedAlert]:
-        """The alerts that are remembered, newest first."""
+        """Return the remembered alerts, newest first."""
         return sorted(self._following.known().alerts.values(), key=lambda each: -each.number)
 
     def raise_once(self, alert: Alert, accountant: Accountant | None = None) -> QueuedAlert | None:
-        """Put an alert in the queue, by whoever acts through an accountant; None if that was done before."""
+        """Queue an alert on behalf of an accountant's caller; return None if it was raised before."""
         if alert.name in self._following.known().names:
             return None
         self._make_room()
@@ -309,16 +314,16 @@ class Outbox:
             self.give_up(each, "too many alerts were waiting")
 
     def waiting(self) -> list[QueuedAlert]:
-        """Those that are still to be sent, oldest first."""
+        """Return the alerts that are still to be sent, oldest first."""
         alerts = self._following.now()[0].alerts.values()
         return sorted((each for each in alerts if each.waits), key=lambda each: each.number)
 
     def next_due(self) -> datetime | None:
-        """When something is to be tried next; None if nothing is."""
+        """Return the time of the next try; None if no alert waits."""
         return min((each.due(self._backoff) for each in self.waiting()), default=None)
 
     def take(self, raised: QueuedAlert, now: datetime) -> QueuedAlert | None:
-        """Say that a try is made now, and return the alert with it; None where somebody else has made it."""
+        """Record that a try starts now and return the alert; return None if another instance has made this try."""
 
         def decide(state: _State) -> tuple[str, str, dict[str, Any]]:
             found = state.alerts.get(raised.number)
@@ -333,15 +338,15 @@ class Outbox:
         return self._following.now()[0].alerts[raised.number]
 
     def was_sent(self, raised: QueuedAlert) -> None:
-        """Say that a receiver has taken it."""
+        """Record that a receiver has accepted the alert."""
         self._end(raised, ALERT_SENT, {"alert": raised.number, "try": raised.tries})
 
     def give_up(self, raised: QueuedAlert, why: str) -> None:
-        """Say that it is tried no more."""
+        """Record that the alert will not be tried again."""
         self._end(raised, ALERT_GIVEN_UP, {"alert": raised.number, "why": why})
 
     def is_last_try(self, raised: QueuedAlert) -> bool:
-        """Whether there is none after this."""
+        """True if no try follows."""
         return raised.tries > len(self._backoff)
 
     def _end(self, raised: QueuedAlert, kind: str, body: dict[str, Any]) -> None:
@@ -357,8 +362,10 @@ class Outbox:
             return
 
 
+# -- webhook -----------------------------------------------------------------------------------------
+
 SECONDS = 10.0
-"""How long a try may take at each step."""
+"""Timeout of each network step of a try, in seconds."""
 GONE = 410
 PREFIX = "whsec_"
 LEAST_SECRET, MOST_SECRET = 24, 64
@@ -366,25 +373,25 @@ _READ = 1024
 
 
 class Outcome(NamedTuple):
-    """What came of a try: the status, or None and why there is none."""
+    """Result of a try: the HTTP status, or None and the reason."""
 
     status: int | None
     why: str = ""
 
     @property
     def sent(self) -> bool:
-        """Whether the receiver has taken it; a redirection is not followed, and is no such answer."""
+        """True if the receiver has accepted the message. Redirections are not followed and count as failures."""
         return self.status is not None and 200 <= self.status < 300
 
 
 def signature(secret: bytes, identifier: str, timestamp: int, body: bytes) -> str:
-    """What stands in `webhook-signature`."""
+    """Return the value of `webhook-signature`."""
     signed = f"{identifier}.{timestamp}.".encode() + body
     return "v1," + base64.b64encode(hmac.digest(secret, signed, "sha256")).decode()
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret in a file: `whsec_` and base64, or its characters as they stand. Raises `InvalidParameter`."""
+    """Return the secret in a file: `whsec_` and base64, or its plain characters. Raises `InvalidParameter`."""
     expected = f"a file with a secret of {LEAST_SECRET} to {MOST_SECRET} bytes, or {PREFIX} and as many in base64"
     try:
         text = path.read_text(encoding="utf-8").strip()
@@ -399,13 +406,13 @@ def read_secret(path: Path) -> bytes:
 
 
 class Webhook:
-    """Where messages go, and how they are signed. Raises `InvalidParameter` for what is no address."""
+    """A webhook's address and signing secret. Raises `InvalidParameter` for a malformed address."""
 
     def __init__(self, url: str, secret: bytes, *, seconds: float = SECONDS) -> None:
         self._to, self._secret, self._seconds = _address(url), secret, seconds
 
     def send(self, identifier: str, timestamp: int, body: bytes) -> Outcome:
-        """Try once. Nothing that goes wrong out there is raised."""
+        """Try once. Network errors are returned as an `Outcome`, never raised."""
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "ldp-budget",

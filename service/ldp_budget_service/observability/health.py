@@ -1,6 +1,6 @@
-"""Whether the service is alive, and whether it could charge somebody just now.
+"""Health endpoints (`/livez`, `/readyz`) and the alert monitor.
 
-The watchman: looks at the ledger from time to time, raises what is worth an alert, and sends what waits.
+The monitor checks the ledger at intervals, raises alerts and sends those that are due.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 LEAST_ROOM = 128 << 20
-"""Bytes that must be left on a disk that is written to: more than a ledger's log may take."""
+"""Free bytes required on each disk that this process writes to: more than a ledger's WAL may take."""
 SECONDS = 5.0
-"""How long a look may take."""
+"""Timeout of a check in seconds."""
 _FRESH_SECONDS = 1.0
 
 _log = logging.getLogger("ldp_budget_service")
@@ -49,20 +49,20 @@ router = router_of(tags=["watching"])
 
 
 class Alive(BaseModel):
-    """Says nothing else."""
+    """Liveness response."""
 
     status: str = "alive"
 
 
 class Ready(BaseModel):
-    """What was looked at, each `ok`."""
+    """Readiness response: every check with the result `ok`."""
 
     status: str = "ready"
     checks: dict[str, str]
 
 
 class Health:
-    """Looks at what a charge needs. However many ask, one looks at a time, and at most once a second."""
+    """Checks everything that a charge needs. One check runs at a time, and at most one per second."""
 
     def __init__(self, accountant: Accountant, settings: Settings, load: Load) -> None:
         self._accountant, self._load = accountant, load
@@ -72,7 +72,7 @@ class Health:
         self._told: set[str] = set()
 
     async def check(self) -> dict[str, str | None]:
-        """What is wrong, or None, by what was looked at."""
+        """Return the error of each check by its name; None if the check passed."""
         if self._looking is None:
             self._looking = anyio.CapacityLimiter(1)
         found: dict[str, str | None] = {"schema": f"no answer within {SECONDS:g} s"}
@@ -88,7 +88,7 @@ class Health:
         return self._seen[1]
 
     def _room(self) -> str | None:
-        """What is wrong with the disks on which this process writes."""
+        """Return the error of the first disk that is short of space; None if all have enough."""
         for folder in self._folders:
             try:
                 free = shutil.disk_usage(folder).free
@@ -99,7 +99,7 @@ class Health:
         return None
 
     def _tell(self, found: dict[str, str | None]) -> None:
-        """Have the log say what is wrong, once for as long as it is."""
+        """Log the failed checks once, when they change."""
         wrong = {name: why for name, why in found.items() if why is not None}
         if wrong.keys() != self._told:
             _log.warning("not ready" if wrong else "ready", extra={"said": {"checks": wrong}})
@@ -107,20 +107,20 @@ class Health:
 
 
 def _folder_of(accountant: Accountant) -> Path | None:
-    """Where the ledger lies, if that is on a disk of this machine."""
+    """Return the ledger's folder; None if the ledger is not on a local disk."""
     place = Path(accountant.name)
     return place.parent if place.is_absolute() else None
 
 
 @router.get("/livez")
 async def livez() -> Alive:
-    """Whether the process answers."""
+    """Confirm that the process responds."""
     return Alive()
 
 
 @router.get("/readyz", response_model=Ready, responses={503: documented("not-ready")[503]})
 async def readyz(request: Request) -> Response:
-    """Whether somebody could be charged: the ledger's tables, its key, the clock, the disk, and no end in sight."""
+    """Check that a charge is possible: the ledger, its key, the clock, the disk and no shutdown in progress."""
     found = await request.app.state.health.check()
     wrong = [name for name, why in found.items() if why is not None]
     checks = {name: "ok" if why is None else "failed" for name, why in found.items()}
@@ -129,15 +129,17 @@ async def readyz(request: Request) -> Response:
     return JSONResponse({"status": "ready", "checks": checks})
 
 
+# -- alert monitor -----------------------------------------------------------------------------------
+
 LOOK_SECONDS = 5.0
-"""How long one look may read on in the ledger."""
+"""Maximum seconds of one pass over the ledger."""
 _LEAST_WAIT = 0.05
 
 
 class AlertMonitor:
-    """Watches one ledger in a thread of its own. Without a webhook nobody would hear of alerts, and none is raised.
+    """Monitors one ledger in a thread of its own. Without a webhook it raises no alerts.
 
-    `verify_hours` of 0: the ledger is verified only when somebody asks for it.
+    With `verify_hours` of 0 it verifies the ledger only on request.
     """
 
     def __init__(self, accountant: Accountant, overview: Overview, settings: Settings) -> None:
@@ -150,20 +152,20 @@ class AlertMonitor:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, unless there is nothing to do."""
+        """Start the thread, unless neither a webhook nor a verification interval is set."""
         if self.webhook is not None or self._verify:
             self._thread = threading.Thread(target=self._watch, name="watchman", daemon=True)
             self._thread.start()
 
     def stop(self, seconds: float = 5.0) -> None:
-        """End; what is being sent just now is given so long."""
+        """Stop the thread. A delivery in progress gets this many seconds to finish."""
         self._ended = True
         self._wake.set()
         if self._thread is not None:
             self._thread.join(seconds)
 
     def test(self, accountant: Accountant) -> QueuedAlert:
-        """Raise an alert that says that it is a test, by whoever acts through an accountant, and have it sent."""
+        """Queue a test alert on behalf of an accountant's caller. Raises `NotSupported` without a webhook."""
         if self.webhook is None:
             raise NotSupported("no webhook is set up; whoever runs the service names one by --alert-webhook")
         alert = Alert(f"{TEST} {secrets.token_hex(8)}", TEST, {})
@@ -177,20 +179,20 @@ class AlertMonitor:
             try:
                 wait = self.step()
             except LdpBudgetError as error:
-                # A ledger that cannot be used for a while is told of by others; this looks again.
+                # Other parts of the service report an unusable ledger. The monitor only tries again.
                 _log.warning("watchman", extra={"said": {"error": error.code}})
                 wait = self._every
             self._wake.wait(max(_LEAST_WAIT, min(wait, self._every)))
             self._wake.clear()
 
     def step(self) -> float:
-        """Look once and send what is due; returns for how many seconds nothing is."""
+        """Check once and send the alerts that are due; return the seconds until the next one is due."""
         if self._is_verification_due():
             self.verifications.run()
         if self.webhook is None:
             return self._every
         if not self._overview.look(LOOK_SECONDS):
-            return _LEAST_WAIT  # what is in it so far says nothing of the whole
+            return _LEAST_WAIT  # incomplete statistics say nothing about the whole ledger
         now = self._accountant.now()
         for alert in worth_telling(self.rules, self._overview, self.verifications.last(), now):
             self.outbox.raise_once(alert)
@@ -220,7 +222,7 @@ class AlertMonitor:
             self.outbox.give_up(taken, f"tried {taken.tries} times")
 
     def _identifier(self, raised: QueuedAlert) -> str:
-        """The same at every try and by every instance, and that of no other ledger."""
+        """Return the message id: equal for every try and instance, and unique to this ledger."""
         return f"msg_{self._accountant.keyed_digest(f'alert {raised.number}'.encode())[:32]}"
 
 
@@ -233,7 +235,7 @@ def _body(message: dict[str, Any]) -> bytes:
 
 
 def _webhook(settings: Settings) -> Webhook | None:
-    """What the settings name. Raises `InvalidParameter`."""
+    """Return the webhook of the settings; None if there is none. Raises `InvalidParameter`."""
     if settings.alert_webhook is None:
         return None
     if settings.alert_secret_file is None:

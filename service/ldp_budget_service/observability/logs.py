@@ -1,11 +1,8 @@
-"""The log: a JSON object a line, and no word of what a caller sent.
+"""Logging and tracing: one JSON object per line, without any content that a caller sent.
 
-The lines of this service are made of fields that were chosen, and what other packages say is cut down to what cannot
-repeat a request: a message may hold any value that somebody thought worth showing.
-
-What is kept of each request: one line of the log, and the figures.
-
-Spans of OpenTelemetry: one for each request, named by the template of its route, and nothing else of it.
+The service's own log lines consist of chosen fields. Lines of other packages are reduced to fields that cannot repeat
+a request, because a message may contain any value. Each request gives one log line and its metrics. With tracing, each
+request is one OpenTelemetry span. The span is named by the template of its route and has no other content.
 """
 
 from __future__ import annotations
@@ -35,16 +32,16 @@ if TYPE_CHECKING:
 
 OURS = "ldp_budget_service"
 SECONDS = 0.1
-"""How long a line may wait for others."""
+"""Maximum seconds for which a line waits for others."""
 _TRUSTED = ("uvicorn.error",)
-"""Whose messages, but for errors' own, tell of the server only; its access log is another."""
+"""Loggers whose messages concern only the server. Their exceptions are still reduced; the access log is separate."""
 
 
 class JsonLines(logging.Formatter):
-    """Makes a line of JSON of a record."""
+    """Formatter that turns a record into one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line without a line break."""
         said = {"time": _moment(record.created), "level": record.levelname.lower(), "logger": record.name}
         said["event"] = self._event(record)
         if record.name.partition(".")[0] == OURS:
@@ -63,10 +60,10 @@ class JsonLines(logging.Formatter):
 
 
 class Together(logging.StreamHandler[TextIO]):
-    """Writes lines of a tenth of a second at once, and a warning with those before it at once.
+    """Handler that writes the lines of a tenth of a second together. A warning is written at once.
 
-    For each write a thread lets the others run, and comes back when they let it. A process that is killed takes the
-    last lines with it; what it has charged stands in the ledger.
+    Each write releases the interpreter lock and waits to get it back, so fewer writes are faster. A killed process
+    loses its last lines. Its charges are safe in the ledger.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -76,7 +73,7 @@ class Together(logging.StreamHandler[TextIO]):
         threading.Thread(target=self._write_on, name="ldp-budget log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line, or write it."""
+        """Buffer a line; write the buffer if the line is a warning."""
         try:
             self._lines.append(self.format(record) + self.terminator)
             if record.levelno >= logging.WARNING:
@@ -87,7 +84,7 @@ class Together(logging.StreamHandler[TextIO]):
             self.handleError(record)
 
     def flush(self) -> None:
-        """Write what was kept."""
+        """Write the buffered lines."""
         with self.lock or nullcontext():
             lines, self._lines = self._lines, []
             if lines:
@@ -98,12 +95,12 @@ class Together(logging.StreamHandler[TextIO]):
         while self._woken.wait():
             time.sleep(SECONDS)
             self._woken.clear()
-            with suppress(OSError, ValueError):  # nobody reads it any more
+            with suppress(OSError, ValueError):  # the stream has no reader left
                 self.flush()
 
 
 def configure(stream: TextIO, *, requests: bool = True) -> None:
-    """Have this process log to a stream, in JSON lines alone; with `requests`, a line for each of these."""
+    """Log to a stream as JSON lines only. With `requests`, log one line per request."""
     handler = Together(stream)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
@@ -121,6 +118,8 @@ def _moment(seconds: float) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{micros:06}Z"
 
 
+# -- requests ----------------------------------------------------------------------------------------
+
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -128,14 +127,14 @@ Send = Callable[[Message], Awaitable[None]]
 
 LOGGER = "ldp_budget_service.requests"
 UNKNOWN = "(unknown)"
-"""Stands for the route of a request that goes to none; its path may say anything."""
+"""Route name of a request without a route. The path itself may contain anything, so it is not logged."""
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"}
 
 _log = logging.getLogger(LOGGER)
 
 
 class Watched:
-    """ASGI middleware, outside of all other, that tells log and metrics of every request.
+    """Outermost ASGI middleware: reports every request to the log and the metrics.
 
     A request is named by its route's template, `/v1/users/{user}/balance`, and never by its path.
     """
@@ -149,7 +148,7 @@ class Watched:
             return
         told = request_context.RequestContext(identifier(scope["headers"]), count=self._metrics.count)
         request_context.begin(told)
-        status, start = 499, time.perf_counter()  # where nobody is there any more to be answered
+        status, start = 499, time.perf_counter()  # 499: the client has disconnected
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -176,14 +175,17 @@ class Watched:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that a request went to."""
+    """Return the template of a request's route."""
     return getattr(scope.get("route"), "path", None) or UNKNOWN
 
 
-class Traced:
-    """ASGI middleware that makes a span of a request, within the one that its `traceparent` names.
+# -- tracing -----------------------------------------------------------------------------------------
 
-    The usual instrumentation would put paths and query strings in there, in which users stand.
+
+class Traced:
+    """ASGI middleware that records a request as a span, within the parent span of its `traceparent`.
+
+    The usual instrumentation would record paths and query strings, which contain users.
     """
 
     def __init__(
@@ -221,9 +223,9 @@ class Traced:
 
 
 def export() -> None:
-    """Send the spans of this process where the environment says (`OTEL_EXPORTER_OTLP_ENDPOINT` and the like).
+    """Send the spans of this process as the environment configures it (`OTEL_EXPORTER_OTLP_ENDPOINT` and others).
 
-    Raises ImportError where the exporter is not installed.
+    Raises ImportError if the exporter is not installed.
     """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource

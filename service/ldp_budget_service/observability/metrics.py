@@ -1,4 +1,4 @@
-"""The figures of this process, in the words of Prometheus. No label holds a user, a key's secret or a path."""
+"""Prometheus metrics of this process. No label contains a user, a secret or a path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ router = router_of(tags=["watching"])
 
 
 class Metrics:
-    """Counts what a service does. `load` says how many requests are under way."""
+    """Counters of the service. `load` gives the number of requests in flight."""
 
     def __init__(self, accountant: Accountant, load: Load) -> None:
         self.registry = registry = CollectorRegistry()
@@ -95,7 +95,7 @@ class Metrics:
             self._keys.labels(told.caller).inc()
 
     def count(self, outcome: str, number: int, periods: Iterable[str]) -> None:
-        """Count how charges ended, and which limits refused them."""
+        """Count the outcomes of charges, and the limits that refused them."""
         self._charges.labels(outcome).inc(number)
         if outcome != "refused":
             return
@@ -103,23 +103,23 @@ class Metrics:
             self._refusals.labels(period if period in PERIODS else OTHER).inc(number)
 
     def asked(self) -> dict[str, int]:
-        """How many charges ended how since this was started, by outcome."""
+        """Return the number of charges since the process started, by outcome."""
         samples = (sample for family in self._charges.collect() for sample in family.samples)
         return {each.labels["outcome"]: int(each.value) for each in samples if each.name.endswith("_total")}
 
 
 class _OfTheLedger:
-    """What the ledger itself says, asked for when somebody looks."""
+    """Collector of the ledger's metrics. It reads the ledger at each scrape."""
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
 
     def describe(self) -> list[Any]:
-        """Nothing: a ledger that cannot be read keeps nobody from starting."""
+        """Return an empty list, so that an unreadable ledger does not prevent the start."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """The figures; of a ledger that cannot be read just now only that."""
+        """Yield the ledger's metrics. If the ledger cannot be read now, report only that."""
         repeated = CounterMetricFamily(
             "ldp_budget_ledger_repeated", "Transactions done again, by the engine's code for why", labels=["code"]
         )
@@ -141,6 +141,6 @@ class _OfTheLedger:
     responses={200: {"content": {"text/plain": {}}}, **documented()},
 )
 def metrics(request: Request) -> Response:
-    """The figures of this process since it was started, for Prometheus; for keys that are not bound."""
+    """Return the Prometheus metrics of this process since its start; for unbound keys only."""
     registry = request.app.state.metrics.registry
     return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

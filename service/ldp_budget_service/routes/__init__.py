@@ -1,6 +1,6 @@
-"""The routes, one file for each subject."""
+"""The routes, one module per subject."""
 
-from .. import http_middleware  # noqa: F401  # what `:name` in a route means
+from .. import http_middleware  # noqa: F401  # registers the path convertor `:name`
 from . import calculations, collections, ledger, policies, spends, users
 
 ROUTERS = (

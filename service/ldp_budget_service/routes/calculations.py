@@ -1,8 +1,8 @@
-"""`POST /v1/calibrate|compose|plan|compare`: what mechanisms promise and cost, before anybody is charged.
+"""Calculations before any charge, the list of mechanisms and the explanation of problem types.
 
-`GET /v1/mechanisms`: what can be charged here.
-
-`GET /problems/{code}`: what a type of problem means.
+- `POST /v1/calibrate|compose|plan|compare`: the guarantees and the costs of mechanisms.
+- `GET /v1/mechanisms`: the mechanisms that can be charged here.
+- `GET /problems/{code}`: the meaning of a problem type.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _RESPONSES = documented("unknown-name", "too-much-work", "overloaded")
 
 
 class CalibrateAsked(Asked):
-    """A mechanism by its target."""
+    """A mechanism and its privacy target."""
 
     mechanism: MechanismAsked
     users: Users | None = Field(None, description="Predict the standard error for this many users.")
 
 
 class ComposeAsked(Asked):
-    """How many reports of what."""
+    """A number of reports of a mechanism or a collection."""
 
     mechanism: MechanismAsked | None = None
     collection: str | None = None
@@ -54,7 +54,7 @@ class ComposeAsked(Asked):
 
 
 class PlanAsked(Asked):
-    """How many reports of what are to fit which total; the mechanism without its ε."""
+    """A number of reports and the total that they must fit; a mechanism without its ε, or a collection."""
 
     mechanism: MechanismAsked | None = None
     collection: str | None = None
@@ -64,7 +64,7 @@ class PlanAsked(Asked):
 
 
 class CompareAsked(Asked):
-    """What the mechanisms are compared for: answers of `domain_size` by `users`, or numbers in a range."""
+    """Purpose of the comparison: answers of `domain_size` by `users`, or numbers in a range."""
 
     epsilon: Number
     domain_size: Annotated[int, Field(ge=2, le=MOST_ANSWERS)] | None = None
@@ -75,7 +75,7 @@ class CompareAsked(Asked):
     total_delta: Number | None = None
 
     def check(self) -> None:
-        """Raise `InvalidParameter` where something is missing that goes with something else."""
+        """Raise `InvalidParameter` if a member is given without another one that it requires."""
         if (self.lower is None) != (self.upper is None):
             missing, given = ("lower", "upper") if self.lower is None else ("upper", "lower")
             raise InvalidParameter(missing, f"it with {given}")
@@ -88,7 +88,7 @@ class CompareAsked(Asked):
 
 
 class CalibrateAnswer(BaseModel):
-    """Parameters, what they promise and what they cost."""
+    """The parameters with their guarantee and utility."""
 
     mechanism: str
     parameters: dict[str, Any]
@@ -99,7 +99,7 @@ class CalibrateAnswer(BaseModel):
 
 
 class RulesAnswer(BaseModel):
-    """What is found under each rule; null where a rule does not apply."""
+    """The result under each composition rule; null if a rule does not apply."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -110,21 +110,21 @@ class RulesAnswer(BaseModel):
 
 @router.post("/v1/calibrate", response_model=CalibrateAnswer, responses=_RESPONSES)
 def calibrate(asked: CalibrateAsked, request: Request, desk: Reader) -> Response:
-    """The parameters of a mechanism that meet a privacy target, and what they promise and cost."""
+    """Return the parameters of a mechanism that meet a privacy target, with their guarantee and utility."""
     mechanism = asked.mechanism
     return _asked(request, "calibrate", {**mechanism_asked(desk, mechanism, None), "users": asked.users})
 
 
 @router.post("/v1/compose", response_model=RulesAnswer, responses=_RESPONSES)
 def compose(asked: ComposeAsked, request: Request, desk: Reader) -> Response:
-    """The total loss of many reports of one user, under every rule."""
+    """Return the composed loss of many reports of one user, under every composition rule."""
     told = asked.model_dump(include={"reports", "total_delta", "shuffled"})
     return _asked(request, "compose", {**mechanism_asked(desk, asked.mechanism, asked.collection), **told})
 
 
 @router.post("/v1/plan", response_model=RulesAnswer, responses=_RESPONSES)
 def plan(asked: PlanAsked, request: Request, desk: Reader) -> Response:
-    """The largest ε of one report for which so many reports fit a total, under every rule."""
+    """Return the largest ε per report for which the given number of reports fits a total, under every rule."""
     told = asked.model_dump(include={"reports", "total_epsilon", "total_delta"})
     chosen = {**mechanism_asked(desk, asked.mechanism, asked.collection), "at_epsilon": asked.collection is not None}
     return _asked(request, "plan", {**chosen, **told})
@@ -132,7 +132,7 @@ def plan(asked: PlanAsked, request: Request, desk: Reader) -> Response:
 
 @router.post("/v1/compare", response_model=list[Row], responses=_RESPONSES)
 def compare(asked: CompareAsked, request: Request, desk: Reader) -> Response:
-    """Every mechanism by its predicted error at the same ε, best first."""
+    """Return every mechanism with its predicted error at the same ε, best first."""
     asked.check()
     return _asked(request, "compare", asked.model_dump())
 
@@ -141,20 +141,24 @@ def _asked(request: Request, question: str, asked: dict[str, Any]) -> Response:
     return json_answer(request.app.state.workers.ask(question, asked))
 
 
+# -- mechanisms -----------------------------------------------------------------------------------------
+
 mechanisms_router = router_of(tags=["questions"])
 
 
 @mechanisms_router.get("/v1/mechanisms", response_model=list[Row], responses=documented())
 def mechanisms(desk: Reader) -> Response:
-    """Every mechanism, its plugin, and how its promise was checked."""
+    """Return every mechanism, its plugin, and how its guarantee was checked."""
     return ok_with_position(desk.accountant.position(), mechanism_rows())
 
+
+# -- problem types --------------------------------------------------------------------------------------
 
 kinds_router = router_of(tags=["about"])
 
 
 class KindAnswer(BaseModel):
-    """A type of problem, and what it means."""
+    """A problem type and its meaning."""
 
     type: str
     status: int
@@ -163,7 +167,7 @@ class KindAnswer(BaseModel):
 
 @kinds_router.get(TYPE + "{code:name}", response_model=KindAnswer, responses=documented("not-found", key=False))
 def kind(code: str) -> Response:
-    """What a type of problem means, in a sentence; for everybody."""
+    """Return the meaning of a problem type in a sentence. No API key is required."""
     if code not in MEANINGS:
         raise ServiceError("not-found", "there is no such type of problem")
     return json_answer({"type": TYPE + code, "status": STATUSES[code], "meaning": MEANINGS[code]})

@@ -1,10 +1,10 @@
-"""Who sends a report: an application with its API key, for any user; or a respondent with an invitation.
+"""Collections, the reports of their users, and estimates.
 
-`/v1/collections`: the set-ups that clients and server agreed on.
-
-`GET /v1/me`: what a respondent may know of what they were charged.
-
-`POST /v1/collections/{name}/reports`: a report as a device has drawn it; and what the reports say together.
+- `/v1/collections`: the mechanisms and answers on which clients and server agree.
+- `GET /v1/me`: a respondent's own invitation, budget and charges.
+- `POST /v1/collections/{name}/reports`: a report as a device drew it. An application sends it with its API key, for
+  any user. A respondent sends it with an invitation.
+- Rounds and estimates: closed sets of reports, and their statistics.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ..report_store import CachedCollection
 
 
+# -- senders of reports ---------------------------------------------------------------------------------
+
 UserHeader = Annotated[
     str | None,
     Header(
@@ -49,7 +51,7 @@ PolicyQuery = Annotated[str, Query(description="The policy to hold it against; w
 
 @dataclass(frozen=True)
 class Sender:
-    """Whose report it is, under which key, and by whom it was sent."""
+    """The user of a report, its idempotency key, and the caller that sent it."""
 
     accountant: Accountant
     held: CachedCollection
@@ -66,7 +68,7 @@ def sender(
     policy: PolicyQuery = DEFAULT,
     key: KeyHeader = None,
 ) -> Sender:
-    """A dependency: who sends a report of the collection that the path names."""
+    """Dependency: the sender of a report for the collection in the path."""
     if isinstance(caller, AuthContext):
         return _application(caller, name, user, policy, key)
     return _respondent(caller, name, user, policy, key)
@@ -100,6 +102,8 @@ def _named(user: str | None) -> str:
 From = Annotated[Sender, Depends(sender)]
 
 
+# -- collections ----------------------------------------------------------------------------------------
+
 router = router_of(tags=["collections"])
 
 MOST_CATEGORIES = 100_000
@@ -109,7 +113,7 @@ Text = Annotated[str, Field(max_length=MOST_TEXT)]
 
 
 class CollectionAsked(Asked):
-    """A collection: a mechanism, the names of its answers in order, and what respondents are told."""
+    """A collection: a mechanism, the names of its answers in order, and the texts for respondents."""
 
     name: str = Field(min_length=1, max_length=200, examples=["party"])
     mechanism: MechanismAsked = Field(
@@ -141,7 +145,7 @@ class CollectionAnswer(BaseModel):
 
 @router.get("/v1/collections", response_model=list[CollectionAnswer], responses=documented())
 def list_collections(desk: Reader) -> Response:
-    """The collections, each as it is stored; for a key that is bound to collections, those."""
+    """Return the collections as stored; a key that is bound to collections gets those."""
     position, bound = desk.accountant.position(), desk.key.collections
     return ok_with_position(
         position, [row for row in desk.accountant.collections() if bound is None or row["name"] in bound]
@@ -150,7 +154,7 @@ def list_collections(desk: Reader) -> Response:
 
 @router.post("/v1/collections", response_model=CollectionAnswer, responses=documented("name-taken", "unknown-name"))
 def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
-    """Store a collection. The same again is no error; another one of its name is."""
+    """Store a collection. Storing the same collection again succeeds; a different one with its name is refused."""
     desk.check_collection(asked.name)
     about = About(asked.title, asked.question, asked.purpose, asked.contact, asked.languages)
     categories = None if asked.categories is None else tuple(asked.categories)
@@ -173,20 +177,22 @@ def collection(
     ] = False,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """What respondents' devices need, for everybody: the public definition with its client program.
+    """Return the public definition with its client program, which respondents' devices need. No API key is required.
 
-    A collection whose mechanism has no client program is told as it is stored.
+    If the collection's mechanism has no client program, the response is the stored collection.
     """
     try:
         held = request.app.state.collections.get(name)
     except UnknownName:
-        raise UnknownName("collection", name, None) from None  # the others are nobody's business here
+        raise UnknownName("collection", name, None) from None  # do not list the other names to the public
     tag = f'"{held.collection.fingerprint if plain else held.digest}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if if_none_match is not None and tag in (each.strip().removeprefix("W/") for each in if_none_match.split(",")):
         return Response(None, 304, headers)
     return json_answer(held.collection.to_json() if plain else held.public, headers=headers)
 
+
+# -- respondents ----------------------------------------------------------------------------------------
 
 me_router = router_of(tags=["respondents"])
 
@@ -195,7 +201,7 @@ _CHARGES = {"spent", "reserved", "committed", "voided", "expired"}
 
 
 class MeAnswer(BaseModel):
-    """Whoever has the invitation: what it is for, and their budget."""
+    """The invitation of a respondent, and the respondent's budget."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -211,9 +217,9 @@ class MeAnswer(BaseModel):
 
 @me_router.get("/v1/me", response_model=MeAnswer, responses=documented("unknown-name"))
 def me(invited: Invited) -> Response:
-    """What an invitation is for, the respondent's balance, what a report costs now, and the collection's charges.
+    """Return the invitation, the respondent's balance, the current cost of a report and the collection's charges.
 
-    The report that is sent under it has the idempotency key `key` and is of the definition `digest`.
+    Send the report with the idempotency key `key` and from the definition `digest`.
     """
     accountant, user, collection = invited.accountant, invited.user, invited.collection
     position = accountant.position(user)
@@ -236,10 +242,12 @@ def me(invited: Invited) -> Response:
 
 
 def _quote(invited: Invited) -> Row:
-    """What a report would cost that repeats none, and what stands in its way."""
+    """Return the cost of a new report, and the limits that would refuse it."""
     quoted = invited.accountant.quote(invited.user, invited.collection.mechanism, policy=DEFAULT).to_json()
     return {name: quoted[name] for name in ("cost", "binding", "affordable_reports")}
 
+
+# -- reports --------------------------------------------------------------------------------------------
 
 reports_router = router_of(tags=["reports"])
 
@@ -278,12 +286,12 @@ def take(
         str | None, Header(alias="X-Label", description="Of a memoised report: which draw it repeats.")
     ] = None,
 ) -> Response:
-    """Check a report, charge its user, and keep it; or refuse with 409 and every limit that failed.
+    """Check a report, charge its user and keep it; or refuse with 409 and every limit that failed.
 
-    The first report under a key is charged and kept once, however often it is sent. Another report under that key
-    gets the same answer, and is neither charged nor kept: no answer says which report was the first. An application
-    sends it under an API key, for the user that `X-User` names; a respondent under an invitation, once for each
-    round and under the key that `GET /v1/me` says.
+    The first report under a key is charged and kept once, even if it is sent repeatedly. Another report under that key
+    gets the same response, and is neither charged nor kept. No response reveals which report was the first. An
+    application uses an API key and names the user in `X-User`. A respondent uses an invitation, once per round, with
+    the key that `GET /v1/me` returns.
     """
     if not report:
         raise ServiceError("malformed", "body: expected the bytes of a report; found none")
@@ -295,7 +303,7 @@ def take(
 
 
 def check_digest(found: str | None, expected: str) -> None:
-    """Refuse a report that was drawn from another definition, or does not say from which."""
+    """Refuse a report that was drawn from another definition, or does not name its definition."""
     if not found:
         raise ServiceError("malformed", "X-Collection: expected the digest of the definition it was drawn from")
     if found != expected:
@@ -303,17 +311,17 @@ def check_digest(found: str | None, expected: str) -> None:
         raise ServiceError("wrong-collection", why)
 
 
-# -- what they say together -----------------------------------------------------------------------------
+# -- rounds and estimates -------------------------------------------------------------------------------
 
 
 class EstimateAnswer(BaseModel):
-    """Counts and shares with their standard errors and intervals, or a mean; of `rounds`, one for each."""
+    """Counts and fractions with standard errors and confidence intervals, or a mean; in `rounds`, one for each."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class RoundAsked(BaseModel):
-    """What a round is to be called."""
+    """The name of a round."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -321,7 +329,7 @@ class RoundAsked(BaseModel):
 
 
 class RoundAnswer(BaseModel):
-    """A round, and how many reports it has."""
+    """A round and its number of reports."""
 
     round: str
     reports: int
@@ -333,10 +341,11 @@ class RoundAnswer(BaseModel):
     responses=documented("unknown-name", "name-taken", "in-flight", "too-few-reports"),
 )
 def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Response:
-    """Close a round: seal what was taken since the last one, in random order and without any user's name.
+    """Close a round: seal the reports since the last one, in random order and without the users' names.
 
-    The reports are sealed in whole groups of the smallest number that is ever estimated; the rest waits for the next
-    round. So no reader isolates a report by asking before and after. Fewer reports than a group are not sealed (409).
+    Reports are sealed in whole groups of the minimum number for an estimate. The rest waits for the next round. So a
+    reader cannot isolate a report by two estimates, before and after. Fewer reports than one group are not sealed
+    (409).
     """
     desk.check_collection(name)
     collection, inboxes = desk.collection(name), request.app.state.inboxes
@@ -365,10 +374,10 @@ def estimate(
     round: Annotated[str | None, Query(description="Of that round alone.")] = None,
     by_round: Annotated[bool, Query(description="Of each round that was sealed, by itself.")] = False,
 ) -> Response:
-    """What the reports of a collection say together: those that were sealed, and those that wait to be.
+    """Estimate the answers of a collection from its sealed and unsealed reports.
 
-    Those that wait count in whole groups, and fewer reports than that are estimated at all: nobody who asks again
-    and again sees what one of them says.
+    Unsealed reports count in whole groups. Fewer reports than one group are not estimated (409). So repeated requests
+    do not reveal a single report.
     """
     desk.check_collection(name)
     held, position = desk.held.get(name), desk.accountant.position()
@@ -380,7 +389,7 @@ def estimate(
 
 
 class _Question:
-    """What is to be estimated, from no fewer than so many reports."""
+    """An estimate of a collection, with a minimum number of reports."""
 
     def __init__(self, collection: Collection, inboxes: Inboxes, least: int) -> None:
         self._collection = collection
@@ -388,7 +397,7 @@ class _Question:
         self._least = least
 
     def answer(self, round: str | None, **said: Any) -> dict[str, Any]:
-        """The estimate of a round, or of everything. Raises `ServiceError` where there are too few reports."""
+        """Return the estimate of a round, or of all reports. Raises `ServiceError` if there are too few reports."""
         if round is not None:
             totals = [self._inboxes.total(self._collection, round)]
         else:
@@ -398,7 +407,7 @@ class _Question:
         return self._row(totals, **said)
 
     def by_round(self, **said: Any) -> list[dict[str, Any]]:
-        """That of each round which has enough reports."""
+        """Return the estimate of each round that has enough reports."""
         rows = []
         for each in self._inboxes.rounds(self._collection):
             total = self._inboxes.total(self._collection, each)

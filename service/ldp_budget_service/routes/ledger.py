@@ -1,14 +1,10 @@
-"""`/v1/ledger`: what it holds, whether it is as it was written, and its journal.
+"""The ledger itself: verification, journal, administrative records, usage statistics and alerts.
 
-`/v1/ledger`: what it is, how far its journal goes, and its administrative records.
-
-`/v1/overview`: what the ledger adds up to. Numbers of users, and never who they are.
-
-The figures come from an overview that this process keeps (see `ldp_budget.accounting.usage_stats`): an answer takes at
-most about a second, and says in `progress` how much of the ledger is in it. They are about the whole ledger, so a key
-that is bound to some policies or collections is turned away.
-
-`/v1/alerts`: what whoever runs the service was told, and whether they would be. And verifications on record.
+- `/v1/ledger`: counts, verification, the journal, its position, API keys and other administrative records.
+- `/v1/overview`: usage statistics. They have numbers of users and never their names. This process keeps the statistics
+  (see `ldp_budget.accounting.usage_stats`). A response takes at most about a second, and `progress` gives the part
+  of the ledger that it covers. The statistics cover the whole ledger, so bound API keys are refused.
+- `/v1/alerts`: raised alerts, the webhook's status and recorded verifications.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ MOST_USERS = 100_000
 
 
 class StatsAnswer(BaseModel):
-    """Counts of what the ledger holds, and its newest link."""
+    """Counts of the ledger's contents, and its chain head."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -48,7 +44,7 @@ class StatsAnswer(BaseModel):
 
 
 class IntegrityAnswer(BaseModel):
-    """Whether the ledger is as it was written, and what is not, in words."""
+    """Result of a verification: `ok`, and the problems in words."""
 
     ok: bool
     entries: int
@@ -57,26 +53,26 @@ class IntegrityAnswer(BaseModel):
 
 
 class HeadAnswer(BaseModel):
-    """The head of a checkpoint, to be noted elsewhere."""
+    """The head of a checkpoint. Store it outside of the ledger."""
 
     head: str
 
 
 class RepairAnswer(BaseModel):
-    """Whether anything was dated later than now."""
+    """`repaired` is true if an entry was dated later than now."""
 
     repaired: bool
 
 
 class JournalAsked(Asked):
-    """Users whose names the entries are to bear."""
+    """Users whose names to add to their entries."""
 
     users: list[Annotated[str, Field(min_length=1)]] = Field(max_length=MOST_USERS, examples=[["alice"]])
 
 
 @router.get("/v1/ledger/stats", response_model=StatsAnswer, responses=documented())
 def stats(desk: Reader) -> Response:
-    """The counts of what the ledger holds, and its newest link (`head`)."""
+    """Return the counts of the ledger's contents, and its chain head (`head`)."""
     return ok_with_position(desk.accountant.position(), desk.accountant.stats())
 
 
@@ -88,7 +84,10 @@ def verify(
         str | None, Query(max_length=1000, description="A `head` noted earlier: nothing before it may be gone.")
     ] = None,
 ) -> Response:
-    """Work everything out again: links, sums, costs, seals. It takes as long as the ledger is; one at a time."""
+    """Verify the whole ledger: hash chains, sums, costs and row MACs.
+
+    The time is proportional to the size of the ledger. Only one verification runs at a time.
+    """
     position = desk.accountant.position()
     with request.app.state.in_flight.only("verify"):
         found = desk.accountant.verify(expect or None)
@@ -97,35 +96,43 @@ def verify(
 
 @router.get("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
 def journal(desk: Reader) -> Response:
-    """Every entry in order, as one moment of the ledger saw it; users appear as the numbers of their accounts."""
+    """Return every entry in order, from a consistent snapshot of the ledger.
+
+    Users appear as the numbers of their accounts.
+    """
     return streamed(desk.accountant.position(), desk.accountant.journal())
 
 
 @router.post("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
 def named_journal(asked: JournalAsked, desk: Reader) -> Response:
-    """The same, in which each entry also says the `user`, if it is one of these whose account it is."""
+    """Return every entry in order, as `GET` does. Entries of the given users also have their `user`."""
     return streamed(desk.accountant.position(), desk.accountant.journal(asked.users))
 
 
 @router.post("/v1/ledger/checkpoint", response_model=HeadAnswer, responses=documented())
 def checkpoint(desk: Caller) -> Response:
-    """Put down where every partition ends. If nothing was written since the newest checkpoint, that is the one."""
+    """Write a checkpoint: the chain head of every partition.
+
+    If nothing was written since the newest checkpoint, that one is returned.
+    """
     head = desk.accountant.checkpoint()
     return ok_with_position(desk.accountant.position(), {"head": head})
 
 
 @router.post("/v1/ledger/repair-clock", response_model=RepairAnswer, responses=documented())
 def repair_clock(desk: Caller) -> Response:
-    """Go on from the clock as it is now, where the newest entries are dated later. The journal says so."""
+    """Continue from the current time if the newest entries are dated later. The journal records the repair."""
     repaired = desk.accountant.repair_clock()
     return ok_with_position(desk.accountant.position(), {"repaired": repaired})
 
+
+# -- administration -------------------------------------------------------------------------------------
 
 housekeeping_router = router_of(tags=["ledger"])
 
 
 class CallerAnswer(BaseModel):
-    """Who asks: by the number and the name of their key, and the share that it is bound to."""
+    """The caller: the number and the name of the API key, and the sub-limit that it is bound to."""
 
     number: int
     name: str
@@ -133,7 +140,7 @@ class CallerAnswer(BaseModel):
 
 
 class AboutAnswer(BaseModel):
-    """Whether nothing counts in this ledger, what time it is there, and who asks."""
+    """The ledger's sandbox flag and its time, and the caller."""
 
     sandbox: bool
     now: datetime
@@ -141,13 +148,13 @@ class AboutAnswer(BaseModel):
 
 
 class PositionAsked(Asked):
-    """Whose partition; every partition without a user."""
+    """The user whose partition is requested; every partition without a user."""
 
     user: str | None = Field(None, min_length=1)
 
 
 class PositionAnswer(BaseModel):
-    """Where the journal ends: `PARTITION:ENTRY`, with commas between."""
+    """The end of the journal: `PARTITION:ENTRY`, separated by commas."""
 
     position: str = Field(examples=["0:17"])
 
@@ -173,7 +180,7 @@ class KeyAsked(KeyRevoked):
 
 
 class RecordAsked(Asked):
-    """A record, and the number of the newest one that was known when it was decided on."""
+    """A record, and the number of the newest record that the caller knew."""
 
     kind: str
     name: str
@@ -183,7 +190,7 @@ class RecordAsked(Asked):
 
 @housekeeping_router.get("/v1/ledger", response_model=AboutAnswer, responses=documented())
 def about(desk: Caller) -> Response:
-    """Whether nothing counts in this ledger, what time it is there, and who asks; for any key, whatever it may do."""
+    """Return the ledger's sandbox flag and its time, and the caller; for any valid API key."""
     found = desk.accountant
     about = {"sandbox": found.sandbox, "now": found.now().isoformat(), "caller": found.caller._asdict()}
     return ok_with_position(found.position(), about)
@@ -191,23 +198,23 @@ def about(desk: Caller) -> Response:
 
 @housekeeping_router.post("/v1/ledger/position", response_model=PositionAnswer, responses=documented())
 def position(asked: PositionAsked, desk: Reader) -> Response:
-    """Where the journal ends, of one user's partition or of every partition."""
+    """Return the end of the journal, of one user's partition or of every partition."""
     found = desk.accountant.position(asked.user)
     return ok_with_position(found, {"position": found})
 
 
 @housekeeping_router.get("/v1/ledger/records", response_model=list[Row], responses=documented())
 def records(desk: Reader, first: Annotated[int, Query(ge=1, description="From which number on.")] = 1) -> Response:
-    """The administrative records of the ledger, such as which keys were made, in order."""
+    """Return the administrative records of the ledger, such as created API keys, in order."""
     at = desk.accountant.position()
     return ok_with_position(at, [record.to_json() for record in desk.accountant.records(first)])
 
 
 @housekeeping_router.post("/v1/ledger/records", response_model=Row, responses=documented("record-conflict"))
 def record(asked: RecordAsked, desk: Caller) -> Response:
-    """Add a record of a kind of your own. The journal keeps it; a newer record than `expected` is a conflict.
+    """Add a record of your own kind. The journal keeps it. A record newer than `expected` is a conflict.
 
-    The kinds that the library writes itself are refused.
+    The library's own kinds are refused.
     """
     added = desk.accountant.record(asked.kind, asked.name, asked.body, expected=asked.expected)
     return ok_with_position(desk.accountant.position(), added.to_json())
@@ -217,9 +224,9 @@ def record(asked: RecordAsked, desk: Caller) -> Response:
     "/v1/ledger/keys", response_model=Row, responses=documented("record-conflict", "name-taken", "approval-conflict")
 )
 def make_key(asked: KeyAsked, desk: Caller) -> Response:
-    """Make an API key, or a second secret for one, from the hash of its secret, which only the caller knows.
+    """Create an API key, or a second secret for one, from the hash of its secret. Only the caller knows the secret.
 
-    A ledger that demands approvals refuses: who makes a key holds two.
+    A ledger that requires approvals refuses this, because the creator of a key would hold two keys.
     """
     body = asked.model_dump(exclude={"name", "expected"})
     added = ApiKeys(desk.accountant, fresh=0).record(asked.name, body, expected=asked.expected)
@@ -230,15 +237,17 @@ def make_key(asked: KeyAsked, desk: Caller) -> Response:
     "/v1/ledger/keys:revoke", response_model=Row, responses=documented("record-conflict", "unknown-name")
 )
 def revoke_key(asked: KeyRevoked, desk: Caller) -> Response:
-    """End an API key with all of its secrets."""
+    """Revoke an API key with all of its secrets."""
     added = ApiKeys(desk.accountant, fresh=0).record(asked.name, None, expected=asked.expected)
     return ok_with_position(desk.accountant.position(), added.to_json())
 
 
+# -- usage statistics -----------------------------------------------------------------------------------
+
 overview_router = router_of(prefix="/v1/overview", tags=["overview"])
 
 SECONDS = 1.0
-"""How long an answer may read on in the ledger."""
+"""Maximum seconds of one response for reading the ledger."""
 MOST_DAYS = 731
 RECENT_HOURS = 24
 
@@ -246,7 +255,7 @@ Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="How many days, toda
 
 
 class Progress(BaseModel):
-    """How many entries and accounts the figures hold, of how many."""
+    """Number of entries and accounts that the statistics cover, and their total."""
 
     done: int
     total: int
@@ -254,7 +263,7 @@ class Progress(BaseModel):
 
 
 class RowsAnswer(BaseModel):
-    """Rows, and how much of the ledger they are about."""
+    """Rows, and the part of the ledger that they cover."""
 
     progress: Progress
     rows: list[Row]
@@ -274,7 +283,7 @@ class SummaryAnswer(BaseModel):
 
 @overview_router.get("", response_model=SummaryAnswer, responses=documented())
 def summary(request: Request, desk: Reader) -> Response:
-    """How many users, charges and refusals there are, where the ledger ends, and when it was verified last."""
+    """Return the number of users, charges and refusals, the ledger's chain head and the last verification."""
     found = _Look(request, desk)
     overview, verified = found.overview, request.app.state.watchman.verifications.last()
     return found.told(
@@ -293,10 +302,10 @@ def summary(request: Request, desk: Reader) -> Response:
 
 @overview_router.get("/activity", response_model=RowsAnswer, responses=documented())
 def activity(request: Request, desk: Reader, days: Days = 30) -> Response:
-    """By day: how many users were charged, how often and for how many reports, and how many requests were refused.
+    """Return by day the number of charged users, charges, reports and refused requests.
 
-    `users` counts each user once a day; `voided` are reports that were given back. Of refusals the ledger knows
-    those under an idempotency key, but for bulk runs, of which it knows only how many there were.
+    `users` counts each user once a day; `voided` counts reports that were given back. The ledger counts refusals with
+    an idempotency key. Of the refusals in a run, it stores only their number.
     """
     found = _Look(request, desk)
     return found.rows(found.overview.days(days))
@@ -304,21 +313,21 @@ def activity(request: Request, desk: Reader, days: Days = 30) -> Response:
 
 @overview_router.get("/refusals", response_model=RowsAnswer, responses=documented())
 def refusals(request: Request, desk: Reader, days: Days = 30) -> Response:
-    """By day, policy and limit, or limits: how many requests were refused, as far as the ledger knows."""
+    """Return by day, policy and limits the number of refused requests that the ledger knows."""
     found = _Look(request, desk)
     return found.rows(found.overview.refusals(days))
 
 
 @overview_router.get("/limits", response_model=RowsAnswer, responses=documented())
 def limits(request: Request, desk: Reader) -> Response:
-    """For each limit of the newest policies: how many users have used how many whole percent of it, 0 to 100."""
+    """Return for each limit of the newest policies the number of users by used percentage, 0 to 100."""
     found = _Look(request, desk)
     return found.rows(found.overview.limits())
 
 
 @overview_router.get("/mechanisms", response_model=RowsAnswer, responses=documented())
 def mechanisms(request: Request, desk: Reader) -> Response:
-    """What was charged, by mechanism and collection, and how the promise for these parameters was checked here."""
+    """Return the charges by mechanism and collection, and how the guarantee of these parameters was checked here."""
     found = _Look(request, desk)
     return found.rows([{**row, "checked": _checked(row)} for row in found.overview.charged()])
 
@@ -327,14 +336,14 @@ def _checked(row: dict[str, Any]) -> str:
     try:
         return checked_at(mechanism(row["mechanism"])(**json.loads(row["declared"])))
     except (LdpBudgetError, TypeError, ValueError):
-        return NO  # not installed, or no longer with these parameters
+        return NO  # not installed, or these parameters are no longer valid
 
 
 class _Look:
-    """One look at the overview of this process, by somebody who may have it."""
+    """One read of this process's usage statistics, for an authorized caller."""
 
     def __init__(self, request: Request, desk: AuthContext) -> None:
-        # Whatever was written by then is in the figures, once they are complete.
+        # Complete statistics include everything up to this position.
         self._position = desk.accountant.position()
         self.overview = request.app.state.overview
         complete = self.overview.look(SECONDS)
@@ -342,19 +351,21 @@ class _Look:
         self._progress = {"done": done, "total": total, "complete": complete}
 
     def told(self, content: dict[str, Any]) -> Response:
-        """An answer with how far it goes."""
+        """Return a response with the progress."""
         return ok_with_position(self._position, {"progress": self._progress, **content})
 
     def rows(self, rows: list[dict[str, Any]]) -> Response:
-        """Rows with how far they go."""
+        """Return rows with the progress."""
         return self.told({"rows": rows})
 
+
+# -- alerts ---------------------------------------------------------------------------------------------
 
 alerts_router = router_of(tags=["watching"])
 
 
 class AlertsAnswer(BaseModel):
-    """Alerts, newest first; those that wait, and of the others the newest hundred."""
+    """Alerts, newest first: all waiting ones, and the newest hundred of the others."""
 
     configured: bool = Field(description="Whether a webhook was set up: only whoever runs the service can.")
     rules: dict[str, Any] = Field(description="What is worth an alert.")
@@ -363,18 +374,18 @@ class AlertsAnswer(BaseModel):
 
 @alerts_router.get("/v1/alerts", response_model=AlertsAnswer, responses=documented())
 def alerts(request: Request, desk: Reader) -> Response:
-    """The alerts that were raised, with what has become of each: waiting, sent or given up."""
+    """Return the raised alerts with the state of each: waiting, sent or given up."""
     return shown(request, desk)
 
 
 @alerts_router.get("/v1/officer/alerts", response_model=AlertsAnswer, responses=documented())
 def officers_alerts(request: Request, desk: Caller) -> Response:
-    """The same, for whoever may set policies and may not read all the figures."""
+    """Return the raised alerts, for keys that may set policies but may not read all statistics."""
     return shown(request, desk)
 
 
 def shown(request: Request, desk: AuthContext) -> Response:
-    """The alerts, and what is worth one."""
+    """Return the alerts and the rules that raise them."""
     watchman, position = request.app.state.watchman, desk.accountant.position()
     rules = watchman.rules._asdict()
     rows = [raised.to_json() for raised in watchman.outbox.newest()]
@@ -383,14 +394,14 @@ def shown(request: Request, desk: AuthContext) -> Response:
 
 @alerts_router.post("/v1/alerts:test", status_code=202, response_model=Row, responses=documented("not-supported"))
 def test_alert(request: Request, desk: Caller) -> Response:
-    """Send an alert that says that it is a test. It goes the way of all, so what becomes of it stands among them."""
+    """Send a test alert. It is delivered like every alert, and its state appears among the alerts."""
     raised = request.app.state.watchman.test(desk.accountant)
     return json_answer(raised.to_json(), 202)
 
 
 @alerts_router.post("/v1/ledger/verifications", response_model=IntegrityAnswer, responses=documented("in-flight"))
 def verify_and_record(request: Request, desk: Caller) -> Response:
-    """Work everything out again, as `GET /v1/ledger/verify` does, and put down in the ledger what came of it."""
+    """Verify the whole ledger as `GET /v1/ledger/verify` does, and record the result in the ledger."""
     with request.app.state.in_flight.only("verify"):
         found = request.app.state.watchman.verifications.run(desk.accountant)
     return ok_with_position(desk.accountant.position(), found.to_json())

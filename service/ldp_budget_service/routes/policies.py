@@ -1,8 +1,8 @@
-"""`/v1/policies`: what users may be charged.
+"""Policies, proposals for their changes, and the privacy officer's view.
 
-`/v1/proposals`: changes of policies that one proposes and another one approves.
-
-What the privacy officer looks at: policies with who set them and when, keys, and what else was put on record.
+- `/v1/policies`: the limits of users.
+- `/v1/proposals`: policy changes that one key proposes and another key approves.
+- `/v1/officer`: policies with the key and time of each change, API keys and other administrative records.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_REPORTS = 100_000
 
 
 class LimitAsked(Asked):
-    """At most (ε, δ) within each window of a period, added up by a rule. Amounts may be text: exact decimals."""
+    """At most (ε, δ) in each window of a period, under a composition rule. Amounts may be exact decimals as text."""
 
     period: str = Field(examples=["lifetime"])
     epsilon: str | float
@@ -56,14 +56,14 @@ class LimitAsked(Asked):
 
 
 class Expected(Asked):
-    """So many reports of a collection, or of what is promised by a guarantee."""
+    """A number of reports of a collection, or of a guarantee."""
 
     collection: str | None = None
     guarantee: dict[str, Any] | None = None
     count: int = Field(ge=1, le=MOST_REPORTS)
 
     def charge(self, desk: AuthContext) -> tuple[Guarantee, int]:
-        """The guarantee, and how many. Raises as the library does."""
+        """Return the guarantee and the number of reports. Raises as the library does."""
         if (self.collection is None) == (self.guarantee is None):
             raise ServiceError("malformed", "collection: expected a collection, or a guarantee in its place")
         if self.collection is not None:
@@ -76,14 +76,14 @@ class Expected(Asked):
 
 
 class PlanAsked(Asked):
-    """A fixed list of reports, priced together beforehand."""
+    """A fixed list of reports that are priced together in advance."""
 
     charges: list[Expected] = Field(min_length=1, max_length=MOST_CHARGES)
     delta: str | float = "0"
     epsilon: float | None = Field(None, description="What the same plan was priced at before.")
 
     def plan(self, desk: AuthContext) -> Plan:
-        """The plan, priced. Raises as the library does."""
+        """Return the priced plan. Raises as the library does."""
         charges = tuple(each.charge(desk) for each in self.charges)
         if sum(count for _, count in charges) > MOST_REPORTS:
             raise ServiceError("malformed", f"plan: expected at most {MOST_REPORTS} reports")
@@ -117,12 +117,12 @@ class PolicyAsked(Asked):
     )
 
     def chosen(self, desk: AuthContext) -> tuple[Limit, ...]:
-        """The limits. Raises as the library does."""
+        """Return the limits. Raises as the library does."""
         asked = tuple(each.charge(desk) for each in self.expected)
         return as_limits(_limits(self.limits), asked)
 
     def parts(self) -> dict[str, Sequence[Limit | str]] | None:
-        """The limits of the shares, by name. Raises as the library does."""
+        """Return the sub-limits by name. Raises as the library does."""
         return None if self.shares is None else {name: _limits(limits) for name, limits in self.shares.items()}
 
 
@@ -131,7 +131,7 @@ def _limits(given: list[str | LimitAsked]) -> list[Limit | str]:
 
 
 class PolicyAnswer(BaseModel):
-    """A version of a policy. Capacities are in the ledger's whole units: 1e-9 of ε, 1e-18 of δ, 1e-12 of the rest."""
+    """A version of a policy. Capacities are in whole units of the ledger: 1e-9 of ε, 1e-18 of δ, 1e-12 of the rest."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -147,7 +147,7 @@ class PolicyAnswer(BaseModel):
 
 @router.get("/v1/policies", response_model=list[PolicyAnswer], responses=documented())
 def list_policies(desk: Reader) -> Response:
-    """The newest version of every policy; for a key that is bound to policies, of those."""
+    """Return the newest version of every policy; a key that is bound to policies gets those."""
     position, bound = desk.accountant.position(), desk.key.policies
     found = [policy for policy in desk.accountant.policies() if bound is None or policy.name in bound]
     return ok_with_position(position, [policy.to_json() for policy in found])
@@ -171,7 +171,10 @@ def simulate(
     reports: Annotated[int, Query(ge=1, le=10**9, description="How many at a time.")] = 1,
     start: Annotated[AwareDatetime | None, Query(description="When the first are asked; now without it.")] = None,
 ) -> Response:
-    """When each limit of the policy binds first for somebody who is asked again and again, and has spent nothing."""
+    """Return for each limit of the policy when it first binds.
+
+    The simulated user starts without charges and reports at regular intervals.
+    """
     desk.check_policy(name)
     desk.check_collection(collection)
     chosen = mechanism_asked(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
@@ -187,7 +190,7 @@ def simulate(
     responses=documented("unknown-name"),
 )
 def policy(name: str, desk: Reader) -> Response:
-    """The newest version of a policy."""
+    """Return the newest version of a policy."""
     desk.check_policy(name)
     position = desk.accountant.position()
     return ok_with_position(position, desk.accountant.policy(name).to_json())
@@ -199,7 +202,7 @@ def policy(name: str, desk: Reader) -> Response:
     responses=documented("unknown-name", "approval-needed"),
 )
 def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
-    """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
+    """Store a policy, as a new version if the name exists. Earlier charges remain."""
     desk.check_policy(name)
     plan = None if asked.plan is None else asked.plan.plan(desk)
     stored = desk.accountant.set_policy(
@@ -215,12 +218,14 @@ def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
 
 
 def _in_range(start: datetime) -> datetime:
-    """The moment in UTC. Raises where no calendar has it."""
+    """Return the time in UTC. Raises `ServiceError` if it is out of the calendar's range."""
     try:
         return start.astimezone(UTC)
     except OverflowError:
         raise ServiceError("malformed", "start: expected a moment from 1970 to 9997") from None
 
+
+# -- proposals ------------------------------------------------------------------------------------------
 
 proposals_router = router_of(tags=["policies"])
 
@@ -236,13 +241,16 @@ class ProposalAsked(PolicyAsked):
 
 
 class DemandAsked(Asked):
-    """Whether a change that raises needs the approval of two. To lift that takes the machine of the ledger."""
+    """The approval requirement: true if a second key must approve each relaxation of a policy.
+
+    The requirement can only be removed locally, on the ledger's host.
+    """
 
     demanded: bool
 
 
 class DemandAnswer(BaseModel):
-    """Whether it does."""
+    """`demanded` is true if relaxations of policies require approval."""
 
     demanded: bool
 
@@ -259,9 +267,9 @@ def proposals(
     desk: Caller,
     most: Annotated[int, Query(ge=1, le=MOST_ROWS, description="How many, the newest first.")] = 200,
 ) -> Response:
-    """The proposals: who wants what, why that is more than before, and what has become of it.
+    """Return the proposals with their author, the reasons why they relax the policy, and their state.
 
-    `state` is `open`, `approved` and still to be set, `withdrawn`, or `past`: the policy has been changed since.
+    `state` is `open`, `approved` (not yet set), `withdrawn`, or `past`: the policy has changed since.
     """
     position, approvals = desk.accountant.position(), request.app.state.approvals
     policies = {policy.name: policy for policy in desk.accountant.policies()}
@@ -273,7 +281,7 @@ def proposals(
 
 @proposals_router.post("/v1/proposals", response_model=Row, responses=documented("unknown-name"))
 def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
-    """Propose a version of a policy. Nothing is set by it."""
+    """Propose a version of a policy. This does not set the policy."""
     desk.check_policy(asked.name)
     proposal = _mine(request, desk).propose(
         asked.name,
@@ -290,7 +298,7 @@ def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
 
 @proposals_router.post("/v1/proposals/{number}/approve", response_model=Row, responses=_CONFLICTS)
 def approve(number: Number, request: Request, desk: Caller) -> Response:
-    """Approve what another key has proposed. It is not set by that: either of the two does it."""
+    """Approve a proposal of another key. This does not set the policy: either of the two keys does."""
     _check(request, desk, number)
     proposal = _mine(request, desk).approve(number)
     policies = {policy.name: policy for policy in desk.accountant.policies()}
@@ -299,7 +307,7 @@ def approve(number: Number, request: Request, desk: Caller) -> Response:
 
 @proposals_router.post("/v1/proposals/{number}/withdraw", response_model=Row, responses=_CONFLICTS)
 def withdraw(number: Number, request: Request, desk: Caller) -> Response:
-    """End a proposal, one's own or another's, so that nobody approves it any more."""
+    """Withdraw a proposal, your own or another key's. It can no longer be approved."""
     _check(request, desk, number)
     proposal = _mine(request, desk).withdraw(number)
     policies = {policy.name: policy for policy in desk.accountant.policies()}
@@ -320,19 +328,19 @@ def set_approved(number: Number, request: Request, desk: Caller) -> Response:
 
 @proposals_router.put("/v1/approvals", response_model=DemandAnswer, responses=documented("approval-conflict"))
 def demand(asked: DemandAsked, request: Request, desk: Caller) -> Response:
-    """Demand, from now on, the approval of two for each change that raises what may be charged."""
+    """Require approval by a second key for every relaxation of a policy, from now on."""
     _mine(request, desk).demand(asked.demanded)
     return ok_with_position(desk.accountant.position(), {"demanded": asked.demanded})
 
 
 def _mine(request: Request, desk: AuthContext) -> Approvals:
-    """The proposals, as the caller sees to them."""
+    """Return the proposals, acting for the caller."""
     approvals: Approvals = request.app.state.approvals.acting_for(desk.key.caller)
     return approvals
 
 
 def _check(request: Request, desk: AuthContext, number: int) -> None:
-    """Refuse a proposal of a policy that the caller's key is not bound to."""
+    """Refuse a proposal for a policy that the caller's key is not bound to."""
     found = next((each for each in request.app.state.approvals.all() if each.number == number), None)
     if found is None:
         raise UnknownName("proposal", str(number), None)
@@ -371,11 +379,13 @@ def _reasons(policy: Policy | None, proposal: Proposal) -> list[str]:
         return [str(error)]
 
 
+# -- privacy officer ------------------------------------------------------------------------------------
+
 officer_router = router_of(prefix="/v1/officer", tags=["officer"])
 
 MOST_RECORDS = 1000
 _SECRET = ("hash",)
-"""What a record holds that is nobody's business, though nobody could use it."""
+"""Members of a record that are not shown, although they cannot be misused."""
 
 
 class OfficerAnswer(BaseModel):
@@ -385,7 +395,7 @@ class OfficerAnswer(BaseModel):
 
 
 class SummaryAnswer(BaseModel):
-    """Counts of what waits for somebody, and of what there is."""
+    """Counts of pending work and of the ledger's contents."""
 
     key: str = Field(description="The name of the caller's key, which stands in the journal with what it does.")
     counts: dict[str, int] = Field(description="Open proposals, policies, active keys, erased users, waiting alerts.")
@@ -393,7 +403,7 @@ class SummaryAnswer(BaseModel):
 
 @officer_router.get("", response_model=SummaryAnswer, responses=documented())
 def summary(request: Request, desk: Caller) -> Response:
-    """How many policies, active keys and erased users there are, and how many alerts are still to be sent."""
+    """Return the number of open proposals, policies, active API keys, erased users and waiting alerts."""
     state, position, now = request.app.state, desk.accountant.position(), desk.accountant.now()
     state.overview.look(SECONDS)
     counts = {
@@ -408,8 +418,7 @@ def summary(request: Request, desk: Caller) -> Response:
 
 @officer_router.get("/policies", response_model=OfficerAnswer, responses=documented())
 def policies(request: Request, desk: Caller) -> Response:
-    """Every version of every policy: its terms, when it was set, by which key, and whether it admits more than the
-    one before."""
+    """Return every version of every policy, with its terms, time and API key, and if it relaxes the one before."""
     overview, position = request.app.state.overview, desk.accountant.position()
     overview.look(SECONDS)
     return ok_with_position(position, {"rows": overview.policies()})
@@ -417,7 +426,7 @@ def policies(request: Request, desk: Caller) -> Response:
 
 @officer_router.get("/keys", response_model=OfficerAnswer, responses=documented())
 def keys(request: Request, desk: Caller) -> Response:
-    """Every API key there ever was, with what it is good for and whether it still is. Nobody knows the secrets."""
+    """Return every API key that ever existed, with its scopes, bindings and state. Secrets are not stored."""
     position, now = desk.accountant.position(), desk.accountant.now()
     return ok_with_position(position, {"rows": [key.to_json(now) for key in request.app.state.keys.all()][::-1]})
 
@@ -427,7 +436,7 @@ def records(
     desk: Caller,
     most: Annotated[int, Query(ge=1, le=MOST_RECORDS, description="How many at most.")] = 200,
 ) -> Response:
-    """What was put on record, with when and by whom: keys, invitations, consents, verifications and alerts."""
+    """Return the administrative records: API keys, invitations, approvals, verifications, alerts; with time and author."""
     position = desk.accountant.position()
     found = desk.accountant.records(max(1, desk.accountant.newest_record - most + 1))[-most:]
     return ok_with_position(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})

@@ -1,8 +1,8 @@
-"""`POST /v1/spends`: charge one user, or say what it would cost.
+"""Charges and reservations.
 
-`POST /v1/spends:batch`: charge any number of users, a line each, NDJSON in and out.
-
-`/v1/reservations`: charge now, decide later.
+- `POST /v1/spends`: charge one user, or return the cost without a charge.
+- `POST /v1/spends:batch`: charge any number of users, one line each, with NDJSON in both directions.
+- `/v1/reservations`: charge now, and commit or void later.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ router = router_of(tags=["spending"])
 
 
 class SpendAsked(ChargeAsked):
-    """A charge, or with `dry_run` the question what it would cost."""
+    """A charge, or with `dry_run` only its cost."""
 
     dry_run: bool = Field(False, description="Say what it would cost and whether it fits; change nothing.")
 
@@ -54,7 +54,7 @@ class SpendAsked(ChargeAsked):
     responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
 )
 async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeader = None) -> Response:
-    """Charge reports of a mechanism or a collection to a user, or refuse with 409 and every limit that failed."""
+    """Charge a user for reports of a mechanism or a collection, or refuse with 409 and every limit that failed."""
     check_bounds(desk, asked)
     if asked.dry_run:
         return await run_in_threadpool(_quoted, desk, asked)
@@ -75,21 +75,23 @@ def _quoted(desk: AuthContext, asked: SpendAsked) -> Response:
 
 
 def check_bounds(desk: AuthContext, asked: ChargeAsked) -> None:
-    """Refuse what the caller's key is not bound to."""
+    """Refuse a policy or collection that the caller's key is not bound to."""
     desk.check_policy(asked.policy)
     desk.check_collection(asked.collection)
 
 
 def terms(asked: ChargeAsked) -> dict[str, Any]:
-    """What is said of a charge beside who and what."""
+    """Return the fields of a charge other than the user and the mechanism or collection."""
     return asked.model_dump(include={"reports", "label", "digest", "note", "policy"})
 
+
+# -- batches --------------------------------------------------------------------------------------------
 
 batch_router = router_of(tags=["spending"])
 
 _MOST_KINDS = 1000
 _KEYED = 1000
-"""Lines with keys of their own that are charged together."""
+"""Maximum number of lines with their own idempotency keys that are charged together."""
 RunKey = Annotated[
     str | None,
     Header(
@@ -117,7 +119,7 @@ _BODY = {
 
 
 class _Lines:
-    """Reads lines; what most of them have in common is looked at once."""
+    """Reads lines. The fields that most lines share are validated once."""
 
     def __init__(self, desk: AuthContext, run: bool) -> None:
         self._desk = desk
@@ -125,7 +127,7 @@ class _Lines:
         self._kinds: dict[str, Spend] = {}
 
     def read(self, lines: list[Line]) -> list[Spend | LdpBudgetError]:
-        """What each line asks, or what is wrong with it."""
+        """Return the spend of each line, or its error."""
         return [self._one(line.text) for line in lines]
 
     def _one(self, text: bytes | None) -> Spend | LdpBudgetError:
@@ -166,12 +168,12 @@ class _Lines:
 
 
 def _checked(desk: AuthContext, work: Work) -> Work:
-    """The same work, for which the caller's key is looked at again before each piece of it."""
+    """Return the same work, preceded by a new check of the caller's key before each unit."""
 
     def checked(lines: list[Line], last: bool) -> Answered:
         try:
             desk.check_key()
-        except LdpBudgetError as error:  # revoked meanwhile, or the ledger cannot say
+        except LdpBudgetError as error:  # revoked in the meantime, or the ledger cannot be read
             return Answered(_failed(lines[0].number, error), 0, True)
         return work(lines, last)
 
@@ -179,7 +181,7 @@ def _checked(desk: AuthContext, work: Work) -> Work:
 
 
 class _OfRun:
-    """Answers the lines of a run that has a key."""
+    """Processes the lines of a run with an idempotency key."""
 
     def __init__(self, desk: AuthContext, run: BatchRun) -> None:
         self._lines = _Lines(desk, True)
@@ -193,7 +195,7 @@ class _OfRun:
             return Answered(_failed(lines[0].number if lines else None, error), 0, True)
         request_context.count(answer for answer in answers if answer.error is None)
         told = [_told(line.number, answer) for line, answer in zip(lines, answers, strict=False)]
-        # A run under the key of another one ends there: its other lines are not those that the key was made for.
+        # A different run under the same key ends here: its lines are not those that the key belongs to.
         conflict = any(isinstance(answer.error, KeyConflict) for answer in answers)
         return Answered("".join(told), len(answers), conflict)
 
@@ -216,13 +218,13 @@ def _told(number: int, answer: SpendResult) -> str:
 
 
 def _failed(number: int | None, error: LdpBudgetError) -> str:
-    """What is wrong with a line; without a number, with the run as a whole."""
+    """Return the problem of a line; without a number, of the run as a whole."""
     line = {} if number is None else {"line": number}
     return as_json({**line, "status": FAILED, "problem": problem_of(error)}) + "\n"
 
 
 class _Keyed:
-    """Answers lines that have a key each."""
+    """Processes lines that have an idempotency key each."""
 
     def __init__(self, desk: AuthContext) -> None:
         self._lines = _Lines(desk, False)
@@ -249,10 +251,10 @@ class _Keyed:
     openapi_extra=_BODY,
 )
 def spend_batch(request: Request, desk: Caller, key: RunKey = None) -> Response:
-    """Charge any number of users, a line of JSON each; answers come in their order, while lines still come.
+    """Charge any number of users, one line of JSON each. Results come in the order of the lines, while lines arrive.
 
-    A line that is wrong is answered with its problem, and the rest go on. Where the ledger fails, or the API key is
-    not good any more, the last answer is that problem: run it again with the same idempotency key.
+    The result of an invalid line is a problem; the other lines are still processed. If the ledger fails or the API key
+    becomes invalid, the last result is that problem. Then repeat the run with the same idempotency key.
     """
     position, settings = desk.accountant.position(), request.app.state.settings
     if key is None:
@@ -266,13 +268,15 @@ def spend_batch(request: Request, desk: Caller, key: RunKey = None) -> Response:
     )
 
 
+# -- reservations ---------------------------------------------------------------------------------------
+
 reservations_router = router_of(tags=["spending"])
 
 MOST_ROWS = 1000
 
 
 class ReservationAsked(ChargeAsked):
-    """A charge that can be taken back until it expires."""
+    """A charge that can be voided until it expires."""
 
     expires: float = Field(3600, gt=0, le=MOST_SECONDS, description="Seconds; then it stays charged.")
 
@@ -285,7 +289,7 @@ class ReservationAsked(ChargeAsked):
 def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHeader = None) -> Response:
     """Charge now, and decide within `expires` seconds: commit keeps the charge, void takes it back.
 
-    What is not voided in time stays charged, for the report may be out already.
+    A reservation that is not voided in time stays charged, because the report may have been sent.
     """
     check_bounds(desk, asked)
     charge, key = asked.charge(desk), required(key)
@@ -300,7 +304,7 @@ def list_reservations(
     user: Annotated[str | None, Query(min_length=1, description="Whose; everybody's without it.")] = None,
     most: Annotated[int, Query(ge=1, le=MOST_ROWS, description="How many, the newest first.")] = 20,
 ) -> Response:
-    """The reservations that can still be committed or voided, newest first."""
+    """Return the reservations that can still be committed or voided, newest first."""
     position = desk.accountant.position(user)
     return ok_with_position(
         position, [row for row in desk.accountant.open_reservations(most, user=user) if desk.sees(row)]
@@ -313,7 +317,7 @@ def list_reservations(
     responses=documented("unknown-name", "reservation-conflict"),
 )
 def commit(receipt: str, desk: Caller) -> Response:
-    """Keep what a reservation charged. One that expired before is answered so, and stays charged as well."""
+    """Keep the charge of a reservation. An expired reservation is reported as expired and also stays charged."""
     desk.check_reservation(receipt)
     return receipt_response(desk.accountant, desk.accountant.commit(receipt), None)
 
@@ -324,6 +328,6 @@ def commit(receipt: str, desk: Caller) -> Response:
     responses=documented("unknown-name", "reservation-conflict"),
 )
 def void(receipt: str, desk: Caller) -> Response:
-    """Give back what a reservation charged, while that is possible."""
+    """Give back the charge of a reservation, while that is possible."""
     desk.check_reservation(receipt)
     return receipt_response(desk.accountant, desk.accountant.void(receipt), None)

@@ -1,11 +1,10 @@
-"""`/v1/users/{user}`: what somebody has spent, and how nobody knows any more that it was they.
+"""Balances, histories, reservations and erasure of users.
 
-`POST /v1/balances`: of many users, or of everybody.
-
-`/v1/users:…`: questions about users whose names stand in the body, and so in the log of nobody on the way.
-
-A name in a body may be any text, and no proxy takes a part of it for a part of the path. Answers hold exact amounts
-in `units`, from which a client makes the library's own objects again.
+- `/v1/users/{user}`: one user, named in the path.
+- `POST /v1/balances`: the balances of many users, or of all.
+- `/v1/users:…`: the same questions with the user's name in the body, so that no log on the way contains it. A name
+  in a body may be any text, and no proxy mistakes a part of it for a part of the path. These responses hold exact
+  amounts in `units`, from which a client rebuilds the library's own objects.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PolicyQuery = Annotated[str, Query(description="The policy to hold it against.")
 
 
 class BalanceAnswer(BaseModel):
-    """What a user has spent under each limit of a policy, and has left."""
+    """The spent and remaining amounts of a user under each limit of a policy."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -43,7 +42,7 @@ class BalanceAnswer(BaseModel):
 
 
 class ErasedAnswer(BaseModel):
-    """Whether there was anything to erase, which is no more if it was done before."""
+    """Result of an erasure. `erased` is false if there was nothing to erase, as after an earlier erasure."""
 
     user: str
     erased: bool
@@ -59,9 +58,10 @@ def balance(
     desk: Reader,
     policy: PolicyQuery = DEFAULT,
 ) -> Response:
-    """What the user has spent under each limit of a policy, in the windows that are open now, and has left.
+    """Return the user's spent and remaining amounts under each limit of a policy, in the current windows.
 
-    The exact loss of all charges takes long to work out: `POST /v1/users:balance` has what a client needs for that.
+    The exact composed loss of all charges is expensive to compute. `POST /v1/users:balance` returns the data that a
+    client needs to compute it.
     """
     desk.check_policy(policy)
     position = desk.accountant.position(user)
@@ -75,10 +75,10 @@ def history(
     first: Annotated[int, Query(ge=1, le=2**62, description="The number of the entry from which on.")] = 1,
     most: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="How many entries at most.")] = MOST_ENTRIES,
 ) -> Response:
-    """The user's part of the journal, oldest first; a reservation's `state` says what has become of it.
+    """Return the user's part of the journal, oldest first. The `state` of a reservation says how it ended.
 
-    Where there is more, the header `Next-Entry` says the `first` of the next part. A key that is bound to policies or
-    collections sees what was charged under those.
+    If there is more, the header `Next-Entry` has the `first` of the next part. A key that is bound to policies or
+    collections sees only the charges under those.
     """
     return history_response(desk, user, first, most)
 
@@ -89,7 +89,10 @@ def history(
     responses=documented("unknown-name"),
 )
 def remaining(user: str, desk: Reader, policy: PolicyQuery = DEFAULT) -> Response:
-    """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
+    """Return what was left of each limit of a policy over time, from the user's first charge until now.
+
+    The limits are those of the policy's current version.
+    """
     desk.check_policy(policy)
     position = desk.accountant.position(user)
     return ok_with_position(position, [each.to_json() for each in desk.accountant.remaining_over_time(user, policy)])
@@ -101,10 +104,15 @@ def erase(
     desk: Caller,
     unknown: Annotated[bool, Query(description="Block the name for good even where it was never seen.")] = False,
 ) -> Response:
-    """Forget whose account it is: keys, labels and notes go, the sums stay, and there is no fresh budget."""
+    """Erase a user: delete the link to the account, its keys, labels and notes, but keep its sums.
+
+    The user gets no fresh budget.
+    """
     erased = desk.accountant.erase(user, unknown=unknown)
     return ok_with_position(desk.accountant.position(user), {"user": user, "erased": erased})
 
+
+# -- many users -----------------------------------------------------------------------------------------
 
 balances_router = router_of(tags=["users"])
 
@@ -112,7 +120,7 @@ MOST_USERS = 100_000
 
 
 class BalancesAsked(Asked):
-    """Whose balances, under which policy: `users`, or `all` of them."""
+    """The `users` whose balances are requested, or `all` of them, and the policy."""
 
     users: list[Annotated[str, Field(min_length=1)]] | None = Field(
         None, max_length=MOST_USERS, examples=[["alice", "bob"]]
@@ -123,9 +131,9 @@ class BalancesAsked(Asked):
 
 @balances_router.post("/v1/balances", response_class=Response, responses=documented("unknown-name") | DOCUMENTED)
 def balances(asked: BalancesAsked, desk: Reader) -> Response:
-    """The balance of each of many users, in their order, a line each; without the odometer.
+    """Return the balances of many users in the given order, one line each, without the odometer.
 
-    A key that is bound to policies names the users.
+    A key that is bound to policies must name the users.
     """
     desk.check_policy(asked.policy)
     if asked.all and desk.bound:
@@ -139,6 +147,8 @@ def balances(asked: BalancesAsked, desk: Reader) -> Response:
     return streamed(position, rows)
 
 
+# -- users named in the body ----------------------------------------------------------------------------
+
 lookups_router = router_of(tags=["users"])
 
 UserName = Annotated[str, Field(min_length=1, examples=["alice"])]
@@ -151,26 +161,26 @@ class UserAsked(Asked):
 
 
 class HistoryAsked(UserAsked):
-    """A user, and which part of their history."""
+    """A user, and the requested part of the history."""
 
     first: int = FIRST
     most: int = MOST
 
 
 class LimitsAsked(UserAsked):
-    """A user, and the policy to hold it against."""
+    """A user, and the policy to compare with."""
 
     policy: str = DEFAULT
 
 
 class EraseAsked(UserAsked):
-    """Whom to forget."""
+    """The user to erase."""
 
     unknown: bool = Field(False, description="Block the name for good even where it was never seen.")
 
 
 class OpenAsked(Asked):
-    """Which open reservations."""
+    """Selection of open reservations."""
 
     user: UserName | None = Field(None, description="Whose; everybody's without it.")
     most: int | None = Field(20, ge=0, description="How many, the newest first; null for all.")
@@ -183,16 +193,16 @@ class ReceiptAsked(Asked):
 
 
 class KnownErased(BaseModel):
-    """Whether the user was erased, and gets no budget."""
+    """`erased` is true if the user was erased and gets no budget."""
 
     erased: bool
 
 
 @lookups_router.post("/v1/users:balance", response_model=BalanceAnswer, responses=documented("unknown-name"))
 def named_balance(asked: LimitsAsked, desk: Reader) -> Response:
-    """What the user has spent under each limit of a policy, with what was charged, and without the odometer.
+    """Return the user's spent and remaining amounts under each limit, and the charges, without the odometer.
 
-    A key that is bound to policies is not told what was charged, as other policies have a part in that.
+    A key that is bound to policies does not get the charges, because they include charges under other policies.
     """
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
@@ -202,7 +212,10 @@ def named_balance(asked: LimitsAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:remaining", response_model=list[Row], responses=documented("unknown-name"))
 def named_remaining(asked: LimitsAsked, desk: Reader) -> Response:
-    """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
+    """Return what was left of each limit of a policy over time, from the user's first charge until now.
+
+    The limits are those of the policy's current version.
+    """
     desk.check_policy(asked.policy)
     position = desk.accountant.position(asked.user)
     found = desk.accountant.remaining_over_time(asked.user, asked.policy)
@@ -211,16 +224,16 @@ def named_remaining(asked: LimitsAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:history", response_model=list[Row], responses=documented("user-erased"))
 def named_history(asked: HistoryAsked, desk: Reader) -> Response:
-    """The user's part of the journal, oldest first; a reservation's `state` says what has become of it.
+    """Return the user's part of the journal, oldest first. The `state` of a reservation says how it ended.
 
-    Where there is more, the header `Next-Entry` says the `first` of the next part.
+    If there is more, the header `Next-Entry` has the `first` of the next part.
     """
     return history_response(desk, asked.user, asked.first, asked.most)
 
 
 @lookups_router.post("/v1/users:reservations", response_model=list[Row], responses=documented())
 def reservations(asked: OpenAsked, desk: Reader) -> Response:
-    """The reservations that can still be committed or voided, newest first."""
+    """Return the reservations that can still be committed or voided, newest first."""
     position = desk.accountant.position(asked.user)
     rows: Any = (row for row in desk.accountant.open_reservations(None, user=asked.user) if desk.sees(row))
     return ok_with_position(position, list(itertools.islice(rows, asked.most)))
@@ -228,7 +241,7 @@ def reservations(asked: OpenAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:reservation", response_model=Row, responses=documented("unknown-name"))
 def reservation(asked: ReceiptAsked, desk: Reader) -> Response:
-    """A reservation, with the `state` that it is in."""
+    """Return a reservation with its `state`."""
     desk.check_reservation(asked.receipt)
     position = desk.accountant.position()
     return ok_with_position(position, desk.accountant.reservation(asked.receipt))
@@ -236,13 +249,16 @@ def reservation(asked: ReceiptAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:erased", response_model=KnownErased, responses=documented())
 def is_erased(asked: UserAsked, desk: Reader) -> Response:
-    """Whether the user was erased."""
+    """Return true if the user was erased."""
     position = desk.accountant.position(asked.user)
     return ok_with_position(position, {"erased": desk.accountant.is_erased(asked.user)})
 
 
 @lookups_router.post("/v1/users:erase", response_model=ErasedAnswer, responses=documented("unknown-name"))
 def named_erase(asked: EraseAsked, desk: Caller) -> Response:
-    """Forget whose account it is: keys, labels and notes go, the sums stay, and there is no fresh budget."""
+    """Erase a user: delete the link to the account, its keys, labels and notes, but keep its sums.
+
+    The user gets no fresh budget.
+    """
     erased = desk.accountant.erase(asked.user, unknown=asked.unknown)
     return ok_with_position(desk.accountant.position(asked.user), {"user": asked.user, "erased": erased})
