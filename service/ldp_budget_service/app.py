@@ -37,7 +37,7 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 `Idempotency-Key`; answers say in `Journal-Position` how far the journal was.
 """
 
-ROUTERS = (*ROUTES, health.router, metrics.router, pages.router, pages.router, pages.router)
+ROUTERS = (*ROUTES, health.router, metrics.router, pages.router)
 
 STREAMED = ("/v1/spends:batch",)
 """Paths that accept bodies of any length, one line at a time."""

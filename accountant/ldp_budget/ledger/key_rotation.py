@@ -203,10 +203,10 @@ class _Renewal:
         }
 
     def _numbered(self, table: NumberedTable, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return self._with_mac(table.name, row, *table.hashes, named=(table.name,))
+        return self._with_mac(table.name, row, *table.hashes, named=(table.name, self._partition))
 
     def _with_mac(
-        self, table: str, row: tuple[Any, ...], *hashes: int, named: tuple[str, ...] = ()
+        self, table: str, row: tuple[Any, ...], *hashes: int, named: tuple[object, ...] = ()
     ) -> tuple[Any, ...]:
         """A row that ends with its MAC, and has hashes at some places; `named` is what the MAC covers before."""
         *values, row_mac = row

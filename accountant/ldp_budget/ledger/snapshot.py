@@ -216,7 +216,7 @@ class Reading:
     def numbered(self, kind: type[N], *key: Any) -> N | None:
         """The row of a class of `NUMBERED` with these values after its number. Raises `LedgerError` if changed."""
         row = self.rows.numbered(kind, *key)
-        if row is not None and self.secret.row_mac(*covered(row)) != row.row_mac:
+        if row is not None and self.secret.row_mac(*covered(row, self.partition)) != row.row_mac:
             table = NUMBERED[kind].name
             raise LedgerError(self.ledger_name, f"a row of {table} was changed. Run: ldp-budget ledger verify")
         return row
@@ -283,9 +283,12 @@ class Reading:
         return next(self.rows.policies(number))
 
 
-def covered(row: Numbered) -> tuple[object, ...]:
-    """What the MAC of a row of `NUMBERED` covers: its table, and all else of it."""
-    return NUMBERED[type(row)].name, *row[:-1]
+def covered(row: Numbered, partition: int) -> tuple[object, ...]:
+    """Return what the MAC of a row of `NUMBERED` covers: its table, its partition, and all other columns.
+
+    The numbers of a partition begin at 1, so without the partition two rows of the same number could be exchanged.
+    """
+    return NUMBERED[type(row)].name, partition, *row[:-1]
 
 
 def secret_of(key: Key, number: int) -> Secret:

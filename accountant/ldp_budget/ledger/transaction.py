@@ -249,7 +249,7 @@ class Transaction(Reading):
         self._add_numbered(row._replace(number=self._next_number()))
 
     def _add_numbered(self, row: Numbered) -> None:
-        self.rows.add_numbered(row._replace(row_mac=self.secret.row_mac(*covered(row))))
+        self.rows.add_numbered(row._replace(row_mac=self.secret.row_mac(*covered(row, self.partition))))
         self.writes += 1
 
     # -- accounts -----------------------------------------------------------------------------------------

@@ -325,7 +325,7 @@ class _Whole:
                 for kind, table in NUMBERED.items():
                     for each in reading.rows.all_numbered(kind, first, until):
                         row = f"{table.name}: the row {each.number}"
-                        if reading.secret.row_mac(*covered(each)) != each.row_mac:
+                        if reading.secret.row_mac(*covered(each, reading.partition)) != each.row_mac:
                             yield f"{row} was changed"
                         yield from self._count(counted, reading, each.number, row)
 
