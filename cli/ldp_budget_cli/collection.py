@@ -255,7 +255,7 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 def _read(line: str) -> dict[str, Any]:
     """Return the user, key, report and label of a line. Raises ValueError, naming what is missing."""
     try:
-        line.encode()  # surrogates stand for bytes that are not UTF-8
+        line.encode()  # fails on surrogates, which replace bytes that are not UTF-8
         asked = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}") from None

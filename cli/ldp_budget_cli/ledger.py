@@ -171,7 +171,7 @@ def _print_secret(state: str, number: int, as_json: bool) -> None:
 @click.pass_context
 def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Accept the current clock after it was ahead for a while. Asks first.
-    
+
     Entries from that while are dated later than now, and block every charge. The repair is an entry of the journal. It
     frees no budget: later-dated entries count in the current windows as well. Earlier reservations count as expired.
     """

@@ -271,7 +271,7 @@ def decimal_option(option: str, text: str) -> Decimal:
 @contextmanager
 def charging(users: int | None) -> Iterator[Callable[[int], None]]:
     """Return a progress bar on stderr, as a function that takes the size of each batch.
-    
+
     `users` is None if their number is unknown. The bar appears with the first charged batch, so that earlier errors are
     printed alone.
     """

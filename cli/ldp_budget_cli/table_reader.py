@@ -208,7 +208,7 @@ class ArrowTable(Table):
 
     def stretches(self, *places: int, numbers: int | None = None) -> Iterator[tuple[int, list[Stretch]]]:
         """Yield the columns at these positions as text, in blocks of rows with the number of the first row, from 1.
-        
+
         `numbers` is the position of a column in which numbers with a fraction are allowed. Raises `TableError`.
         """
         for place in places:

@@ -41,7 +41,7 @@ def is_of(cls: type, module: str, name: str) -> bool:
 
 def theirs(thing: object, library: str) -> type | None:
     """Return the class of an object if a loaded module of the library defines it, else None.
-    
+
     Raises `NotSupported` for an instance of a user's subclass, which may do anything.
     """
     kind = type(thing)
