@@ -108,10 +108,9 @@ class AdditiveMechanism(NumericMechanism):
 
 LEAST_EPSILON = Decimal("1e-8")
 LARGEST_EPSILON = Decimal(1000)
-"""The largest ε; `LARGEST_EPSILON` and its counterpart bound ε for all numeric mechanisms.
+"""The range of ε for numeric mechanisms, from `LEAST_EPSILON` to `LARGEST_EPSILON`.
 
-Outside these bounds the noise would exceed the exact integers of a double, or be narrower than a cell of the public
-grid.
+Outside it the noise would exceed the exact integers of a double, or be narrower than a cell of the public grid.
 """
 
 
