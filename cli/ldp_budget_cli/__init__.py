@@ -1,4 +1,4 @@
-"""The command line of ldp-budget: click commands, one file for each group; no mathematics and no SQL."""
+"""The command line of ldp-budget: click commands, one file per topic; no mathematics and no SQL."""
 
 from __future__ import annotations
 

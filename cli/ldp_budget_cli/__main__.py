@@ -1,4 +1,4 @@
-"""`python -m ldp_budget_cli` is the command `ldp-budget`."""
+"""The entry point of `python -m ldp_budget_cli`, which is the command `ldp-budget`."""
 
 from . import main
 

@@ -1,7 +1,4 @@
-"""`ldp-budget api-key`.
-
-`ldp-budget invite`: links by which respondents take part in a survey, each their own.
-"""
+"""`ldp-budget api-key`: the API keys of a service; and `ldp-budget invite`: personal survey links for respondents."""
 
 from __future__ import annotations
 
@@ -107,7 +104,7 @@ def create(
 def _check_known(
     ledger: BudgetClient, policies: tuple[str, ...], collections: tuple[str, ...], share: str | None
 ) -> None:
-    """Raise `UnknownName` for a name that the ledger does not have: a key bound to it could do nothing."""
+    """Raise `UnknownName` for a name that the ledger does not have: an API key bound to it could do nothing."""
     there = ledger.policies() if policies or share else []
     known = {
         "policy": [policy.name for policy in there],
@@ -191,7 +188,7 @@ def _show(ledger: BudgetClient, made: ApiKey, secret: str, as_json: bool) -> Non
 
 _INVITE_COLUMNS = ("user", "link")
 _DIGITS = 32
-"""How much of the definition's digest is in a link: nobody finds another one that begins with as much."""
+"""The length of the definition's digest in a link: enough that no second definition with the same prefix is found."""
 
 
 @click.command()
@@ -240,9 +237,9 @@ def invite(
     yes: bool,
     form: str | None,
 ) -> None:
-    """Print a link for each user in FILE ('-' is standard input) to answer COLLECTION, as CSV.
+    """Print a personal link for each user in FILE ('-' is standard input) to answer COLLECTION, as CSV.
 
-    A link is as good as a password: whoever has it can answer in its user's place. Nothing of it is stored.
+    A link works like a password: anyone who has it can answer in its user's place. The links are not stored.
     """
     from ldp_budget.accounting.invitations import Invitations
 
@@ -269,7 +266,7 @@ def invite(
 
 
 def _links(made: Iterable[tuple[str, str]], address: str, digest: str) -> Iterator[dict[str, str]]:
-    # The digest tells the page which definition the link was made for, and a fragment is sent to nobody.
+    # The digest tells the page which definition the link was made for. Browsers never send the fragment of a URL.
     return ({"user": user, "link": f"{address}#{token}~{digest[:_DIGITS]}"} for user, token in made)
 
 

@@ -1,4 +1,7 @@
-"""The answers of a table, as a collection's mechanism takes them; wrong ones are told or left out."""
+"""Reader for the answers in a table: values as a collection's mechanism takes them.
+
+Invalid rows are an error, or are left out with a note.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ if TYPE_CHECKING:
 _NOTHING_DONE = "; nothing was written"
 
 _ROWS = 20_000
-"""How many rows of a CSV file are held at a time."""
+"""The most rows of a CSV file in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the answers are to be read: which columns, which of their values are none, what is done with odd rows."""
+    """The reading options: the columns, the values that mean a missing answer, and the treatment of unusual rows."""
 
     column: str
     user_column: str | None
@@ -44,7 +47,7 @@ class Reading:
 
 
 class Batch(NamedTuple):
-    """Answers that count: `values` as the mechanism takes them, and whose they are where that is asked for."""
+    """Valid answers: `values` as the mechanism takes them, and their users if a user column was given."""
 
     values: Any
     users: list[str]
@@ -52,7 +55,7 @@ class Batch(NamedTuple):
 
 @dataclass
 class Answers:
-    """The answers of a table, batch by batch, and how many rows of it were left out or changed."""
+    """The answers of a table, batch by batch, with the counts of rows that were left out or changed."""
 
     left_out: LeftOut
     reports: int = 0
@@ -60,7 +63,7 @@ class Answers:
     again: int = 0
 
     def tell(self, skipped_to: str | None) -> None:
-        """Say how many rows were left out or changed, and why."""
+        """Print how many rows were left out or changed, and why."""
         left_out = self.left_out
         for count, told in (
             (left_out.invalid, f"skipped as invalid: see {skipped_to}"),
@@ -74,7 +77,7 @@ class Answers:
 
 
 class AnswerReader:
-    """Reads the answers of a file once. Wrong rows are noted and left out, or an error where there is no `note`."""
+    """Reads the answers of a file once. Invalid rows are noted and left out; without a `note` they are an error."""
 
     def __init__(self, path: str, collection: Collection, how: Reading, note: Note | None) -> None:
         self._path = path
@@ -88,7 +91,7 @@ class AnswerReader:
         self._seen: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
-        """The answers that count, none of the batches empty; no more of the file is held than one of them."""
+        """Yield batches of valid answers, none of them empty; at most one batch of the file is in memory."""
         how, answers = self._how, self.answers
         with open_table(self._path, how.layout) as table:
             place = table.place("column", how.column)
@@ -120,7 +123,7 @@ class AnswerReader:
             self._held.clear()
 
     def _once(self, batch: Batch) -> Batch:
-        """Of the answers of a user the first one."""
+        """Keep only the first answer of each user."""
         first = []
         for number, user in enumerate(batch.users):
             if user not in self._seen:
@@ -139,7 +142,7 @@ class AnswerReader:
                 try:
                     complete = _complete(self.answers.left_out, table, row, place, user_place, self._how.missing)
                 except click.ClickException:
-                    self._kept(table, rows, place)  # a wrong answer further up is told first
+                    self._kept(table, rows, place)  # report an invalid answer of an earlier row first
                     raise
                 if complete:
                     rows.append(row)
@@ -150,7 +153,7 @@ class AnswerReader:
             )
 
     def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
-        """The values of the rows that hold an answer of the collection, and which these are."""
+        """Return the values of the rows with a valid answer, and the numbers of these rows."""
         texts = [row.cells[place] for row in rows]
         if self._how.clip:
             shown = [_clipped(self._collection, text) for text in texts]
@@ -177,7 +180,7 @@ class AnswerReader:
     # -- column by column ------------------------------------------------------------------------------------
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
-        """The same from columns, of which only wrong rows are looked at singly."""
+        """Yield the same batches from columns; only the invalid rows are processed one by one."""
         numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
         for first, found in table.stretches(*places, numbers=numbers):
@@ -208,7 +211,7 @@ class AnswerReader:
 def _complete(
     left_out: LeftOut, table: Table, row: Row, place: int, user_place: int | None, missing: frozenset[str]
 ) -> bool:
-    """Whether a row has its cells, a user and an answer; else it is left out."""
+    """True if a row has its cells, a user and an answer; else the row is left out."""
     if row.problem:
         left_out.leave(table, row, None, row.problem)
     elif user_place is not None and not canonical_user(row.cells[user_place]):
@@ -221,7 +224,7 @@ def _complete(
 
 
 def _clipped(collection: Collection, text: str) -> str:
-    """The nearest end of the range in place of a number beyond it; any other text as it is."""
+    """Return the nearest end of the range for a number outside it; any other text unchanged."""
     domain = collection.mechanism.domain
     if not isinstance(domain, Interval):
         raise InvalidParameter("clip", "a collection of numbers from a range", f"{collection.name}, which has none")
@@ -233,7 +236,7 @@ def _clipped(collection: Collection, text: str) -> str:
 
 
 def _number(text: str) -> float:
-    """The finite number that a text is; NaN, which is beyond no end, for any other text."""
+    """Return the finite number in a text; NaN, which no end of a range exceeds, for any other text."""
     try:
         number = float(text)
     except ValueError:
@@ -242,7 +245,7 @@ def _number(text: str) -> float:
 
 
 def _wrong(collection: Collection, table: Table, text: str) -> str:
-    """What is wrong with an answer; empty where nothing is."""
+    """Return the error in an answer; empty if the answer is valid."""
     try:
         collection.read_values([text])
     except OutsideDomain as error:

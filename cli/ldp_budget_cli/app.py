@@ -1,13 +1,13 @@
-"""The root command. Subcommands are imported when they are called, so that `--help` starts at once.
+"""The root command: lazy subcommands, the ledger to open, times, and shell completion.
 
-What the shell offers after a tab: names that stand in the ledger.
+Subcommands are imported when they are called, so that `--help` starts at once.
 
-Nothing is made, nothing is said and nothing fails: where there is no ledger in a file, or it cannot be read, there is
-nothing to offer. A server is not asked, for somebody is waiting at a prompt.
+Shell completion offers names from the ledger. It creates nothing, prints nothing and never fails: without a readable
+ledger file it offers nothing. It never asks a server, because the user waits at a prompt.
 
-The ledger of a service: `--ledger https://…`, with an API key from the environment.
+A service's ledger is `--ledger https://…`, with an API key from the environment.
 
-Times as they are typed: ISO, in UTC where no zone is named, and a date alone is its midnight.
+Times are ISO, in UTC without a zone; a date alone means its midnight.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _MOST = 10_000
 
 
 def is_service(ledger: str) -> bool:
-    """Whether a ledger is kept by a service."""
+    """True if a service keeps the ledger."""
     return ledger.partition("://")[0].lower() in ("https", "http")
 
 
 def open_service(url: str, *, plain_http: bool) -> Client:
-    """The client of a service. Nothing is asked yet. Raises `InvalidParameter` and click's errors."""
+    """Return the client of a service. Sends no request yet. Raises `InvalidParameter` and click's errors."""
     from ldp_budget.client import Client
     from ldp_budget.errors import InvalidParameter, NotSupported
 
@@ -58,7 +58,7 @@ def open_service(url: str, *, plain_http: bool) -> Client:
 
 
 def _key() -> str:
-    """The API key: never a word of a command line, which others on the machine may see."""
+    """Return the API key: never from the command line, which other users of the machine may see."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if key:
         return key
@@ -81,7 +81,7 @@ _EXPECTED = (
 
 
 def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
-    """The moment that an option names, in UTC; one that a ledger can reckon with."""
+    """Return the time of an option in UTC, within the range that a ledger can handle."""
     if value is None:
         return None
     try:
@@ -90,7 +90,7 @@ def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None
         moment = datetime.max
     if moment.utcoffset() is None:
         moment = moment.replace(tzinfo=UTC)
-    # Compared before it is turned into UTC, which ends where the calendar does.
+    # Compared before the conversion to UTC, which fails at the ends of the calendar.
     if not _EARLIEST <= moment < _END:
         raise click.UsageError(f"{parameter.opts[0]}: {_EXPECTED}; found {value!r}", ctx)
     return moment.astimezone(UTC)
@@ -98,15 +98,15 @@ def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
 GLOBAL = {"--ledger": "a path or an address", "--at": "a time"}
-"""The options of the root that may also follow the command, and what each takes."""
+"""The root options that may also follow the command, and the kind of value that each takes."""
 _OPENED = f"{__package__}.ledger"
-"""Where the root's context keeps the ledger that this command has opened."""
+"""The context key of the ledger that this command has opened."""
 _AT = f"{__package__}.at"
-"""Where it keeps what --at said."""
+"""The context key of the time from --at."""
 _SANDBOX = f"{__package__}.sandbox"
-"""Where it keeps whether any that was opened is a sandbox."""
+"""The context key of a flag: True if any opened ledger is a sandbox."""
 _PLAIN = f"{__package__}.plain_http"
-"""Where it keeps whether a service may be asked without encryption."""
+"""The context key of a flag: True if plain HTTP is allowed."""
 
 # name -> (module with a command of that name, one line of help)
 COMMANDS = {
@@ -165,7 +165,7 @@ class Root(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, _global_first(args))
-        # The shell asks what could follow: nothing runs, and what is not complete yet is no error.
+        # Shell completion: nothing runs, and an incomplete command is not an error.
         with suppress(click.UsageError):
             args = _global_first(args)
         rest = super().parse_args(ctx, args)
@@ -238,7 +238,7 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
 
 
 def _global_first(args: list[str]) -> list[str]:
-    """The words of a command line with the root's options before the command, where they may as well stand behind."""
+    """Return a command line with the root options moved before the command, where users may also put them after it."""
     command = 0
     while command < len(args) and args[command].startswith("-"):
         command += 2 if args[command] in GLOBAL else 1
@@ -261,7 +261,7 @@ def _global_first(args: list[str]) -> list[str]:
 
 
 def ledger_path(ctx: click.Context) -> str:
-    """The ledger to use: --ledger, else the environment, else a file in the user's application folder."""
+    """Return the ledger to use: --ledger, else the environment, else a file in the user's application folder."""
     given: str | None = ctx.find_root().obj
     if given:
         return given
@@ -271,24 +271,24 @@ def ledger_path(ctx: click.Context) -> str:
 
 
 def given_time(ctx: click.Context) -> datetime | None:
-    """What time it is by --at."""
+    """Return the time from --at."""
     at: datetime | None = ctx.find_root().meta.get(_AT)
     return at
 
 
 def is_path(ledger: str) -> bool:
-    """Whether a ledger is a file, and not on a server."""
+    """True if a ledger is a file and not on a server."""
     return "://" not in ledger
 
 
 def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant | Client:
-    """The ledger to use, opened where it is first asked for, and open until the command ends.
+    """Return the ledger to use. Opens the ledger at the first call; the ledger stays open until the command ends.
 
-    With `create`, by a command that may make it. Raises `LedgerError`.
+    Pass `create` in commands that may create the ledger. Raises `LedgerError`.
     """
     root = ctx.find_root()
     if _OPENED not in root.meta:
-        make = create and given_time(ctx) is None  # a sandbox is made by nothing but `ledger init`
+        make = create and given_time(ctx) is None  # only `ledger init` creates a sandbox
         path = place_for_ledger(ctx) if make else ledger_path(ctx)
         root.meta[_OPENED] = root.with_resource(open_place(ctx, path, create=make))
     opened: Accountant | Client = root.meta[_OPENED]
@@ -296,7 +296,7 @@ def open_ledger(ctx: click.Context, *, create: bool = False) -> Accountant | Cli
 
 
 def check_local(opened: Accountant | Client, why: str) -> Accountant:
-    """`opened`, if its ledger is not a service's. Raises `NotSupported`, which says why a service cannot do it."""
+    """Return `opened` if its ledger is local. Raises `NotSupported` with the reason `why` for a service's ledger."""
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import NotSupported
 
@@ -308,9 +308,9 @@ def check_local(opened: Accountant | Client, why: str) -> Accountant:
 def open_place(
     ctx: click.Context, place: str, *, create: bool = False, sandbox: bool | None = None
 ) -> Accountant | Client:
-    """The ledger of a place, where it is the time of --at, if one was given; that is for a sandbox alone.
+    """Open a ledger by its path or URL. A time from --at sets its clock, which only a sandbox allows.
 
-    With `create` it is made if there is none. It names a sandbox as such on standard error. Raises `LedgerError`.
+    With `create`, a missing ledger is created. Prints a notice on stderr if it is a sandbox. Raises `LedgerError`.
     """
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import LedgerMissing
@@ -328,7 +328,7 @@ def open_place(
         except LedgerMissing as error:
             raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --sandbox` makes one") from error
     try:
-        is_sandbox = opened.sandbox  # a service is asked for that
+        is_sandbox = opened.sandbox  # a request, if a service keeps the ledger
     except Exception:
         opened.close()
         raise
@@ -339,7 +339,7 @@ def open_place(
 
 
 def make_ledger(ctx: click.Context, *, sandbox: bool) -> Accountant | Client:
-    """A new ledger in the place to use. Raises `LedgerError` where there is one."""
+    """Create a ledger at the path or URL to use. Raises `LedgerError` if one exists there."""
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.errors import LedgerError, LedgerMissing
 
@@ -361,13 +361,13 @@ def make_ledger(ctx: click.Context, *, sandbox: bool) -> Accountant | Client:
 
 
 def in_sandbox(ctx: click.Context | None = None) -> bool:
-    """Whether a ledger that this command has opened is a sandbox."""
+    """True if a ledger that this command has opened is a sandbox."""
     ctx = ctx or click.get_current_context(silent=True)
     return ctx is not None and _SANDBOX in ctx.find_root().meta
 
 
 def place_for_ledger(ctx: click.Context) -> str:
-    """The path of a ledger that may be made; the user's application folder is made where it is missing."""
+    """Return the path of a ledger that may be created; creates the user's application folder if it is missing."""
     path = ledger_path(ctx)
     if not ctx.find_root().obj:
         try:
@@ -378,7 +378,7 @@ def place_for_ledger(ctx: click.Context) -> str:
 
 
 def _names(ctx: click.Context, incomplete: str, read: Callable[[Accountant], list[str]]) -> list[str]:
-    """The names of a ledger that begin like this."""
+    """Return the names of a ledger that begin with the incomplete word."""
     with suppress(Exception):
         path = ledger_path(ctx)
         if is_path(path) and os.path.exists(path):
@@ -390,10 +390,10 @@ def _names(ctx: click.Context, incomplete: str, read: Callable[[Accountant], lis
 
 
 def collection_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
-    """The collections of the ledger."""
+    """Complete the name of a collection of the ledger."""
     return _names(ctx, incomplete, lambda ledger: [str(each["name"]) for each in ledger.collections()])
 
 
 def policy_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
-    """The policies of the ledger."""
+    """Complete the name of a policy of the ledger."""
     return _names(ctx, incomplete, lambda ledger: [policy.name for policy in ledger.policies()])

@@ -1,10 +1,6 @@
-"""`ldp-budget balance`: of one user, of those of a file, of everybody.
+"""`ldp-budget balance`, `history`, `erase` and `reservations`.
 
-The balances of many users, each in one row.
-
-`ldp-budget history` and `ldp-budget erase`.
-
-`ldp-budget reservations`.
+`balance` shows one user, the users of a file, or all accounts; many users are one row each.
 """
 
 from __future__ import annotations
@@ -52,7 +48,7 @@ _PLACE = ("user", "partition", "account")
 
 
 def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: str, form: str | None) -> None:
-    """Print what many users have spent and have left, or with None every account; as text without `form`."""
+    """Print what many users have spent and have left; None for every account. As text if `form` is None."""
     balances = ledger.balances(users, policy)
     if form not in (None, CSV, TSV):
         print_rows((balance.to_row() for balance in balances), form)
@@ -70,7 +66,7 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
 
 
 class _Flat:
-    """Rows without anything nested: an amount of a limit is a column. They have the same columns under one policy."""
+    """Flat rows: an amount of a limit is a column. All rows have the same columns under one policy."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -81,7 +77,7 @@ class _Flat:
         ]
         self.columns: list[str] = []
         self.amounts: list[str] = []
-        """The columns that people are shown: none of a δ that the limit does not admit."""
+        """The columns of the text output: without δ for a limit that admits no δ."""
         for label, limit in zip(self._labels, policy.all_limits, strict=True):
             for name, most in limit.amounts(limit.capacity).items():
                 self.columns += [f"{label}_{name}_{what}" for what in ("capacity", "spent", "left")]
@@ -90,13 +86,13 @@ class _Flat:
         self.columns += self._more
 
     def row(self, balance: Balance) -> Row:
-        """The row of a user; what is unbounded says so, for an empty cell would be taken for nothing."""
+        """Return the row of a user; an unbounded amount says so, because readers would take an empty cell for 0."""
         if balance.policy != self._policy:
             raise click.ClickException(f"policy {self._policy.name} was changed meanwhile; do the same again")
         row = balance.to_row()
         cells = {name: row[name] for name in (*_PLACE, "policy") if name in row}
         cells["erased"] = row.get("erased", False)
-        for label, limit in zip(self._labels, row["limits"], strict=False):  # an erased user has none
+        for label, limit in zip(self._labels, row["limits"], strict=False):  # an erased user has no limits
             for name in limit["capacity"]:
                 for what, of in (("capacity", "capacity"), ("spent", "spent"), ("left", "remaining")):
                     amount = limit[of][name]
@@ -105,13 +101,13 @@ class _Flat:
         return cells | {name: row[name] for name in self._more if name in row}
 
     def short(self, balance: Balance) -> Row:
-        """The same, where an erased user is told in the first amount."""
+        """Return the same row for the text output; the first amount of an erased user is `erased`."""
         cells = self.row(balance)
         return cells | dict.fromkeys(self.amounts[:1], "erased") if cells["erased"] else cells
 
 
 def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
-    """What each limit is called: its period, with its share, the rule and a number where that is not enough."""
+    """Return the label of each limit: its period with the sub-limit's name, then its rule and a number if needed."""
     periods = Counter(limit.label for limit in limits)
     given: Counter[str] = Counter()
     for limit in limits:
@@ -153,7 +149,7 @@ def balance(
     plot: str | None,
     form: str | None,
 ) -> None:
-    """Show what USER has spent and has left under each limit, or what many users have, each in one row."""
+    """Show what USER has spent and has left under each limit, or many users, one row each."""
     _check_whose(user, file, everybody)
     if file is None:
         check_no_list(user_column, no_header)
@@ -174,7 +170,7 @@ def balance(
 
 
 def _check_whose(user: str | None, file: str | None, everybody: bool) -> None:
-    """Raise a click error unless it is said once whose balance is wanted."""
+    """Raise a click error unless exactly one of user, file and all accounts is given."""
     wanted = {"USER": user is not None, "--users": file is not None, "--all": everybody}
     given = [name for name, is_given in wanted.items() if is_given]
     if not given:
@@ -254,7 +250,7 @@ def history(ctx: click.Context, user: str, form: str | None) -> None:
 @json_option
 @click.pass_context
 def erase(ctx: click.Context, user: str, unknown: bool, yes: bool, as_json: bool) -> None:
-    """Forget who USER's account belongs to; the sums stay, and USER gets no fresh budget. Asks first."""
+    """Erase the link between USER and the account; the sums stay, and USER gets no fresh budget. Asks first."""
     ledger = open_ledger(ctx)
     already = ledger.is_erased(user)
     if not already:
@@ -273,9 +269,9 @@ def erase(ctx: click.Context, user: str, unknown: bool, yes: bool, as_json: bool
 @rows_options
 @click.pass_context
 def reservations(ctx: click.Context, user: str | None, form: str | None) -> None:
-    """Show the reservations of USER that can still be committed or voided, newest first; without USER, everybody's.
+    """Show the reservations of USER that can still be committed or voided, newest first; without USER, all of them.
 
-    Users appear as the numbers of their accounts: a ledger holds no names.
+    Users appear as the numbers of their accounts, because a ledger holds no names.
     """
     rows = open_ledger(ctx).open_reservations(None, user=user)
     if form is not None:

@@ -1,12 +1,7 @@
-"""`ldp-budget calibrate`.
+"""`ldp-budget calibrate`, `compose`, `plan`, `compare` and `mechanisms`: calculations that need no ledger.
 
-`ldp-budget compose` and `ldp-budget plan`: what many reports cost together, and what each may cost.
-
-The total of many reports on a command line: its δ, and why some rules do not apply.
-
-`ldp-budget compare`: which mechanism has the least predicted error.
-
-`ldp-budget mechanisms`.
+`compose` gives the total of many reports. `plan` gives the ε that each report may cost. `compare` ranks mechanisms by
+their predicted error.
 """
 
 from __future__ import annotations
@@ -70,14 +65,14 @@ def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json
 
 
 def parse_delta(text: str) -> Decimal:
-    """The δ of a total."""
+    """Return the δ of a total."""
     from ldp_budget.accounting.report_totals import check_delta
 
     return check_delta(decimal_option("total_delta", text))
 
 
 def print_reasons(reasons: dict[str, str]) -> None:
-    """Why some rules do not apply."""
+    """Print why some rules do not apply."""
     for reason in reasons.values():
         click.echo(f"not shown: {reason}")
 
@@ -149,12 +144,12 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
 
 
 def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
-    """What is found under each rule as rows; those of a rule that does not apply are empty."""
+    """Return the result of each rule as rows; the row of a rule that does not apply has no figures."""
     return [{"rule": rule, **(row or {})} for rule, row in rules.items()]
 
 
 def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    """Where the ε to calibrate to is not what one report loses, such as the ε of a memoised value: both."""
+    """Print both ε if the ε to calibrate to differs from the loss of one report, as for a memoised value."""
     if all(math.isclose(row["epsilon_per_report"], row["guaranteed_epsilon_per_report"]) for _, row in rows):
         return
     losses = ", ".join(f"{shown(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
@@ -162,7 +157,7 @@ def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
 
 
 def _print_memoised(guarantee: Guarantee, reports: int) -> None:
-    """Why `basic` may come to less than the other rules, and why all rules may come to less than the reports do."""
+    """Print why `basic` may give less than other rules, and why all rules may give less than the sum of the reports."""
     from ldp_budget.composition.rules import of_one_question
     from ldp_budget.guarantees import Memoised
     from ldp_budget.guarantees.fixed_point import float_up
@@ -183,12 +178,12 @@ def _print_memoised(guarantee: Guarantee, reports: int) -> None:
 
 
 def _given(rules: Mapping[str, dict[str, Any] | None]) -> list[tuple[str, dict[str, Any]]]:
-    """The rules that apply."""
+    """Return the rules that apply."""
     return [(name, row) for name, row in rules.items() if row is not None]
 
 
 def _named(rule: str, row: Mapping[str, Any]) -> str:
-    """A rule as a limit takes it, with its order."""
+    """Return a rule as a limit takes it, with its order."""
     return f"{rule}:{row['order']:.15g}" if "order" in row else rule
 
 
@@ -223,7 +218,7 @@ def compare(
     from ldp_budget.registry.ranking import rank_frequency, rank_numeric
 
     numeric = _both("lower", lower, "upper", upper)
-    if domain_size is not None or not numeric:  # with a range, --users may also stand alone
+    if domain_size is not None or not numeric:  # with a range, --users may also be given alone
         frequency = _both("domain-size", domain_size, "users", users)
         if not (frequency or numeric):
             what = "--domain-size: expected it with --users, or --lower with --upper; nothing was given"
@@ -256,7 +251,10 @@ def compare(
 def _totals_of(
     reports: int, total_delta: str | None, reasons: dict[str, str]
 ) -> Callable[[Mechanism], dict[str, Any]]:
-    """What a row says of the total of so many reports: as `compose --json` does. Why rules are missing: `reasons`."""
+    """Return a function that gives a row's totals for so many reports, as `compose --json` does.
+
+    `reasons` collects the reasons why rules are missing.
+    """
     from ldp_budget.accounting.report_totals import own_delta, totals
 
     pass
@@ -273,7 +271,7 @@ def _totals_of(
 
 
 def _print_totals(rows: list[dict[str, Any]], reports: int) -> None:
-    """The ε of the totals, in the order of the rows; what says nothing of anybody has none."""
+    """Print the ε of the totals, in the order of the rows; a mechanism without a loss has no total."""
     told = [row for row in rows if "totals" in row]
     deltas = dict.fromkeys(row["totals"]["delta"] for row in told)
     which = ", ".join(f"{delta:g}" for delta in deltas)
@@ -289,7 +287,7 @@ def _total_cells(rules: dict[str, Any], names: list[str]) -> list[float | None]:
 
 
 def _both(first: str, one: object, second: str, other: object) -> bool:
-    """Whether two options that go together were given."""
+    """True if two options that go together were given. Raises a click error if only one was."""
     if (one is None) != (other is None):
         missing, given = (first, second) if one is None else (second, first)
         raise click.UsageError(f"--{missing}: expected it with --{given}; nothing was given")
@@ -333,7 +331,7 @@ def _percent(share: float) -> str:
 @click.command()
 @rows_options
 def mechanisms(form: str | None) -> None:
-    """List the mechanisms there are; a plugin that could not be used is listed with the reason."""
+    """List the mechanisms; a plugin that failed to load is listed with the reason."""
     rows = mechanism_rows()
     if form is not None:
         print_rows(rows, form)

@@ -1,6 +1,7 @@
-"""`ldp-budget collection`.
+"""`ldp-budget collection` and `ldp-budget inbox`.
 
-`ldp-budget inbox`: reports that devices sent one by one, without a server of our own.
+A collection is the set-up that clients and server share. An inbox takes single reports from devices, without a
+server of your own.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def collection() -> None:
-    """Agree on one set-up for clients and server."""
+    """Define the set-up that clients and server share."""
 
 
 @mechanism_command(
     "Store a collection under NAME: a mechanism, and the names of its answers.",
     arguments=["name"],
-    # The number of categories can stand for the domain size, so the mechanism is built when both are known.
+    # The number of categories can replace the domain size, so the mechanism is built when both are known.
     build=lambda mechanism, values: (mechanism, values),
 )
 @click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list.")
@@ -100,12 +101,12 @@ def list_(ctx: click.Context, form: str | None) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
-    """Show one collection; as JSON it is what a client in Python needs."""
+    """Show one collection; its JSON is what a client in Python needs."""
     from ldp_budget.errors import NotSupported
 
     ledger = open_ledger(ctx)
     if client:
-        # As it was signed off: nothing is added to it, or its digest would be another.
+        # Exactly as agreed: any addition would change its digest.
         click.echo(json.dumps(ledger.collection(name).definition(), indent=2, ensure_ascii=False))
         return
     try:
@@ -117,7 +118,7 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
 
 
 def _check_free(name: str) -> None:
-    """Raise `NameTaken` where a mechanism has the name: where MECHANISM is asked for, both could be meant."""
+    """Raise `NameTaken` if a mechanism has the name: both could be meant where MECHANISM is expected."""
     from ldp_budget.errors import NameTaken, UnknownName
     from ldp_budget.registry.plugins import mechanism
 
@@ -148,7 +149,7 @@ folder_option = click.option(
 
 @click.group()
 def inbox() -> None:
-    """Take reports that devices sent one by one, and seal them into report files."""
+    """Receive reports that devices send one by one, and seal them into report files."""
 
 
 @inbox.command("take")
@@ -159,10 +160,10 @@ def inbox() -> None:
 @json_option
 @click.pass_context
 def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder: str | None, as_json: bool) -> None:
-    """Charge and keep the reports in FILE ('-' is standard input), one a line.
+    """Charge and store the reports in FILE ('-' is standard input), one a line.
 
-    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, the label for memoised reports only. Taking a
-    line again charges and keeps nothing again. Lines that are no report are counted, and named on standard error.
+    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoised reports only. You
+    may take a line again: it is charged and stored once. Invalid lines are counted, and named on standard error.
     """
     from ldp_budget.errors import LdpBudgetError, LedgerError, ReportFileError
 
@@ -173,7 +174,7 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
             asked = _read(line)
             receipt = box.take(asked["user"], asked["key"], asked["report"], label=asked["label"])
         except (LedgerError, ReportFileError):
-            raise  # no fault of the line: it may be charged, and is kept when it is taken again
+            raise  # not the line's fault: it may be charged, and is stored when it is taken again
         except (LdpBudgetError, ValueError) as error:
             counts["invalid"] += 1
             click.echo(f"line {number}: {error}", err=True)
@@ -199,10 +200,10 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
 @json_option
 @click.pass_context
 def seal(ctx: click.Context, collection: str, out: str, folder: str | None, group: int, as_json: bool) -> None:
-    """Write what was taken to the report file OUT, in random order, with no user, key or time in it.
+    """Write the stored reports to the report file OUT, in random order, without users, keys or times.
 
-    Only the oldest reports that make whole groups of K are written, as the service does it: each report hides among
-    at least K. The rest waits for the next seal. When a survey is over, --group 1 seals what is left.
+    Only the oldest reports that fill whole groups of K are written, as the service does: each report hides among at
+    least K. The rest waits for the next seal. At the end of a survey, --group 1 seals what is left.
     """
     from ldp_budget.reports.inbox import TooFewReports
 
@@ -229,8 +230,8 @@ def seal(ctx: click.Context, collection: str, out: str, folder: str | None, grou
 def move(ctx: click.Context, collection: str, folder: str | None, as_json: bool) -> None:
     """Take the reports of COLLECTION into another folder from now on.
 
-    The earlier folder is refused from then on, and keeps its reports: seal them first. A report that the earlier
-    folder took is a conflict when it is sent again.
+    The earlier folder is refused from now on. It keeps its reports, so seal them first. A report that the earlier
+    folder stored is a conflict if a device sends it again.
     """
     box = _opened(ctx, collection, folder, "default", replaces=True)
     if as_json:
@@ -252,9 +253,9 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 
 
 def _read(line: str) -> dict[str, Any]:
-    """A line's user, key, report and label. Raises ValueError, saying what is missing."""
+    """Return the user, key, report and label of a line. Raises ValueError, naming what is missing."""
     try:
-        line.encode()  # other bytes than UTF-8 stand in it as surrogates
+        line.encode()  # fails on surrogates, which replace bytes that are not UTF-8
         asked = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}") from None

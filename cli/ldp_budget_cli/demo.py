@@ -65,7 +65,7 @@ def demo(out: str, epsilon: str) -> None:
 
 
 def _survey() -> list[tuple[str, str]]:
-    """(respondent, party) of the survey that is shipped with the package."""
+    """Return (respondent, party) of the survey that is shipped with the package."""
     import csv
     from importlib.resources import files
 
@@ -91,7 +91,7 @@ def _plan() -> None:
 
 
 def _choose(epsilon: str, users: int) -> Mechanism:
-    """The mechanism with the least predicted error."""
+    """Return the mechanism with the least predicted error."""
     from ldp_budget.registry.plugins import mechanism
     from ldp_budget.registry.ranking import rank_frequency
     from ldp_budget.sdk.frequency_oracle import FrequencyMechanism

@@ -1,6 +1,6 @@
-"""What an error of the package is on a command line: an exit code, and which command helps.
+"""The package's errors on the command line: exit codes, and the command that helps.
 
-Ctrl-C: every command that is stopped ends in one sentence that says what is done and how to go on.
+Ctrl-C: a stopped command ends with one sentence that says what is done and how to continue.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ FAILURES: dict[str, type[click.ClickException]] = {
     "sandbox-error": click.UsageError,
     "budget-exceeded": Refused,
 }
-"""How a command ends, by the code of the error: 2 for wrong usage, 3 for a refusal. For any other it is 1."""
+"""The exception class of each error code, which sets the exit code: 2 for wrong usage, 3 for a refusal, else 1."""
 
 ARGUMENTS = ("user", "name", "receipt")
-"""What the commands take as arguments, and never as options."""
+"""The parameters that commands take as arguments, never as options."""
 
 
 def to_click_exception(error: Exception) -> Exception:
-    """A click error for an error of the package; any other stays what it is."""
+    """Return a click error for an error of the package; any other error unchanged."""
     if not isinstance(error, LdpBudgetError):
         return error
     return FAILURES.get(error.code, click.ClickException)(_told(error))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence with the names that are spelt nearly so; empty where none is."""
+    """Return a sentence with the known names of similar spelling; empty if there are none."""
     from difflib import get_close_matches
 
     spelt = {each.lower(): each for each in known}
@@ -76,17 +76,17 @@ def _told(error: LdpBudgetError) -> str:
 
 
 OTHERWISE = {"count": "reports", "level": "confidence"}
-"""What is called otherwise on the command line than in Python."""
+"""Parameters with another name on the command line than in Python."""
 
 
 def _spelt(option: str) -> str:
-    """A parameter as it stands on the command line: USER, --domain-size."""
+    """Return a parameter as the command line shows it: USER, --domain-size."""
     option = OTHERWISE.get(option, option)
     return option.upper() if option in ARGUMENTS else "--" + option.replace("_", "-")
 
 
 _SENTENCE = f"{__package__}.stopping"
-"""Where the root's context keeps what a command that is under way says when it is stopped."""
+"""The context key of the sentence that a running command prints when it is stopped."""
 
 _AGAIN = "the same command again is safe: what is done already it leaves as it is"
 _LOOK = "what it was asked to store is there whole or not at all, and `ldp-budget {} list` shows it"
@@ -101,11 +101,11 @@ SENTENCES = {
     "demo": "its own folder holds what was written so far; run it again in an empty one",
     "plugin": "no ledger was touched; what `plugin new` has written so far is in its folder",
 }
-"""What is said of the commands that do not say it themselves; any other only reads."""
+"""The sentences for commands without their own; any command that is not listed only reads."""
 
 
 class Stopped(click.ClickException):
-    """A command was stopped by the one who ran it, or not allowed to go on when it asked."""
+    """A command was stopped by its user, or its user declined to confirm."""
 
     def __init__(self, message: str, word: str = "Stopped") -> None:
         super().__init__(message)
@@ -113,12 +113,12 @@ class Stopped(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         if sys.stderr.isatty():
-            click.echo(err=True, file=file)  # behind the ^C that a terminal shows
+            click.echo(err=True, file=file)  # after the ^C that a terminal shows
         click.echo(f"{self._word}: {self.message}", err=True, file=file)
 
 
 def stopped(ctx: click.Context) -> Stopped:
-    """What a command that was stopped ends with."""
+    """Return the error that ends a stopped command."""
     say: Callable[[], str] | None = ctx.find_root().meta.get(_SENTENCE)
     if say is not None:
         return Stopped(say())
@@ -126,15 +126,15 @@ def stopped(ctx: click.Context) -> Stopped:
 
 
 def when_stopped(say: Callable[[], str]) -> None:
-    """From now on this command says so when it is stopped."""
+    """Set the sentence that this command prints if it is stopped."""
     click.get_current_context().find_root().meta[_SENTENCE] = say
 
 
 @contextmanager
 def report_progress_on_interrupt(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
-    """Say what is done and how to go on where the block is stopped, and where it fails with a part of it done.
+    """Print the progress and how to continue if the block is interrupted, or fails partway.
 
-    `done` is empty as long as nothing is known to be done.
+    `done` is empty as long as no progress is known.
     """
     from ldp_budget.errors import KeyConflict
 

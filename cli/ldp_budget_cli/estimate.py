@@ -1,7 +1,4 @@
-"""`ldp-budget estimate`: the server's side.
-
-`estimate --by-round`: each file is a round of its own, as rows and as a table.
-"""
+"""`ldp-budget estimate`: the server's estimates; with `--by-round` each file is a round with its own estimate."""
 
 from __future__ import annotations
 
@@ -49,11 +46,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     Round = Mapping[str, Any]
-    """What `estimate --json` prints of one file, with its name as `round`."""
+    """The JSON of `estimate --json` for one file, with its name as `round`."""
 
 
 def names_of_rounds(files: Sequence[str]) -> list[str]:
-    """What the rounds are called: as their files, with the folder only where two files have one name."""
+    """Return the names of the rounds: their file names, with the folder only if two files have the same name."""
     often = Counter(map(os.path.realpath, files))
     for path in files:
         if often[os.path.realpath(path)] > 1:
@@ -66,7 +63,7 @@ def names_of_rounds(files: Sequence[str]) -> list[str]:
 
 
 def largest_over_all(rounds: Sequence[Round], most: int) -> tuple[str, ...]:
-    """The answers with the largest counts of all rounds together, largest first: the same ones in each round."""
+    """Return the answers with the largest total counts over all rounds, largest first; the same in each round."""
     counts: Counter[str] = Counter()
     for each in rounds:
         for row in each["answers"]:
@@ -75,7 +72,7 @@ def largest_over_all(rounds: Sequence[Round], most: int) -> tuple[str, ...]:
 
 
 def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
-    """One row for each answer of each round, or for each round where it is a mean."""
+    """Yield one row for each answer of each round; one for each round of a mean."""
     for each in rounds:
         shared = {"round": each["round"], "reports": each["reports"]}
         for row in each.get("answers", [each]):
@@ -127,9 +124,10 @@ def estimate(
     rows_to: str | None,
     form: str | None,
 ) -> None:
-    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION, paths or addresses.
+    """Estimate counts and shares, or a mean, from the report FILES of COLLECTION, paths or URLs.
 
-    All files together are one estimate; with --by-round each is one of its own. A folder of partitions is one file.
+    All files together give one estimate; with --by-round, each file gives its own. A folder of partitions is one
+    file.
     """
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
@@ -148,7 +146,7 @@ def estimate(
 
 
 class _Question(NamedTuple):
-    """What is to be estimated: of which answers, by `names` or the `most` largest, and how it is shown."""
+    """The requested estimate: the answers by `names` or the `most` largest, and the output form."""
 
     collection: Collection
     names: tuple[str, ...] | None
@@ -159,12 +157,12 @@ class _Question(NamedTuple):
     mixed: bool = False
 
     def write(self, rows: list[dict[str, Any]]) -> None:
-        """Write what is shown to a file, if that was asked for."""
+        """Write the rows to a file, if one was requested."""
         if self.rows_to is not None:
             write_rows_to("rows-to", self.rows_to, rows)
 
     def estimate(self, files: Sequence[str], *, independent: bool = False) -> dict[str, Any]:
-        """What `--json` prints of the reports in files, of all answers."""
+        """Return the JSON of `estimate --json` for these files, with all answers."""
         charges: dict[str, int] = {}
 
         def on_mixed(charged: int, uncharged: int) -> None:
@@ -214,7 +212,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
 
 
 def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Each file by itself, with all answers."""
+    """Estimate each file separately, with all answers."""
     rounds = [
         {"round": name, **ask.estimate((path,))} for name, path in zip(names_of_rounds(files), files, strict=True)
     ]
@@ -266,7 +264,7 @@ def _top(text: str | None) -> int | None:
 
 
 def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
-    """The answers that are asked for, each of them one of the collection's, and once."""
+    """Return the requested answers, each checked to be one of the collection's, and only once."""
     names = read_names("candidates", text)
     check_candidates(collection, names)
     return names
@@ -283,7 +281,7 @@ def _tell_of_rounds(collection: Collection, row: dict[str, Any], files: int) -> 
 
 
 def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
-    """Say so where two of the files hold the same, and what follows: nothing is as certain then as it looks."""
+    """Warn if two of the files have the same content: the estimate is then less certain than its figures say."""
     seen: dict[bytes, str] = {}
     for path in _same_size(files):
         with open(path, "rb") as file:
@@ -297,7 +295,7 @@ def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
 
 
 def _same_size(files: tuple[str, ...]) -> list[str]:
-    """The ordinary files among these that have the size of another."""
+    """Return the ordinary files that have the size of another one."""
     sizes = {path: os.path.getsize(path) for path in files if os.path.isfile(path)}
     often = Counter(sizes[path] for path in files if path in sizes)
     return [path for path in files if path in sizes and often[sizes[path]] > 1]

@@ -1,8 +1,6 @@
-"""Reading what commands are given: names from a file or a list, a collection by name or from its JSON file.
+"""Inputs of the commands: lists of names, lists of users in tables, JSON files, and collections by name or file.
 
-Files that list users: those to charge, those to show.
-
-Users who are listed more than once, or in two spellings: counted without keeping a list of names.
+`Repeats` counts users who are listed more than once or in two spellings, without storing their names.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def read_names(option: str, text: str) -> tuple[str, ...]:
-    """The names in a file, one a line, or in a comma-separated list."""
+    """Return the names in a file, one a line, or in a comma-separated list."""
     if not os.path.isfile(text):
         return tuple(part.strip() for part in text.split(","))
     try:
@@ -39,7 +37,7 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
 
 
 def read_json(option: str, path: str) -> Any:
-    """The JSON in a file."""
+    """Return the JSON in a file."""
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
@@ -48,7 +46,7 @@ def read_json(option: str, path: str) -> Any:
 
 
 def find_collection(ctx: click.Context, name: str) -> Collection:
-    """The collection in the JSON file of that path, or the one of that name in the ledger."""
+    """Return the collection in the JSON file of that path, or the collection of that name in the ledger."""
     from ldp_budget.registry.collections import Collection
 
     if os.path.isfile(name):
@@ -70,12 +68,12 @@ user_column_option = click.option(
 
 
 def listed_users(file: str, user_column: str | None, delimiter: str, encoding: str, no_header: bool) -> Iterator[str]:
-    """The users of a file, as often as they are listed; a row that names nobody is an error."""
+    """Yield the users of a file, as often as they are listed; a row without a user is an error."""
     return Listing(file, user_column, Layout(delimiter, encoding, not no_header)).listed(LeftOut(None))
 
 
 def check_no_list(user_column: str | None, no_header: bool) -> None:
-    """Raise a click error where it is said how to read a list, and there is none."""
+    """Raise a click error if options for reading a list are given without a list."""
     if user_column is not None or no_header:
         option = "--user-column" if user_column is not None else "--no-header"
         raise click.UsageError(f"--users: expected a file with {option}; nothing was given")
@@ -102,7 +100,7 @@ class Listing:
         self.column = ""
 
     def check(self, skip_invalid: bool) -> int:
-        """Read the file before anybody is charged: what is wrong is told; how many users it has."""
+        """Read the file before any user is charged; reports errors and repeats, and returns the number of users."""
         passed_over = LeftOut((lambda row: None) if skip_invalid else None)
         rows = sum(1 for _ in self.users(passed_over))
         self.warn_of_repeats()
@@ -110,20 +108,20 @@ class Listing:
         return rows
 
     def users(self, left_out: LeftOut) -> Iterator[str]:
-        """The users to charge, as a stream."""
+        """Yield the users to charge."""
         pass
 
         users = self.listed(left_out)
         if self._once:
             users = once_each(users)
-        if self._checked:  # what is odd about the names was told
+        if self._checked:  # repeats were reported by `check`
             yield from users
         else:
             self._repeats = Repeats()
             yield from self._repeats.counting(users)
 
     def listed(self, left_out: LeftOut) -> Iterator[str]:
-        """The users as they are listed."""
+        """Yield the users as they are listed."""
         with open_table(self._file, self._layout) as table:
             place = table.user_place(self._user_column)
             self.column = table.columns[place]
@@ -141,7 +139,7 @@ class Listing:
                     yield user
 
     def _of_columns(self, table: ArrowTable, place: int, left_out: LeftOut) -> Iterator[str]:
-        """The same from a column; only where something is wrong with a stretch its rows are looked at."""
+        """Yield the same users from a column; rows are processed one by one only in a block with an invalid row."""
         for first, (found,) in table.stretches(place):
             cells = found.cells()
             users = list(map(canonical_user, cells))
@@ -158,12 +156,12 @@ class Listing:
                     yield user
 
     def warn_of_repeats(self) -> None:
-        """Say how many users were read more than once, and how many names differ by case alone."""
+        """Warn of users who were read more than once, and of names that differ only by case."""
         if self._repeats is not None:
             self._repeats.warn()
 
     def tell(self, left_out: LeftOut, skipped_to: str | None) -> None:
-        """Say how many rows were left out."""
+        """Print how many rows were left out."""
         if left_out.invalid:
             click.echo(f"{counted(left_out.invalid, 'row')} skipped: see {skipped_to}", err=True)
         if left_out.missing:
@@ -171,14 +169,14 @@ class Listing:
 
 
 _TOGETHER = 500_000
-"""So many names at a time are counted: all at once would take a hundred bytes for each."""
+"""The number of names that are counted at a time: all at once would take a hundred bytes each."""
 
 
 class Repeats:
-    """Counts how often users come again, and how many names differ by case alone, in 16 bytes each.
+    """Counts repeated users, and names that differ only by case, in 16 bytes each.
 
-    Of two users in 10**12 lists of a million one pair may be taken for one; so this is for a warning, and decides
-    nothing.
+    In one of 10**12 lists of a million users it may take two users for one. So use it for warnings, never for
+    decisions.
     """
 
     def __init__(self) -> None:
@@ -186,14 +184,14 @@ class Repeats:
         self._folded = array("q")
 
     def counting(self, users: Iterable[str]) -> Iterator[str]:
-        """The users as they are, each counted."""
+        """Yield the users unchanged and count each."""
         for user in users:
             self._names.append(hash(user))
             self._folded.append(hash(user.casefold()))
             yield user
 
     def warn(self) -> None:
-        """Say how many users come more than once, and how many names differ by case; nothing where none does."""
+        """Warn of repeated users, and of names that differ only by case; print nothing if there are none."""
         often = more = 0
         parts = 1 + len(self._names) // _TOGETHER
         for part in range(parts):
@@ -210,7 +208,7 @@ class Repeats:
         self.warn_of_case()
 
     def warn_of_case(self) -> None:
-        """Say how many names differ from another one by case alone."""
+        """Warn of names that differ from another one only by case."""
         alike = 0
         parts = 1 + len(self._names) // _TOGETHER
         for part in range(parts):
@@ -228,7 +226,7 @@ class Repeats:
 
 
 def warn_of_repeats(users: Iterable[str]) -> None:
-    """Say how many users are listed more than once, and how many names differ by case alone."""
+    """Warn of users who are listed more than once, and of names that differ only by case."""
     repeats = Repeats()
     for _ in repeats.counting(users):
         pass
@@ -236,7 +234,7 @@ def warn_of_repeats(users: Iterable[str]) -> None:
 
 
 def once_each(users: Iterator[str]) -> Iterator[str]:
-    """Each user where it first comes."""
+    """Yield each user once, at the first occurrence."""
     seen: set[str] = set()
     for user in users:
         if user not in seen:

@@ -1,4 +1,4 @@
-"""`ldp-budget ledger`."""
+"""`ldp-budget ledger`: create, verify, export, back up and move a ledger, and rotate its key."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def ledger() -> None:
-    """Create a ledger, check it, and read it out."""
+    """Create, verify, move and export a ledger."""
 
 
 @ledger.command("init")
@@ -50,7 +50,7 @@ def init(ctx: click.Context, sandbox: bool, as_json: bool) -> None:
     It stays a sandbox and says so in every output. Nothing moves from a sandbox into a ledger that counts.
     """
     opened = make_ledger(ctx, sandbox=sandbox)
-    place = ledger_path(ctx) if is_path(ledger_path(ctx)) else opened.name  # an address may hold a password
+    place = ledger_path(ctx) if is_path(ledger_path(ctx)) else opened.name  # a URL may hold a password
     if as_json:
         print_json({"ledger": place, "created": True})
     else:
@@ -61,7 +61,7 @@ def init(ctx: click.Context, sandbox: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def stats(ctx: click.Context, as_json: bool) -> None:
-    """Count what the ledger holds; `head` is its newest link, to be noted elsewhere for `verify --expect`."""
+    """Count what the ledger holds; `head` is its chain head: note it elsewhere for `verify --expect`."""
     figures = open_ledger(ctx).stats()
     (print_json if as_json else print_fields)(figures)
 
@@ -71,7 +71,7 @@ def stats(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
-    """Work everything out again: every link, sum, cost and seal. Exit code 1 if anything was changed."""
+    """Recompute every chain link, sum, cost and row MAC. Exit code 1 if anything was changed."""
     accountant = open_ledger(ctx)
     with progress("verifying") as on_progress:
         result = accountant.verify(expect, on_progress=on_progress)
@@ -90,7 +90,7 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def checkpoint(ctx: click.Context, as_json: bool) -> None:
-    """Put down where the ledger ends, and print that: the head to be noted elsewhere for `verify --expect`."""
+    """Store a checkpoint and print the chain head. Note the head elsewhere for `verify --expect`."""
     head = open_ledger(ctx).checkpoint()
     if as_json:
         print_json({"head": head})
@@ -109,9 +109,9 @@ def checkpoint(ctx: click.Context, as_json: bool) -> None:
 def rotate_key(
     ctx: click.Context, prepare: bool, activate: bool, discard: bool, status: bool, yes: bool, as_json: bool
 ) -> None:
-    """Replace the secret of the ledger's key, while others spend. Asks first.
+    """Replace the secret in the ledger's key file while others spend. Asks first.
 
-    Of a ledger in a file, one command does it all. Machines that share a ledger on PostgreSQL each have a copy of the
+    For a ledger in a file, one command does it all. Machines that share a ledger on PostgreSQL each have a copy of the
     key file, so there it takes three steps: --prepare on one machine, copy its key file to every other machine, then
     --activate. Copy the file once more afterwards.
 
@@ -170,11 +170,10 @@ def _print_secret(state: str, number: int, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
-    """Go on from the clock as it is, where it was too far ahead for a while. Asks first.
+    """Accept the current clock after it was ahead for a while. Asks first.
 
-    What was written meanwhile is dated later than now, and stops every charge. The repair is an entry of the journal.
-    It refills nothing: what is dated later counts in the windows that are open now as well, and what was reserved
-    before it is expired.
+    Entries from that while are dated later than now, and block every charge. The repair is an entry of the journal. It
+    frees no budget: later-dated entries count in the current windows as well. Earlier reservations count as expired.
     """
     from datetime import UTC, datetime
 
@@ -192,7 +191,7 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def backup(ctx: click.Context, file: str, as_json: bool) -> None:
-    """Copy the ledger to FILE and its key to FILE.key, while others may write. Nothing that exists is replaced."""
+    """Copy the ledger to FILE and its key to FILE.key, also during writes. Never overwrites a file."""
     check_local(open_ledger(ctx), "a backup is made on the machine of the ledger, by its path").backup(file)
     if as_json:
         print_json({"ledger": ledger_path(ctx), "backup": file})
@@ -208,14 +207,14 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def move(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool, as_json: bool) -> None:
-    """Move the ledger FROM to TO, with users, sums, policies, keys and receipts. Asks first.
+    """Move the ledger FROM to TO, with users, sums, policies, API keys and receipts. Asks first.
 
     FROM and TO are files or postgresql://HOST/DATABASE. For a new database, ?partitions=64 sets the number of
-    partitions. TO must be empty. It gets FROM's key.
+    partitions. TO must be empty. It gets FROM's key file.
 
-    First, the command verifies FROM and closes it: FROM can be read, and refuses every charge and names TO. Then it
-    copies everything, verifies both and opens TO. So no user is charged in both. If the command is interrupted, run
-    it again, or use --give-up to reopen FROM, as long as TO is not complete.
+    First, the command verifies FROM and closes it: FROM stays readable, refuses every charge and names TO. Then the
+    command copies everything, verifies both and opens TO. So no user is charged in both. If the command is
+    interrupted, run it again, or use --give-up to reopen FROM, as long as TO is not complete.
 
     \b
     Example:
@@ -261,10 +260,9 @@ def export(
     path: str | None,
     form: str | None,
 ) -> None:
-    """Write the journal out, as JSON lines unless said otherwise; users appear as account numbers.
+    """Export the journal, by default as JSON lines; users appear as account numbers.
 
-    Whoever has the key can have the users of a list named, in a column of their own: they are looked up, for names
-    are not in the ledger.
+    With the ledger key file you can add a column with the users' names from a list. The ledger itself holds no names.
     """
     if file is None:
         check_no_list(user_column, no_header)

@@ -1,7 +1,7 @@
-"""Commands that take MECHANISM and its options: one subcommand for each mechanism, made from its fields.
+"""Commands that take MECHANISM and its options: one subcommand for each mechanism, built from its fields.
 
-A collection's name may stand in MECHANISM's place, without options. Where a name is both, `collection:NAME` says
-which is meant; a plugin that is installed later never takes a collection's name over silently.
+A collection's name may replace MECHANISM, without options. If a name is both, `collection:NAME` selects the
+collection; a plugin that is installed later never takes over a collection's name silently.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ note_option = click.option(
 )
 
 _PREFIX = "collection:"
-# Keeps the values of a mechanism's fields apart from the command's own parameters, whatever they are called.
+# Keeps the values of a mechanism's fields apart from the command's own parameters, for any field name.
 _FIELD = "field_"
 
 
@@ -48,9 +48,9 @@ def mechanism_command(
 ) -> Callable[[Callable[..., None]], MechanismGroup]:
     """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
 
-    `arguments` stand before MECHANISM; `offers` says which fields become options, `build` makes of their values
-    what the function gets as its first argument. With `whole`, that is a collection where one was named, and not its
-    mechanism alone.
+    `arguments` come before MECHANISM. `offers` selects the fields that become options. `build` turns their values
+    into the
+    function's first argument. With `whole`, a named collection is passed as a collection, not only as its mechanism.
     """
 
     def decorate(function: Callable[..., None]) -> MechanismGroup:
@@ -94,7 +94,7 @@ class MechanismGroup(click.Group):
         return super().parse_args(ctx, self._with_arguments(args))
 
     def _with_arguments(self, args: list[str]) -> list[str]:
-        """`spend oue --help` is about oue, whoever USER would be."""
+        """Rewrite `spend oue --help` so that it shows the help of oue, although `oue` is in the place of USER."""
         words = list(takewhile(lambda word: not word.startswith("-"), args))
         if not 0 < len(words) <= len(self._arguments) or not {"-h", "--help"} & set(args):
             return args
@@ -105,7 +105,7 @@ class MechanismGroup(click.Group):
         return [*self._arguments, mechanism.name, "--help"]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Mechanisms, and the collections of the ledger, which mean themselves where a mechanism has the name too."""
+        """Complete mechanisms and the ledger's collections; after `collection:`, only collections."""
         mechanisms = [
             CompletionItem(name, help=mechanism.summary)
             for name in self.list_commands(ctx)
@@ -141,7 +141,7 @@ class MechanismGroup(click.Group):
         except UnknownName as error:
             if is_collection:
                 return self._for_collection(ctx, cmd_name, cmd_name)
-            if unread is not None:  # it may well be a collection
+            if unread is not None:  # it may be a collection
                 raise unread from None
             close = did_you_mean(cmd_name, [*error.known, *names])
             raise click.UsageError(f"{error}{close and '.'}{close}", ctx) from None
@@ -185,25 +185,27 @@ class MechanismGroup(click.Group):
 
 
 def _as_name(word: str) -> str:
-    """A word as the names of mechanisms are spelt: OUE is oue, randomized_response is randomized-response."""
+    """Return a word in the spelling of mechanism names: OUE is oue, randomized_response is randomized-response."""
     return word.lower().replace("_", "-")
 
 
 def _collection_names(ctx: click.Context) -> tuple[set[str], LdpBudgetError | None]:
-    """The collections of the ledger, if there is one; and why they cannot be read, for whoever needs one."""
+    """Return the collections of the ledger, if there is one, and the error that prevented reading them."""
     path = ledger_path(ctx)
     if is_path(path) and not os.path.exists(path):
         return set(), None
     try:
         return {collection["name"] for collection in open_ledger(ctx).collections()}, None
     except LdpBudgetError as error:
-        if isinstance(error, LedgerError) or error.code == "forbidden":  # whoever may only charge by mechanisms
+        if (
+            isinstance(error, LedgerError) or error.code == "forbidden"
+        ):  # an API key may be limited to charging by mechanism
             return set(), error
         raise
 
 
 def _option(field: Field[Any]) -> click.Option:
-    """The command-line option of a field; its text is checked by the field itself."""
+    """Return the command-line option of a field; the field itself checks the text."""
     spelling = "--" + field.name.replace("_", "-")
     default = "" if field.default is None or isinstance(field, Flag) else f" [default: {field.default}]"
     help = field.help + default + (" (required)" if field.required else "")
@@ -227,7 +229,7 @@ def _read(field: Field[Any], value: Any) -> Any:
 
 
 def parse_reports(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A count of reports from the command line, where one was given; the accountant checks its range."""
+    """Return a count of reports from the command line, if given; the accountant checks its range."""
     if value is None:
         return None
     try:

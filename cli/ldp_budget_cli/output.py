@@ -1,7 +1,4 @@
-"""How results are printed: one JSON object on stdout, rows in one of four forms, or text for people.
-
-Asking before what cannot be undone.
-"""
+"""Output of results: one JSON object on stdout, rows in one of four forms, or text; also progress and confirmation."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several click options as one decorator."""
+    """Combine several click options into one decorator."""
 
     def decorate(command: Any) -> Any:
         for decorator in reversed(decorators):
@@ -62,7 +59,7 @@ class _FormOption(click.Option):
 
 
 def _form(given: list[str]) -> str | None:
-    """The form that is asked for; `--json --nl` is `--nl`, whatever else is given together is an error."""
+    """Return the requested form; `--json --nl` is `--nl`, any other combination is an error."""
     if given == [JSON, LINES]:
         return LINES
     if len(given) > 1:
@@ -84,11 +81,11 @@ rows_options = options(
     ),
     _form_option(TSV, "The same with tabs."),
 )
-"""The forms in which every command prints its rows; the function gets `form`, None for text that people read."""
+"""The forms in which every command prints its rows; the function gets `form`, None for text."""
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], form: str, columns: Sequence[str] | None = None) -> None:
-    """Rows in one of the forms; see `write_rows`."""
+    """Print rows in one of the forms; see `write_rows`."""
     held: list[str] = []
 
     def write(text: str) -> None:
@@ -104,9 +101,9 @@ def print_rows(rows: Iterable[Mapping[str, Any]], form: str, columns: Sequence[s
 def write_rows(
     rows: Iterable[Mapping[str, Any]], form: str, write: Callable[[str], Any], columns: Sequence[str] | None = None
 ) -> None:
-    """Rows in one of the forms, each written as it comes.
+    """Write rows in one of the forms, each as it comes.
 
-    `columns` are those of a table; without them all rows are looked at first, for those that any of them has.
+    `columns` are those of a table; without them all rows are read first, to collect the columns of all of them.
     """
     if in_sandbox():
         rows, columns = map(marked, rows), columns and [*columns, "sandbox"]
@@ -130,22 +127,23 @@ def write_rows(
 
 
 def _cells(cells: Sequence[str], form: str) -> str:
-    """One row of a table, its cells quoted where they must be."""
+    """Return one row of a table, with quotes around the cells that need them."""
     text = io.StringIO()
     csv.writer(text, delimiter="\t" if form == TSV else ",").writerow(cells)
     return text.getvalue() if form == CSV else text.getvalue()[:-2] + "\n"
 
 
 _ROWS_TOGETHER = 200
-"""How many rows are printed at once."""
+"""The number of rows that are printed at once."""
 _FORMULAS = tuple("=+-@\t\r\n'＝＋－＠")
 
 
 def cell(value: Any) -> str:
-    """A value as a cell of a table, from which it can be read back.
+    """Return a value as a cell of a table, from which it can be read back.
 
-    A text that a spreadsheet would run gets an apostrophe before it, and so does one that begins with an apostrophe:
-    whoever reads a cell that begins with one takes it away.
+    A text that a spreadsheet would run gets a leading apostrophe, and so does a text that begins with an apostrophe:
+    a
+    reader removes one leading apostrophe from each cell.
     """
     value = finite(value)
     if value is None:
@@ -165,29 +163,29 @@ def _json(value: Any, **how: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value; infinities and NaN, which JSON does not have, become null."""
+    """Print one JSON value; infinities and NaN, which JSON does not have, become null."""
     value = [marked(row) for row in value] if isinstance(value, list) else marked(value)
     click.echo(_json(value, indent=2))
 
 
 def marked(value: Any) -> Any:
-    """An object or a row for programs, marked where the ledger is a sandbox."""
+    """Return an object or a row for programs, marked if the ledger is a sandbox."""
     return {**value, "sandbox": True} if isinstance(value, dict) and in_sandbox() else value
 
 
 def print_row_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows as people read them; nothing where there are none."""
+    """Print rows as text; nothing if there are none."""
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Columns as wide as their content, numbers to the right."""
+    """Print columns as wide as their content, numbers to the right."""
     from tabulate import tabulate
 
     numeric = [all(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)]
     table = tabulate(
-        # As a row, since a header of its own would make the columns wider.
+        # As a row, because a separate header would make the columns wider.
         [header, *([shown(value) for value in row] for row in rows)],
         tablefmt="plain",
         colalign=["right" if right else "left" for right in numeric],
@@ -198,7 +196,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:
-    """`name  value` lines; nested mappings are indented."""
+    """Print `name  value` lines; nested mappings are indented."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
         if isinstance(value, dict):
@@ -209,7 +207,7 @@ def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:
 
 
 def central_loss(found: Mapping[str, Any]) -> str:
-    """One line: what `Shuffled.to_json` says."""
+    """Return `Shuffled.to_json` as one line."""
     return (
         f"shuffled among {found['users']} users, each report anew, by a shuffler they trust: central "
         f"ε = {shown(found['epsilon'])}, δ = {shown(found['delta'])}; a figure, never enforced"
@@ -217,7 +215,7 @@ def central_loss(found: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as people read it."""
+    """Return a value as text."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -228,12 +226,12 @@ def shown(value: Any) -> str:
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 user`, `2 users`; the plural is an `s` more unless it is given."""
+    """Return `1 user` or `2 users`; the plural adds an `s` unless `many` is given."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def warn_of_idle_limits(policy: Policy) -> None:
-    """Say which limits of a policy never bind, as that of a longer period is smaller."""
+    """Warn of limits of a policy that never bind, because the limit of a longer period is smaller."""
     for limit, longer in policy.idle_limits():
         click.echo(
             f"Warning: the {limit.period} limit of epsilon {limit.epsilon} is above the {longer.period} limit of "
@@ -243,13 +241,13 @@ def warn_of_idle_limits(policy: Policy) -> None:
 
 
 def rounded(value: float, digits: int) -> str:
-    """A number with so many decimals; what rounds to zero has no sign."""
+    """Return a number with so many decimals; a rounded zero has no sign."""
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 
 
 def finite(value: Any) -> Any:
-    """A value without infinities, NaN and the sign of a zero."""
+    """Return a value without infinities, NaN and the sign of a zero."""
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None  # -0.0 becomes 0.0
     if isinstance(value, dict):
@@ -260,7 +258,7 @@ def finite(value: Any) -> Any:
 
 
 def decimal_option(option: str, text: str) -> Decimal:
-    """The finite number that the text of an option means. Raises `InvalidParameter`."""
+    """Return the finite number in the text of an option. Raises `InvalidParameter`."""
     from ldp_budget.errors import InvalidParameter
     from ldp_budget.guarantees.fixed_point import decimal
 
@@ -272,9 +270,10 @@ def decimal_option(option: str, text: str) -> Decimal:
 
 @contextmanager
 def charging(users: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr, as a function to be told of each batch; `users` is None where nobody knows.
+    """Return a progress bar on stderr, as a function that takes the size of each batch.
 
-    It appears with the first batch that is charged, so that what is wrong before that is told alone.
+    `users` is None if their number is unknown. The bar appears with the first charged batch, so that earlier errors are
+    printed alone.
     """
     with ExitStack() as stack:
         bar: Any = None
@@ -282,7 +281,7 @@ def charging(users: int | None) -> Iterator[Callable[[int], None]]:
         def advance(batch: int) -> None:
             nonlocal bar
             if bar is None:
-                # Counting without an end stands for a length that is not known.
+                # An endless iterator means that the length is unknown.
                 shown = click.progressbar(count(), users, label="charging", file=sys.stderr, show_pos=True)
                 bar = stack.enter_context(shown)
             bar.update(batch)
@@ -292,7 +291,7 @@ def charging(users: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, as a function to be told (done, total); None where nobody sits there to see it."""
+    """Return a progress bar on stderr, as a function of (done, total); None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -312,7 +311,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on if that was said with `--yes`, or is said now at the terminal; an error where nobody can be asked."""
+    """Return if `--yes` is given or the user confirms at the terminal; an error without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():

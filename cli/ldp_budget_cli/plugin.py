@@ -1,6 +1,6 @@
-"""`ldp-budget plugin`.
+"""`ldp-budget plugin`: create and certify a plugin; and `ldp-budget audit`: test a mechanism's guarantee.
 
-`ldp-budget audit`: is a mechanism's promise true? Decided from its channel, and tried on its client.
+An audit decides from the mechanism's channel if the guarantee is true, and samples its client.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def plugin() -> None:
-    """Start a plugin of your own, and certify one."""
+    """Create a plugin of your own, and certify one."""
 
 
 @plugin.command("new")
@@ -49,7 +49,7 @@ def plugin() -> None:
 def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
     """Write a distribution with one small mechanism NAME that works and passes `plugin check`, and its tests.
 
-    NAME is what the mechanism is called on the command line, and with _ for - its module.
+    NAME is the mechanism's name on the command line. Its module has the same name, with _ for -.
     """
     from .plugin_template import check_distribution, check_name, distribution_of, files_of
 
@@ -83,9 +83,9 @@ def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
 def check(module: str, samples: int, as_json: bool) -> None:
     """Certify every mechanism that MODULE registers: a module, a distribution, or its entry point.
 
-    Runs the contract, proves each promise as far as it is described, audits each client, also with settings that
-    nobody could foresee, and keeps the result for `mechanisms` to show: "audited" at most, as no number of samples
-    proves a client. Exit code 1 if anything failed.
+    Runs the contract, proves each guarantee as far as its channel is described, and audits each client, also with
+    randomly chosen settings. The result is stored and shown by `mechanisms`: at most "audited", because no number of
+    samples proves a client. Exit code 1 if anything failed.
     """
     from ldp_budget.verification.contract import certify, find_plugin
 
@@ -93,7 +93,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
         raise click.UsageError(
             f"MODULE: expected the name of a module, a distribution or an entry point; found {module}"
         )
-    # A module that lies in this folder need not be installed, as for `python -m`.
+    # A module in the current folder need not be installed, as for `python -m`.
     sys.path.insert(0, os.getcwd())
     # Standard output belongs to the certificate.
     with contextlib.redirect_stdout(sys.stderr):
@@ -121,7 +121,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
 
 
 def _failures(mechanism: dict[str, Any]) -> list[str]:
-    """Everything that speaks against a mechanism, and what could not be checked at all."""
+    """Return all failures of a mechanism, and everything that could not be checked at all."""
     if "problem" in mechanism:
         return [f"failed: {mechanism['problem']}"]
     lines = []
@@ -134,7 +134,7 @@ def _failures(mechanism: dict[str, Any]) -> list[str]:
 
 
 def _reasons(certificate: dict[str, Any]) -> list[str]:
-    """Why what did not fail is not checked at a higher level, and what its author can do."""
+    """Return why passed checks stay below a higher level, and what the author can do about it."""
     why: dict[str, list[str]] = {}
     for mechanism in certificate["mechanisms"]:
         higher = "exact" if mechanism["checked"] == "audited" else "audited"
@@ -144,7 +144,7 @@ def _reasons(certificate: dict[str, Any]) -> list[str]:
 
 
 def _skipped(certificate: dict[str, Any]) -> list[str]:
-    """Which checks were left out, and why."""
+    """Return the checks that were left out, with the reasons."""
     why: dict[str, list[str]] = {}
     for mechanism in certificate["mechanisms"]:
         for example in (*mechanism["examples"], *mechanism["chosen"]):
@@ -157,12 +157,12 @@ def _skipped(certificate: dict[str, Any]) -> list[str]:
 
 
 def _with_names(lines: dict[str, list[str]]) -> list[str]:
-    """Lines that hold for several mechanisms, each said once."""
+    """Merge equal lines of several mechanisms, with their names."""
     return [line.replace("%s", ", ".join(names), 1) for line, names in lines.items()]
 
 
 def _proved(example: dict[str, Any]) -> str:
-    """What is known of the promise: "holds" where whole reports are described, else only of the parts that are."""
+    """Return the result of the proof: "holds" if whole reports are described, else only for the described parts."""
     verdict: str = (example.get("exact") or {}).get("verdict", "-")
     return verdict if verdict != "holds" or example["whole"] else "as described"
 
@@ -190,7 +190,7 @@ def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _keep(certificate: dict[str, Any], found: Plugin) -> None:
-    """Record it, and say on stderr where; our own mechanisms need no record."""
+    """Store the certificate, and print its place on stderr; built-in mechanisms need no record."""
     from ldp_budget.guarantees.guarantees import LEVELS, NO
     from ldp_budget.registry.certification import record
 
@@ -211,13 +211,13 @@ def _keep(certificate: dict[str, Any], found: Plugin) -> None:
 
 DEFAULT_SAMPLES = 1_000_000
 CLIENT_SAMPLES = 200_000
-"""Of a client behind pipes, twice: enough to see what one report in a hundred gives away."""
+"""Samples of a client in a subprocess, taken twice: enough to reveal a leak in one report out of a hundred."""
 REPEATED = 20
-"""Reports of one memoised value that an audit looks at together."""
+"""The number of reports of one memoised value that an audit examines together."""
 
 
 def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A number of reports from the command line; the audit checks its range."""
+    """Return a number of reports from the command line; the audit checks its range."""
     if value is None:
         return None
     try:
@@ -274,19 +274,19 @@ def _described(mechanism: Mechanism, exact: Verification, found: list[Audit], ve
 
 
 def _bounds(mechanism: Mechanism, found: list[Audit]) -> list[tuple[float, float]]:
-    """What is claimed of as many reports as each audit looked at, and its lower bound."""
+    """Return the claimed loss for as many reports as each audit examined, and its lower bound."""
     return [(claimed_loss(mechanism.guarantee, each.reports), each.lower_bound) for each in found]
 
 
 def claimed_loss(guarantee: Guarantee, reports: int) -> float:
-    """The ε promised for `reports` reports of one value; infinity where none is."""
+    """Return the ε promised for `reports` reports of one value; infinity if none is promised."""
     if reports == 1 or not isinstance(guarantee, Memoised):
         return reports * guarantee.epsilon
     return float_up(guarantee.curve[reports - 1] if reports <= len(guarantee.curve) else guarantee.cap)
 
 
 def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
-    """The audit of one report, and of a memoised value's; none where the client cannot be run from these options."""
+    """Audit one report, and the reports of a memoised value; yields nothing if these options cannot run the client."""
     from ldp_budget.verification.audit import audit as sample
 
     try:
@@ -298,7 +298,7 @@ def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
 
 
 def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audit]:
-    """The audits of another client: of what is declared, and a search that believes nothing of it."""
+    """Audit another client: against its declared guarantee, and by a search that trusts no declaration."""
     from ldp_budget.verification.audit import audit as sample
     from ldp_budget.verification.audit.subprocess_client import drawn_by
 

@@ -1,4 +1,4 @@
-"""What `ldp-budget plugin new` writes: a distribution with a mechanism for one of k answers, or for a number."""
+"""Templates of `ldp-budget plugin new`: a distribution with a mechanism for one of k answers, or for a number."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ for the same parameters needs another name, as reports of the old one are still 
 
 
 def check_name(name: str) -> None:
-    """Raise a usage error unless `name` can name a module and a mechanism that are both new."""
+    """Raise a usage error unless `name` can name a new module and a new mechanism."""
     from importlib.util import find_spec
 
     from ldp_budget.registry.plugins import registry
@@ -313,12 +313,12 @@ def check_distribution(distribution: str) -> None:
 
 
 def distribution_of(name: str) -> str:
-    """What a distribution with the mechanism `name` is called unless somebody says otherwise."""
+    """Return the default name of a distribution with the mechanism `name`."""
     return name if name.startswith(_PREFIX) else _PREFIX + name
 
 
 def files_of(name: str, distribution: str, *, numeric: bool) -> dict[str, str]:
-    """The files of the distribution, by their paths within its folder."""
+    """Return the files of the distribution, by their paths within its folder."""
     module = _module(name)
     words = {
         "name": name,
@@ -342,9 +342,9 @@ def _module(name: str) -> str:
 
 
 def _bounds() -> str:
-    """This version and those after it that keep the hooks, which they do while the first number stays.
+    """Return the version range that keeps the hooks: this version and later ones with the same major version.
 
-    A candidate for a release comes before it, so it is named in full.
+    A release candidate precedes its release, so it is named in full.
     """
     from ldp_budget import __version__
 

@@ -1,4 +1,4 @@
-"""`ldp-budget policy`."""
+"""`ldp-budget policy`: set and show policies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def policy() -> None:
-    """Set and show what users may be charged."""
+    """Set and show the limits of what users may be charged."""
 
 
 @policy.command("set")
@@ -97,7 +97,7 @@ def set_(
     override: str | None,
     as_json: bool,
 ) -> None:
-    """Store a policy; makes the ledger and its key if neither exists."""
+    """Store a policy; creates the ledger and its key file if neither exists."""
     from ldp_budget.accounting.limits import as_limits, as_shares
     from ldp_budget.accounting.policies import Policy
 
@@ -107,14 +107,14 @@ def set_(
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
     if plan or asked:
-        # The collections stand in a ledger that is there already.
+        # The collections come from an existing ledger.
         ledger = open_ledger(ctx)
         terms = _plan(ledger, plan, plan_delta or "0") if plan else None
         chosen = as_limits(limits, _charges(ledger, "for", asked))
         more: dict[str, Any] = {"relation": relation, "unbounded": unbounded, "checked": checked, "shares": parts}
         stored = ledger.set_policy(name, chosen, plan=terms, override=override, **more)
     else:
-        # Checked before the ledger is opened, as opening may make it.
+        # Checked before the ledger is opened, because opening may create it.
         given = as_limits(limits)
         more = {"relation": relation, "unbounded": unbounded, "checked": checked}
         Policy(name, given, shares=as_shares(parts or {}, given), **more)
@@ -125,7 +125,7 @@ def set_(
 
 
 def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
-    """The limits of `NAME:LIMIT` texts by the name of the share; None where there are none."""
+    """Return the limits of `NAME:LIMIT` texts by the name of the sub-limit; None if there are none."""
     from ldp_budget.errors import InvalidParameter
 
     shares: dict[str, list[Limit | str]] = {}
@@ -138,14 +138,14 @@ def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
 
 
 def _plan(accountant: BudgetClient, counts: tuple[str, ...], delta: str) -> Plan:
-    """The plan of `COLLECTION=COUNT` texts, priced."""
+    """Return the plan of `COLLECTION=COUNT` texts, priced."""
     from ldp_budget.accounting.policies import Plan
 
     return Plan(_charges(accountant, "plan", counts), decimal_option("plan_delta", delta))
 
 
 def _charges(accountant: BudgetClient, option: str, counts: tuple[str, ...]) -> tuple[tuple[Guarantee, int], ...]:
-    """The guarantees of `COLLECTION=COUNT` texts, and how many of each."""
+    """Return the guarantees of `COLLECTION=COUNT` texts, and how many of each."""
     from ldp_budget.errors import InvalidParameter
 
     charges = []
@@ -186,14 +186,14 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 
 def _override(ledger: BudgetClient, policy: Policy) -> str | None:
-    """The reason of a version that was set without the approval that the ledger demanded."""
+    """Return the reason of a version that was set without the approval that the ledger required."""
     from ldp_budget.accounting.admin_records import OVERRIDDEN
     from ldp_budget.api.problem_details import ServiceProblem
 
     try:
         records = [each for each in ledger.records() if each.kind == OVERRIDDEN and each.fault is None]
     except ServiceProblem:
-        return None  # it takes the scope audit to read the records of a service
+        return None  # reading a service's administrative log takes the scope `audit`
     found = [each for each in records if (each.name, each.body["version"]) == (policy.name, policy.version)]
     return str(found[-1].body["reason"]) if found else None
 
@@ -265,7 +265,7 @@ def _show(policy: Policy, as_json: bool, override: str | None) -> None:
 
 
 def _terms(policy: Policy) -> list[str]:
-    """The limits and the plan of a policy."""
+    """Return the limits and the plan of a policy."""
     parts = [_limits(policy.limits)] if policy.limits else []
     parts += [f"share {share.name}: {_limits(share.limits)}" for share in policy.shares]
     if policy.plan is not None:

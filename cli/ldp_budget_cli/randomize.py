@@ -1,4 +1,4 @@
-"""`ldp-budget randomize`: the client's side."""
+"""`ldp-budget randomize`: randomize the answers of a table on the client's side."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def randomize(
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
 
-    FILE is CSV, Parquet or Arrow: a path, an address such as s3://…, or - for standard input.
+    FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input.
     """
     _check_together(spend, secret, user_column, once, refused_to, skip_invalid, skipped_to)
     if spend:
@@ -121,7 +121,7 @@ def randomize(
 
 
 def _check_free(out: str, overwrite: bool) -> None:
-    """Raise a click error where a file is at `out` that may not be replaced."""
+    """Raise a click error if a file exists at `out` and may not be replaced."""
     from ldp_budget.reports.parquet import charged_at
     from ldp_budget.reports.tables import check_writable, exists, shown_place
 
@@ -153,7 +153,7 @@ def _check_free(out: str, overwrite: bool) -> None:
 def _checked(
     collection: Collection, batches: Iterable[Batch], master: bytes | None
 ) -> Iterator[tuple[Batch, list[bytes] | None]]:
-    """The batches, each with a secret for each user; before the first it is seen that none is missing."""
+    """Yield the batches, each with a secret for each user. Checks first that no needed secret is missing."""
     for number, batch in enumerate(batches):
         if master is None and number == 0:
             _check_fresh(collection, batch.values)
@@ -169,7 +169,7 @@ def _check_together(
     skip_invalid: bool,
     skipped_to: str | None,
 ) -> None:
-    """Raise a click error where an option lacks the one that it goes with."""
+    """Raise a click error if an option lacks the one that it needs."""
     if (spend or secret) and user_column is None:
         why = "--spend" if spend else "--secret"
         raise click.UsageError(
@@ -192,12 +192,12 @@ def _charged(
     policy: str,
     note_refused: Note,
 ) -> Released:
-    """Charge each user, and release the reports of those who fit."""
+    """Charge each user, and release the reports of the accepted users."""
     from ldp_budget.reports.answers import joined
 
     from .inputs import warn_of_repeats
 
-    # All of them are known before anybody is charged: a run is known again by all its answers and users.
+    # All are read before the first charge: a repeated run is recognized by all its answers and users.
     given = list(batches)
     values = joined([batch.values for batch, _ in given])
     users = [user for batch, _ in given for user in batch.users]
@@ -244,7 +244,7 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
     with ExitStack() as stack:
         writer: PartitionWriter | ReportWriter | None = None
         for batch, secrets in batches:
-            # Not before: what is wrong with the table at once is told first.
+            # Not earlier: errors in the table's layout come first.
             if writer is None:
                 writer = writer_to(out, collection, charged=False)
                 stack.enter_context(writer)
@@ -254,7 +254,7 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
 
 
 def _told(released: Released, out: str, spend: bool) -> str:
-    """What was written, and who was charged for it."""
+    """Return a text that says what was written, and who was charged for it."""
     parts = [f"{counted(released.reports, 'report')} written to {out}"]
     if released.refused:
         parts.append(f"{counted(released.refused, 'user was', 'users were')} refused and sent nothing")
@@ -264,7 +264,7 @@ def _told(released: Released, out: str, spend: bool) -> str:
 
 
 def _check_fresh(collection: Collection, values: Any) -> None:
-    """Before anything is stored: the mechanism can do without a secret. The report that is tried goes nowhere."""
+    """Check before anything is stored that the mechanism needs no secret. The test report is discarded."""
     try:
         collection.mechanism.randomize(values[:1])
     except InvalidParameter as error:
@@ -277,7 +277,7 @@ def _check_fresh(collection: Collection, values: Any) -> None:
 
 
 def _master(path: str) -> bytes:
-    """The secret in a file, as a key."""
+    """Return the secret in a file, as a key."""
     try:
         with open(path, "rb") as file:
             master = file.read()
@@ -291,7 +291,7 @@ def _master(path: str) -> bytes:
 
 
 def _secrets(key: bytes, users: list[str]) -> list[bytes]:
-    """One secret for each user, derived from that of all."""
+    """Derive one secret for each user from the common key."""
     return [
         hashlib.blake2b(user.encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest() for user in users
     ]

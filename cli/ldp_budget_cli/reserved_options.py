@@ -1,6 +1,6 @@
-"""The names that the commands take for options of their own, and that no mechanism's field may have.
+"""Option names that the commands use themselves, and that no mechanism's field may have.
 
-Every process that looks for mechanisms reads this module, so it imports nothing of the command line.
+Every process that loads mechanisms reads this module, so it imports nothing of the command line.
 """
 
 from __future__ import annotations
@@ -121,5 +121,5 @@ OPTIONS = (
 
 @hookimpl
 def reserve_options() -> tuple[str, ...]:
-    """Keep the options of the commands from mechanisms."""
+    """Reserve the option names of the commands, so that no mechanism takes them."""
     return OPTIONS

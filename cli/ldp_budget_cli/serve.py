@@ -1,4 +1,4 @@
-"""`ldp-budget serve`: the service, which is the extra `service` and loaded by its name."""
+"""`ldp-budget serve`: the HTTP service, which is the extra `service` and is imported by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PROXIES = ("127.0.0.1", "::1")
-"""Where a proxy is looked for if nothing else is said: on this machine."""
+"""The default addresses of a trusted proxy: this machine."""
 
 
 @click.command()
@@ -103,10 +103,10 @@ def serve(
     in_memory: bool,
     **given: Any,
 ) -> None:
-    """Serve the ledger over HTTP, until SIGTERM or Ctrl-C; what is under way then is finished.
+    """Serve the ledger over HTTP until SIGTERM or Ctrl-C; running requests are finished first.
 
-    Nothing listens beyond this machine unless --host says so. The log is JSON lines on stdout. A ledger that is not
-    there is made; `ldp-budget api-key create` makes the API keys, without which nobody may do anything.
+    The service listens on this machine only, unless you set --host. The log is JSON lines on stdout. A missing ledger
+    is created. Clients need an API key: create one with `ldp-budget api-key create`.
     """
     if given_time(ctx) is not None:
         raise click.UsageError("--at: expected no time, as a service goes by the clock")
@@ -136,7 +136,7 @@ def _ledger(ctx: click.Context, in_memory: bool) -> str:
 
 
 def _service() -> ModuleType:
-    """The module that runs the service. Raises `click.ClickException` with the way to get it where it is missing."""
+    """Return the module that runs the service. Raises `click.ClickException` if it is not installed."""
     try:
         return import_module("ldp_budget_service.server")
     except ImportError as error:

@@ -1,6 +1,6 @@
-"""Charging one user: `ldp-budget quote`, `spend`, `reserve`, `commit` and `void`.
+"""`ldp-budget quote`, `spend`, `reserve`, `commit`, `void` and `spend-many`.
 
-`ldp-budget spend-many`: charge every user of a file.
+`spend-many` charges every user of a file; the others concern one user.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def reserve(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None
 @json_option
 @click.pass_context
 def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
-    """Keep what the reservation RECEIPT charged; one that has expired stays charged too, and says so."""
+    """Commit the reservation RECEIPT; an expired one stays charged too, and the output says so."""
     with _naming_open_ones(ctx):
         _print(open_ledger(ctx).commit(receipt), as_json)
 
@@ -110,14 +110,14 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
-    """Give back what the reservation RECEIPT charged, unless it was committed or has expired."""
+    """Void the reservation RECEIPT and free its budget, unless it was committed or has expired."""
     with _naming_open_ones(ctx):
         _print(open_ledger(ctx).void(receipt), as_json)
 
 
 @contextmanager
 def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
-    """Where a reservation is not known, say which ones are open."""
+    """List the open reservations in the error for an unknown reservation."""
     try:
         yield
     except UnknownName as error:
@@ -136,7 +136,7 @@ def _shown_reservation(row: dict[str, Any]) -> str:
 
 
 def _say_when_stopped(user: str, key: str | None) -> None:
-    """Before a charge that may be stopped: how to find out what has become of it."""
+    """Set the sentence for an interrupted charge: how to find out if the user was charged."""
     if key is not None:
         when_stopped(lambda: f"{user} was charged or not; the same command again charges nobody twice, and tells")
     else:
@@ -146,7 +146,7 @@ def _say_when_stopped(user: str, key: str | None) -> None:
 
 
 def _answer(receipt: Receipt, as_json: bool) -> None:
-    """Print the answer; a refusal, and a reservation that was voided since, is exit code 3: nothing may be sent."""
+    """Print the receipt. Exit code 3 for a refusal or a voided reservation: the client must not send a report."""
     _print(receipt, as_json, err=not receipt)
     if not receipt:
         sys.exit(REFUSED)
@@ -209,7 +209,7 @@ def spend_many(
     ledger = open_ledger(click.get_current_context())
     listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once)
     rows = listing.check(skip_invalid) if is_address(file) or os.path.isfile(file) else None
-    # Even a run that nobody named has a key, so that it can be gone on with.
+    # An unnamed run gets a key too, so that it can be continued.
     run = key if key is not None else f"run-{secrets.token_hex(8)}"
     done = _Done()
     again = "the same command" if key is not None else f"the same command with --key {run}"
@@ -246,7 +246,7 @@ def spend_many(
 
 
 def _shard(text: str, key: str | None) -> tuple[int, int]:
-    """Which of how many shards. Raises `InvalidParameter`; a click error without a key."""
+    """Return the shard and the number of shards. Raises `InvalidParameter`; a click error without a key."""
     which, _, shards = text.partition("/")
     if not all(part.isascii() and part.isdigit() for part in (which, shards)) or not 1 <= int(which) <= int(shards):
         raise InvalidParameter("shard", "I/N, two whole numbers with I from 1 to N, such as 2/4", text)
@@ -259,7 +259,7 @@ def _shard(text: str, key: str | None) -> tuple[int, int]:
 
 @dataclass
 class _Done:
-    """How far a run is, in users of the list."""
+    """The progress of a run, in users of the list."""
 
     users: int = 0
     refused: int = 0

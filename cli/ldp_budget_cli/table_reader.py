@@ -1,9 +1,10 @@
-"""Tables as people have them: read row by row, and each message says where in the file it is.
+"""Tables from users' files, read row by row; every message names the position in the file.
 
-A CSV file has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are no rows. What is
-wrong with a row is an error that names its line and its column; or, where the caller takes note of such rows, the row
-is left out and written down with the reason. Parquet and Arrow files are columns of text as well, see `ArrowTable`;
-they have rows, and no lines.
+A CSV file has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are not rows. An
+invalid
+row is an error that names its line and its column. A caller that passes a note function gets such rows with the
+reason instead, and the row is left out. Parquet and Arrow files are columns of text as well, see `ArrowTable`; they
+have rows, but no lines.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ _USERS = (
     ),
 )
 USER_COLUMNS = {word + more for word in _USERS for more in ("", "s", "id", "ids", "name", "names", "number")}
-"""What a column of users is called, whatever the case, spaces, hyphens and underscores."""
+"""The names of a user column, independent of case, spaces, hyphens and underscores."""
 
 _SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
 
 
 class Layout(NamedTuple):
-    """How a table is written down."""
+    """The layout of a table file."""
 
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -96,7 +97,7 @@ layout_options = options(
 
 
 class Row(NamedTuple):
-    """A row: the line of the file it begins in, if that has any; which row it is from 1; its cells; what is wrong."""
+    """A row: its first line in the file, if known; its number from 1; its cells; its error."""
 
     line: int | None
     number: int
@@ -105,7 +106,7 @@ class Row(NamedTuple):
 
 
 class Table:
-    """An open table: its `columns`, by name or number, and what they are called in messages."""
+    """An open table: its `columns`, by name or number, and their names in messages."""
 
     def __init__(self, path: str, columns: list[str], *, header: bool) -> None:
         self.path = path
@@ -113,7 +114,7 @@ class Table:
         self._header = header
 
     def place(self, option: str, column: str) -> int:
-        """Where a column stands. Raises `InvalidParameter` unless there is one of that name, and only one."""
+        """Return the position of a column. Raises `InvalidParameter` unless exactly one column has that name."""
         if column not in self.columns:
             expected = f"one of the columns {', '.join(self.columns) or '(none)'} of {self.path}{self._hint()}"
             raise InvalidParameter(option, expected, column)
@@ -123,9 +124,9 @@ class Table:
         return self.columns.index(column)
 
     def user_place(self, column: str | None) -> int:
-        """Where the users stand: in the column named, else in the first one, if its name says so.
+        """Return the position of the user column: the named column, else the first one, if its name says so.
 
-        Raises `InvalidParameter` where that cannot be told, as a first line may as well be the first user.
+        Raises `InvalidParameter` if that is unclear, because the first line may already be the first user.
         """
         if column is not None:
             return self.place("user_column", column)
@@ -139,19 +140,19 @@ class Table:
         return 0
 
     def _doubt(self, first: str) -> str:
-        """Why the first column is not simply taken."""
+        """Return why the first column is not simply taken."""
         return (
             f", or --no-header where the list has none: {self.path} begins with {first!r}, which may be a name for a "
             f"column or the first user{self._hint()}"
         )
 
     def _hint(self) -> str:
-        """Where the whole first line is one column and holds another separator, that one."""
+        """Return a hint to another separator if the first line is one column that contains that separator."""
         others = [name for sign, name in _SEPARATORS.items() if len(self.columns) == 1 and sign in self.columns[0]]
         return f" (its first line is one cell; --delimiter {others[0]} would split it)" if others else ""
 
     def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
-        """A row, and where it is known the column, as messages name them; `counted`: as well which row it is."""
+        """Return the name of a row, and of its column if known, for messages; `counted` adds the row number."""
         if row.line is None:
             return f"{self.path}, row {row.number}" + ("" if column is None else f", column {self.columns[column]}")
         place = f"{self.path}, line {row.line}"
@@ -162,7 +163,7 @@ class Table:
         return place
 
     def found(self, text: str) -> str:
-        """What was found in a cell, as messages show it."""
+        """Return a cell's text as messages show it."""
         return repr(text)
 
 
@@ -179,7 +180,7 @@ class CsvTable(Table):
         super().__init__(path, columns, header=layout.header)
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Whatever is no empty line, with the line it begins in."""
+        """Yield the lines that are not empty, each with its first line number."""
         before = 0
         for cells in self._reader:
             if cells:
@@ -187,7 +188,7 @@ class CsvTable(Table):
             before = self._reader.line_num
 
     def rows(self) -> Iterator[Row]:
-        """The rows below the header, once."""
+        """Yield the rows below the header, once."""
         width = len(self.columns)
         first = [] if self._layout.header or self._first is None else [self._first]
         for number, (line, cells) in enumerate(chain(first, self._each), 1):
@@ -199,16 +200,16 @@ class CsvTable(Table):
 
 
 class ArrowTable(Table):
-    """An open Parquet or Arrow file: its `columns`, and stretches of some of them, once."""
+    """An open Parquet or Arrow file: its `columns`, and blocks of some of them, once."""
 
     def __init__(self, path: str, file: ArrowFile) -> None:
         super().__init__(path, file.columns, header=True)
         self._file = file
 
     def stretches(self, *places: int, numbers: int | None = None) -> Iterator[tuple[int, list[Stretch]]]:
-        """The columns at these places, as text: stretches of rows, each with the number of its first row, from 1.
+        """Yield the columns at these positions as text, in blocks of rows with the number of the first row, from 1.
 
-        `numbers` is the place of a column in which a number with a fraction will do. Raises `TableError`.
+        `numbers` is the position of a column in which numbers with a fraction are allowed. Raises `TableError`.
         """
         for place in places:
             self._file.check(self.columns[place], numbers=place == numbers)
@@ -229,9 +230,9 @@ class ArrowTable(Table):
 
 @contextmanager
 def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
-    """A table in a file, or at an address that fsspec opens, or on standard input for `-`.
+    """Open a table in a file, at a URL that fsspec opens, or on standard input for `-`.
 
-    What cannot be read while it is open is an error that names it.
+    A read error while the table is open is an error that names the table.
     """
     shown = shown_place(path)
     try:
@@ -252,7 +253,7 @@ def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader)
     if named_kind(path) != CSV:
         click.echo(f"Note: {shown} is text, whatever its name says, and is read as a CSV file", err=True)
     encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
-    # What is no text is found line by line, so that the line can be told; not every encoding knows that.
+    # Undecodable text is found line by line, so that the message can name the line; not every encoding supports that.
     text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
     try:
         yield CsvTable(shown, layout, text)
@@ -287,7 +288,7 @@ def _opened(path: str) -> Iterator[io.BufferedReader[Any]]:
 
 
 def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
-    """The lines of a file; one that holds what is no text in its encoding is an error."""
+    """Yield the lines of a file; a line that the encoding cannot decode is an error."""
     for number, line in enumerate(file, 1):
         if not line.isascii():
             for character in line:
@@ -311,10 +312,11 @@ NO_USER = "expected a user, found nothing"
 
 
 class LeftOut:
-    """Rows that are left out, each with the reason; without `note`, one that is wrong is an error.
+    """Rows that are left out, each with the reason; without `note`, an invalid row is an error.
 
-    An error ends with the `consequence`, and says with `counted` which row of the table it is, besides its line.
-    `allowed` says which; `invalid` counts what was wrong, `missing` the answers that were not given.
+    An error ends with the `consequence`. With `counted` it also names the number of the row in the table. `allowed`
+    is
+    True if rows may be left out. `invalid` counts the invalid rows, `missing` the rows without an answer.
     """
 
     def __init__(self, note: Note | None, *, consequence: str = "", counted: bool = False) -> None:
@@ -327,7 +329,7 @@ class LeftOut:
         self.first = ""
 
     def leave(self, table: Table, row: Row, column: int | None, reason: str) -> None:
-        """Leave out a row that is wrong, or raise for it."""
+        """Leave out an invalid row, or raise an error for it."""
         where = f"{table.where(row, column, counted=self._counted)}: {reason}"
         if self._note is None:
             raise click.ClickException(where + self._consequence)
@@ -336,7 +338,7 @@ class LeftOut:
         self._write(table, row, column, reason)
 
     def leave_missing(self, table: Table, row: Row, column: int, value: str) -> None:
-        """Leave out a row that was declared to hold nothing."""
+        """Leave out a row whose value means a missing answer."""
         self.missing += 1
         if self._note is not None:
             self._write(table, row, column, f"missing: {value!r}")
@@ -351,10 +353,10 @@ LEFT_OUT_COLUMNS = {"line": int, "row": int, "column": str, "reason": str}
 
 @contextmanager
 def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> Iterator[Note]:
-    """A function that takes rows for a file, which is there when all went well, or not at all.
+    """Return a function that writes rows to a file. The file appears only if the block succeeds.
 
-    It is a CSV, Parquet or Arrow file by its name, on this machine or at an address. Raises a click error that names
-    the option where it cannot be written.
+    The suffix selects CSV, Parquet or Arrow; the file may be local or at a URL. Raises a click error that names the
+    option if the file cannot be written.
     """
     if path is None:
         yield lambda row: None
@@ -367,7 +369,7 @@ def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> 
 
 
 def write_rows_to(option: str, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows of numbers and texts as such a file, all with the same columns: in CSV the cells of `--csv`."""
+    """Write rows of numbers and texts to such a file, all with the same columns: in CSV the cells of `--csv`."""
     rows = [marked(row) for row in rows]
     shown = cell if named_kind(path) == CSV else finite
     with writing_rows(option, path, {name: type(value) for name, value in rows[0].items()}) as note:

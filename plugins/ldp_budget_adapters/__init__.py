@@ -1,8 +1,8 @@
-"""Other libraries' objects as guarantees, so that an accountant charges what they draw.
+"""Adapters: read other libraries' objects as guarantees, so that an accountant charges what those objects draw.
 
-Nothing of a library is imported here: an object of it can only be there if somebody has imported the library already.
-Which adapter is asked follows from the classes that an object is an instance of, whatever it says of itself; whether
-they are the library's own, the adapter looks up in the library.
+No library is imported here. An object of a library can only exist after the caller has imported that library. The
+adapter is chosen by the classes that an object is an instance of, never by its attributes. The adapter then looks up
+in the library that these classes are the library's own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _ADAPTERS = {
 
 @hookimpl
 def guarantee_of(thing: object) -> Guarantee | None:
-    """What an object of OpenDP, diffprivlib, dp-accounting or Flower promises about two values of one user."""
+    """Return the guarantee that an object of a supported library makes about one user's value."""
     read = _read(thing)
     return None if read is None else read.guarantee
 
 
 @hookimpl
 def source_of(thing: object) -> str | None:
-    """The library with its version, the parameters, and on what condition they were read."""
+    """Return the library with its version, the parameters, and the condition under which they were read."""
     read = _read(thing)
     return None if read is None else read.source
 

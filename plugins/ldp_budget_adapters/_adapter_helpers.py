@@ -1,7 +1,8 @@
-"""What every adapter needs: is it theirs, what are its figures, and how are they rounded out.
+"""Shared checks of the adapters: the origin of an object, its parameters, and their outward rounding.
 
-What another library states is a double, and may have been computed: the next double above it is taken, and what that
-prints as, so that a promise is never smaller than the one that was made. That is at most a few parts in 1e16.
+Another library states its parameters as doubles, which may have been computed. The adapters take the next double
+above and its shortest decimal form. So a guarantee is never smaller than the library's; the excess is at most a few
+parts in 1e16.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from ldp_budget.guarantees.gaussian_calibration import gaussian_delta
 
 _EXACT = Context(prec=2500)
 MOST = Decimal(10**6)
-"""No guarantee states more; what would is none."""
+"""The largest amount that a guarantee may state; a larger one is not a guarantee."""
 
 
 class Read(NamedTuple):
-    """What an object promises, and the line that says so."""
+    """The guarantee of an object, and the line that describes it."""
 
     guarantee: Guarantee
     source: str
 
 
-# -- whose it is ------------------------------------------------------------------------------------------------
+# -- origin of an object ---------------------------------------------------------------------------------------
 
 
 def is_of(cls: type, module: str, name: str) -> bool:
-    """Whether this very class is the one that a loaded module has under that name."""
+    """True if this very class is the one that a loaded module has under that name."""
     return getattr(sys.modules.get(module), "__dict__", {}).get(name) is cls
 
 
 def theirs(thing: object, library: str) -> type | None:
-    """The class of an object if a loaded module of the library defines it; None for what merely says so.
+    """Return the class of an object if a loaded module of the library defines it, else None.
 
-    Raises `NotSupported` for an instance of somebody's subclass, which may do anything.
+    Raises `NotSupported` for an instance of a user's subclass, which may do anything.
     """
     kind = type(thing)
     for cls in kind.__mro__:
@@ -60,18 +61,18 @@ def theirs(thing: object, library: str) -> type | None:
 
 @cache
 def release(distribution: str) -> str:
-    """A distribution with its version, as a source begins with it."""
+    """Return a distribution with its version, the beginning of a source line."""
     try:
         return f"{distribution} {version(distribution)}"
     except PackageNotFoundError:
         return distribution
 
 
-# -- its figures ------------------------------------------------------------------------------------------------
+# -- parameters ---------------------------------------------------------------------------------------------------
 
 
 def number(name: str, value: object) -> float:
-    """A parameter as a double. Raises `NotSupported` for NaN and for what only acts as a number."""
+    """Return a parameter as a double. Raises `NotSupported` for NaN and for an object that only acts as a number."""
     kind = type(value)
     if kind is not float and kind is not int and not _is_number_of_numpy(kind):
         raise NotSupported(f"{name} is a {kind.__module__}.{kind.__qualname__}; expected a number")
@@ -94,7 +95,7 @@ def _is_number_of_numpy(kind: type) -> bool:
 
 
 def at_least_zero(name: str, value: object) -> float:
-    """A parameter that cannot be negative."""
+    """Return a parameter that cannot be negative."""
     found = number(name, value)
     if found < 0:
         raise NotSupported(f"{name} is {found!r}; expected a number >= 0")
@@ -102,23 +103,23 @@ def at_least_zero(name: str, value: object) -> float:
 
 
 def above(value: float) -> Decimal:
-    """The decimal of the next double; of 0 it is 0."""
+    """Return the decimal of the next double above; 0 stays 0."""
     return Decimal(repr(math.nextafter(value, math.inf))) if value else Decimal(0)
 
 
 def ratio_up(numerator: Decimal, denominator: float) -> Decimal | None:
-    """Their ratio, rounded up; None where it is infinite."""
+    """Return the ratio, rounded up; None if it is infinite."""
     if not denominator or math.isinf(denominator):
         return Decimal(0) if denominator else None
     return UP.divide(numerator, Decimal(denominator))
 
 
 def distance(lower: float, upper: float) -> Decimal:
-    """How far two values between these are apart, to the last digit of the doubles."""
+    """Return the distance between two values, to the last digit of the doubles."""
     return _EXACT.subtract(Decimal(upper), Decimal(lower))
 
 
-# -- its promise ------------------------------------------------------------------------------------------------
+# -- guarantee ----------------------------------------------------------------------------------------------------
 
 
 def pure(epsilon: Decimal | None) -> Guarantee:
@@ -140,12 +141,12 @@ def approximate(epsilon: Decimal | None, delta: Decimal) -> Guarantee:
 
 
 def stated(value: float) -> Decimal | None:
-    """A stated amount, rounded out; None where it is infinite."""
+    """Return a stated amount, rounded up; None if it is infinite."""
     return None if math.isinf(value) else above(value)
 
 
 def gaussian(mu: Decimal | None, epsilon: float | None = None, delta: float | None = None) -> Guarantee:
-    """Gaussian privacy μ, with the point that was stated if the noise meets it; else with the true ε of that δ."""
+    """Return Gaussian privacy μ, with the stated (ε, δ) if the noise meets it, else with the true ε of that δ."""
     if mu is None or mu > MOST:
         return Unbounded()
     if not mu:
@@ -157,7 +158,7 @@ def gaussian(mu: Decimal | None, epsilon: float | None = None, delta: float | No
 
 
 def least_epsilon(meets, epsilon: float) -> float | None:  # type: ignore[no-untyped-def]
-    """`epsilon` if it meets what is asked, else the least larger one that does; None if none up to a million does."""
+    """Return `epsilon` if it meets the condition, else the least larger one that does; None above a million."""
     if meets(epsilon):
         return epsilon
     low, high = epsilon, max(2 * epsilon, 1e-3)

@@ -1,12 +1,13 @@
-"""diffprivlib: mechanisms for one user's value, by the noise that they add and not by what they say of it.
+"""Adapter for diffprivlib: mechanisms for one user's value, read by the noise that they add and not by their claims.
 
-Each is read as it stands: the scale of the noise, the sensitivity, the bounds. A sensitivity is taken to be the
-largest distance between two values of the user, unless bounds are known that are further apart: then it is theirs.
-Where the scale keeps the stated (ε, δ), that is what is promised; where it does not (`GaussianAnalytic` is often too
-small, `GaussianDiscrete` by a few parts in a million), the ε that it keeps at that δ.
+Each mechanism is read in its current state: the scale of the noise, the sensitivity, the bounds. The sensitivity is
+taken as the largest distance between two values of the user. If the bounds are further apart, their distance counts.
+If the noise keeps the stated (ε, δ), that is the guarantee. If it does not, the guarantee is the ε that the noise
+keeps at that δ: `GaussianAnalytic` often adds too little noise, `GaussianDiscrete` a few parts in a million too
+little.
 
-All of it is about the mechanism as it is meant: the draws are doubles, which the promise of the formula does not
-cover. `Binary` alone has so few outcomes that the odds of its doubles are worked out.
+The guarantee is that of the mathematical mechanism: the draws are doubles, which the formula's promise does not
+cover. Only `Binary` has so few outcomes that the odds of its doubles are computed.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ _MOST_UTILITY = 2.0**60
 _MOST_SIGMA = 20_000.0
 _DRAWS = 2**53
 _LOOSE = 1e-11
-"""For what is worked out in doubles, relatively."""
+"""The relative slack for values that are computed in doubles."""
 
 
 def read(thing: object) -> Read | None:
-    """What a mechanism promises; None for what is not of diffprivlib."""
+    """Return the guarantee of a mechanism; None if the object is not from diffprivlib."""
     kind = theirs(thing, "diffprivlib")
     if kind is None:
         return None
@@ -77,7 +78,7 @@ def read(thing: object) -> Read | None:
 
 
 class _State:
-    """The attributes of a mechanism as they stand, and on what condition they are read."""
+    """The current attributes of a mechanism, and the condition under which they are read."""
 
     def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
         self.name = name
@@ -131,7 +132,7 @@ class _State:
             raise NotSupported(f"delta is {self.delta!r}; a {self.name} has none")
 
     def furthest(self) -> Decimal:
-        """The largest distance between two values of the user."""
+        """Return the largest distance between two values of the user."""
         apart = Decimal(self.positive("sensitivity"))
         self.condition = "two values of the user are at most its sensitivity apart"
         if "lower" not in self.attributes:
@@ -145,7 +146,7 @@ class _State:
         return max(apart, distance(lower, upper))
 
     def end(self, name: str) -> float:
-        """A bound, which a double must hold: rounded, the two ends would come closer together than they are."""
+        """Return a bound, which must be exactly a double: rounding would move the two ends closer together."""
         found = number(name, self[name])
         if found != self[name]:
             raise NotSupported(f"{name} is {self[name]!r}, and its bounds are numbers that no double holds")
@@ -160,13 +161,13 @@ class _State:
 
 
 def _at_least(state: _State, loss: Decimal | None) -> Decimal | None:
-    """The loss, and never less than the ε that was stated."""
+    """Return the loss, but at least the stated ε."""
     promised = stated(state.epsilon)
     return None if loss is None or promised is None else max(loss, promised)
 
 
 def _laplace(state: _State) -> Guarantee:
-    """Also truncated and folded, which is done to a report that is private already."""
+    """Also truncated and folded, which is post-processing of a report that is already private."""
     apart = state.furthest()
     if state.delta >= 1 or math.isinf(state.epsilon):
         return pure(None)
@@ -178,7 +179,7 @@ def _laplace(state: _State) -> Guarantee:
 
 
 def _times(loss: Decimal | None) -> Decimal | None:
-    """For a scale that is computed in doubles."""
+    """Return the loss with slack for a scale that is computed in doubles."""
     return None if loss is None else UP.multiply(loss, _LAST_DIGITS)
 
 
@@ -186,7 +187,7 @@ _LAST_DIGITS = Decimal("1.000000000000001")
 
 
 def _bounded_domain(state: _State) -> Guarantee:
-    """The density is exp(-|y - x|/b) over what of it lies within: the ends are told apart best, by (u - l)/b."""
+    """The density is exp(-|y - x|/b), normalized within the range: the two ends differ the most, by (u - l)/b."""
     lower, upper = state.end("lower"), state.end("upper")
     state.positive("sensitivity")
     state.condition = "two values of the user are anywhere within its bounds"
@@ -196,7 +197,7 @@ def _bounded_domain(state: _State) -> Guarantee:
         return pure(None)
     scale = state["_scale"]
     if scale is None:
-        # As its first draw would work it out; of narrow numbers of numpy in their own arithmetic, far off at times.
+        # As the library's first draw computes it; narrow numpy numbers use their own arithmetic, which can be far off.
         if any(type(state[name]) not in (float, int, np.float64) for name in _DECIDE):
             raise NotSupported(f"{', '.join(_DECIDE)}: expected floats, as narrower ones have a scale of their own")
         meant = _loaded("laplace", "LaplaceBoundedDomain")
@@ -208,7 +209,7 @@ _DECIDE = ("epsilon", "delta", "sensitivity", "lower", "upper")
 
 
 def _loaded(module: str, name: str) -> Any:
-    """A class of the library, of which an object is there."""
+    """Return a class of the library, of which an instance exists."""
     return vars(sys.modules[_HOME + module])[name]
 
 
@@ -217,9 +218,9 @@ def _stated(state: _State, *names: str) -> dict[str, float]:
 
 
 def _bounded_noise(state: _State) -> Guarantee:
-    """Laplace noise within ±B, B = b ln(1 + (e^ε - 1)/2δ): what sticks out at a distance of S weighs δ exactly.
+    """Laplace noise within ±B, B = b ln(1 + (e^ε - 1)/2δ): at a distance of S the part outside weighs exactly δ.
 
-    The library's e^ε - 1 has few digits where ε is small, so that its B is too short there, and the δ of it larger.
+    The library computes e^ε - 1 with few digits if ε is small. Then its B is too short, and the true δ is larger.
     """
     state.furthest()
     if not 0 < state.delta < 0.5 or not 0 < state.epsilon < 700:
@@ -244,7 +245,7 @@ def _gaussian(state: _State) -> Guarantee:
 
 
 def _discrete_gaussian(state: _State) -> Guarantee:
-    """Whole numbers: ρ = S²/2σ², and the δ of an ε a difference of tails (Canonne, Kamath and Steinke 2020)."""
+    """Integers: ρ = S²/2σ², and the δ of an ε is a difference of tails (Canonne, Kamath and Steinke 2020)."""
     apart, sigma = _whole("sensitivity", state), state.amount("_scale")
     state.furthest()
     if not sigma or state.delta >= 1 or math.isinf(state.epsilon):
@@ -256,7 +257,7 @@ def _discrete_gaussian(state: _State) -> Guarantee:
     whole = 1 + 2 * float(tail[0])
 
     def beyond(least: float) -> float:
-        """P[Y > least], but for e^-800."""
+        """P[Y > least], up to an error of e^-800."""
         first = math.floor(least) + 1
         if first >= 1:
             return float(tail[first - 1]) / whole if first <= len(tail) else 0.0
@@ -280,7 +281,7 @@ def _whole(name: str, state: _State) -> int:
 
 
 def _geometric(state: _State) -> Guarantee:
-    """Whole numbers: two sides of e^{-k·r}, r = ε/S; also truncated and folded."""
+    """Integers: a two-sided geometric distribution e^{-k·r}, r = ε/S; also truncated and folded."""
     state.no_delta()
     _whole("sensitivity", state)
     apart = state.furthest()
@@ -299,7 +300,7 @@ def _staircase(state: _State) -> Guarantee:
 
 
 def _uniform(state: _State) -> Guarantee:
-    """Noise spread over S/δ: of two values S apart, a share δ of the reports of one cannot be of the other."""
+    """Noise uniform over S/δ: for two values S apart, a fraction δ of the reports is possible for one of them only."""
     state.furthest()
     if state.epsilon or not 0 < state.delta <= 0.5:
         raise NotSupported("expected epsilon = 0 and 0 < delta <= 0.5")
@@ -307,7 +308,7 @@ def _uniform(state: _State) -> Guarantee:
 
 
 def _snapping(state: _State) -> Guarantee:
-    """Values further apart than the sensitivity are so many steps apart, each of ε."""
+    """Values further apart than the sensitivity are several steps apart, each of ε."""
     state.no_delta()
     apart, step = state.furthest(), Decimal(state.positive("sensitivity"))
     bound = (number("upper", state["upper"]) - number("lower", state["lower"])) / 2.0 / float(step)
@@ -322,7 +323,7 @@ def _snapping(state: _State) -> Guarantee:
 
 
 def _binary(state: _State) -> Guarantee:
-    """It flips if u(e^ε + 1) > e^ε, u one of 2^53 doubles: so many of them, and no others, tell it apart."""
+    """It flips if u(e^ε + 1) > e^ε, where u is one of 2^53 doubles; the odds are counted over exactly those doubles."""
     state.no_delta()
     if not all(type(state[name]) is str for name in ("value0", "value1")):
         raise NotSupported("value0 and value1: expected texts")
@@ -340,7 +341,7 @@ def _binary(state: _State) -> Guarantee:
 
 
 def _exponential(state: _State) -> Guarantee:
-    """It is made for one value, whose utilities it holds: they are looked at, and nothing of them is kept."""
+    """It is configured for one value and holds its utilities; they are read here, and none of them is stored."""
     state.no_delta()
     state.positive("sensitivity")
     state.condition = (
@@ -353,7 +354,7 @@ def _exponential(state: _State) -> Guarantee:
     mechanism = _loaded("exponential", state.name)
     if type(state["monotonic"]) is not bool:
         raise NotSupported("monotonic: expected True or False")
-    # Whole numbers wrap around where the library subtracts them, narrow ones soon: perhaps those of another value.
+    # The library subtracts integers, which wrap around, narrow ones soon: the result may be that of another value.
     utility = [number("utility", each) for each in state["utility"]]
     if any(type(each) not in (float, int, np.float64, np.int64) for each in state["utility"]):
         raise NotSupported("utility: expected Python's numbers or doubles, as narrow whole ones wrap around")
@@ -365,12 +366,12 @@ def _exponential(state: _State) -> Guarantee:
     if not np.array_equal(mechanism._find_probabilities(*figures), state["_probabilities"]):
         raise NotSupported("its probabilities were set for other figures than it states now")
     loss = stated(state.epsilon)
-    # Half the noise will do where each utility can only rise: between two values some rise and some fall.
+    # Half the noise is enough if every utility can only rise: between two values some rise and some fall.
     return pure(None if loss is None else loss * 2 if state["monotonic"] else loss)
 
 
 def _categorical(state: _State) -> Guarantee:
-    """All odds are looked at: what counts as balanced is not quite, so that ε may be exceeded."""
+    """All odds are checked: the library's tolerance for "balanced" is loose, so the true ε may exceed the stated one."""
     state.no_delta()
     values, constants = state["_domain_values"], state["_normalising_constant"]
     if not 2 <= len(values) <= _MOST_VALUES or set(values) != set(constants):
@@ -389,11 +390,11 @@ def _categorical(state: _State) -> Guarantee:
     return pure(_at_least(state, stated(loss)))
 
 
-# -- what there is --------------------------------------------------------------------------------------------------
+# -- known mechanisms ----------------------------------------------------------------------------------------------
 
 
 class _Known(NamedTuple):
-    """How a mechanism is read: its own attributes, and which of them the journal shows."""
+    """The reader of a mechanism: its own attributes, and those that the journal shows."""
 
     promise: Callable[[_State], Guarantee]
     names: set[str]

@@ -1,11 +1,12 @@
-"""dp-accounting: events, which say what was drawn, composed ones too.
+"""Adapter for dp-accounting: events, which describe what was drawn, including composed events.
 
-The library's own events speak of adding or removing one record; here two values of one user are told apart, which is
-to replace it. So a `noise_multiplier` is read as the noise over the largest distance between two values of the user,
-and what says how many records a sample has, is refused.
+The library's own events compare data sets that differ by adding or removing one record. Here the neighbors are two
+values of one user, which means replacing a record. So `noise_multiplier` is read as the noise divided by the largest
+distance between two values of the user. An event that states how many records a sample has is refused.
 
-A composition is one guarantee again: equal events are copies; normal noise adds up in μ², and the rest in (Σε, Σδ) or
-Σρ, whichever all of its parts have.
+A composition is one guarantee again: equal events are copies. Normal noise adds up in μ². The rest adds up in (Σε,
+Σδ)
+or Σρ, if all parts have that measure.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from ._adapter_helpers import (
 _MODULE = "dp_accounting.dp_event"
 _SHOWN = 3
 _RELATIVE = {"noise_multiplier", "rho", "sensitivity"}
-"""What is relative to how far two values are apart, or two data sets."""
+"""Parameters that are relative to the distance between two values, or between two data sets."""
 _TOO_MANY = 10**18
-"""So many of anything come to no promise; larger numbers are not told apart, as nested ones have no end."""
+"""A count that leaves no guarantee. Larger counts are all treated alike, because nesting has no bound."""
 
 
 def read(thing: object) -> Read | None:
-    """What an event promises; None for what is not of dp-accounting."""
+    """Return the guarantee of an event; None if the object is not from dp-accounting."""
     kind = theirs(thing, "dp_accounting")
     if kind is None:
         return None
@@ -62,14 +63,14 @@ def read(thing: object) -> Read | None:
     return Read(_composed(counted), f"{release('dp-accounting')}: {shown}")
 
 
-# -- events within events -------------------------------------------------------------------------------------------
+# -- nested events -------------------------------------------------------------------------------------------------
 
 
 def _leaves(event: object) -> dict[tuple[Any, ...], int]:
-    """Every event that releases something, as its class and figures, with how often it happens.
+    """Return every event that releases something, as its class and parameters, with its count.
 
-    Events are shared and nested to any depth, so that each is looked at once, in an order in which whatever contains
-    it comes first.
+    Events are shared and nested to any depth. Each is visited once, in an order in which a container precedes its
+    parts.
     """
     order, inside = _in_order(event)
     times = {id(event): 1}
@@ -86,10 +87,10 @@ def _leaves(event: object) -> dict[tuple[Any, ...], int]:
 
 
 def _in_order(event: object) -> tuple[list[object], dict[int, list[tuple[object, int]]]]:
-    """All events, what contains another before it, and what each contains how often."""
+    """Return all events, containers first, and the parts of each with their counts."""
     done: list[object] = []
     inside: dict[int, list[tuple[object, int]]] = {}
-    state: dict[int, bool] = {}  # False: being looked at
+    state: dict[int, bool] = {}  # False: being visited
     waiting: list[tuple[object, bool]] = [(event, False)]
     while waiting:
         part, closing = waiting.pop()
@@ -111,7 +112,7 @@ def _in_order(event: object) -> tuple[list[object], dict[int, list[tuple[object,
 
 
 def _children(event: object) -> list[tuple[object, int]] | None:
-    """What a composed event contains, and how often; None of one that is not composed. Raises `NotSupported`."""
+    """Return the parts of a composed event with their counts; None if it is not composed. Raises `NotSupported`."""
     kind = theirs(event, "dp_accounting")
     name = kind.__name__ if kind is not None and kind.__module__ == _MODULE else None
     if name == "ComposedDpEvent":
@@ -152,11 +153,11 @@ _REFUSED = {
 }
 
 
-# -- what one event promises ----------------------------------------------------------------------------------------
+# -- guarantee of one event ----------------------------------------------------------------------------------------
 
 
 def _key(event: object) -> tuple[Any, ...]:
-    """An event by its class and plain figures, whatever its own equality says."""
+    """Return an event as its class and plain parameters, independent of its own equality."""
     name = type(event).__name__
     return (name, *(read(field, getattr(event, field)) for field, read in _FIELDS[name].items()))
 
@@ -175,7 +176,7 @@ def _share(name: str, value: object) -> float:
 
 
 def _downward(value: float) -> float:
-    """The double below, as less noise is the side of more loss."""
+    """Return the double below: less noise means more loss."""
     return math.nextafter(value, 0)
 
 
@@ -193,7 +194,7 @@ def _of_discrete_laplace(key: tuple[Any, ...]) -> Guarantee:
 
 
 def _of_randomized_response(key: tuple[Any, ...]) -> Guarantee:
-    """Two of k buckets: with probability 1 - p the user's, else one of all k, each as likely."""
+    """Randomized response over k buckets: with probability 1 - p the user's, else one of all k uniformly."""
     noise, buckets = Fraction(_downward(key[1])), key[2]
     if buckets == 1 or key[1] == 1:
         return Pure(Decimal(0))
@@ -236,11 +237,11 @@ def _shown(key: tuple[Any, ...]) -> str:
     return f"{key[0]}({fields})"
 
 
-# -- what all of them promise together ------------------------------------------------------------------------------
+# -- guarantee of a composition -----------------------------------------------------------------------------------
 
 
 def _composed(counted: Mapping[Guarantee, int]) -> Guarantee:
-    """One guarantee that bounds all of these, whichever next one was chosen after seeing what came before."""
+    """Return one guarantee that bounds all of these together, also if each was chosen adaptively."""
     parts = {each: count for each, count in counted.items() if each != Pure(Decimal(0))}
     if not parts:
         return Pure(Decimal(0))

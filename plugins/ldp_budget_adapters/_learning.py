@@ -1,12 +1,15 @@
-"""Flower: `LocalDpMod`, which clips a client's update to a norm C and adds normal noise to its numbers.
+"""Adapters for Flower and Opacus (federated learning).
 
-The noise is σ = sensitivity·√(2 ln(1.25/δ))/ε. Two updates, each clipped to C, may lie 2C apart, so one message is
-μ-Gaussian private with μ = 2C/σ, whatever sensitivity was declared; where that does not meet the stated (ε, δ), the ε
-of the noise at that δ is taken. It is about the arrays of the message and no more: the number of examples and
-metrics that go with them are sent as they are. An update that holds a NaN is not clipped by the mod, and so promised
-nothing; nor is the noise cryptographic.
+Flower: `LocalDpMod` clips a client's update to a norm C and adds normal noise to its numbers.
+The noise is σ = sensitivity·√(2 ln(1.25/δ))/ε. Two updates, each clipped to C, may be 2C apart. So one message is
+μ-Gaussian private with μ = 2C/σ, for any declared sensitivity. If that does not meet the stated (ε, δ), the guarantee
+has the true ε of the noise at that δ.
 
-Opacus: its accountants are about something else than what one client sends.
+The guarantee covers only the arrays of the message: the number of examples and the metrics are sent as they are. The
+mod does not clip an update that holds a NaN, so there is no guarantee for such an update. The noise is not
+cryptographic.
+
+Opacus: refused, because its accountants do not describe what one client sends.
 """
 
 from __future__ import annotations
@@ -21,12 +24,12 @@ from ._adapter_helpers import Read, at_least_zero, gaussian, is_of, ratio_up, re
 
 _HOMES = ("flwr.clientapp.mod.localdp_mod", "flwr.client.mod.localdp_mod")
 _SLACK = Decimal("1.000000000001")
-"""For the last digits of σ, which the mod computes in doubles."""
+"""Slack for the last digits of σ, which the mod computes in doubles."""
 _STATED = ("clipping_norm", "sensitivity", "epsilon", "delta")
 
 
 def read_flower(thing: object) -> Read | None:
-    """What one message of a `LocalDpMod` promises; None for what is not of Flower."""
+    """Return the guarantee of one message of a `LocalDpMod`; None if the object is not from Flower."""
     kind = theirs(thing, "flwr")
     if kind is None:
         return None
@@ -50,7 +53,7 @@ def read_flower(thing: object) -> Read | None:
 
 
 def _sigma(sensitivity: float, epsilon: float, delta: float) -> float:
-    """The standard deviation of the noise, as the mod computes it; 0 where it would add none, or fail."""
+    """Return the standard deviation of the noise, as the mod computes it; 0 if it would add none, or fail."""
     if not delta or not epsilon:
         raise NotSupported("LocalDpMod adds no finite noise at an epsilon or delta of 0")
     if delta >= 1.25 or math.isinf(epsilon):
@@ -59,7 +62,7 @@ def _sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 
 
 def read_opacus(thing: object) -> Read | None:
-    """Refused, whatever it is; None for what is not of Opacus."""
+    """Refuse every object of Opacus; None if the object is not from Opacus."""
     kind = theirs(thing, "opacus")
     if kind is None:
         return None

@@ -1,7 +1,8 @@
-"""OpenDP: measurements of one user's value, by the measurement's own map at the largest distance between two values.
+"""Adapter for OpenDP: measurements of one user's value, by the measurement's own privacy map.
 
-The map of a measurement is rounded to the side of more loss by OpenDP itself, and the next double above it is taken.
-Two values of a user are at most the range of a bounded domain apart; under the discrete distance, 1.
+The map is evaluated at the largest distance between two values of the user. OpenDP itself rounds the map toward more
+loss, and the adapter takes the next double above it. In a bounded domain two values are at most the range apart;
+under the discrete distance, 1.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _ASKED_LATER = (
     "make_sequential_composition",
 )
 _MAPS = {"privacy_map", "stability_map"}
-"""Whatever constructor takes one: OpenDP has some beside its public ones, for the maps of its extras."""
+"""Arguments for user-defined maps. Any constructor may take one: OpenDP has non-public ones for its extras."""
 _WHOLE = ("i", "u")
 _HAVE_MAPS = ("Measurement", "Odometer", "Transformation")
 
 
 def read(thing: object) -> Read | None:
-    """What a measurement promises; None for what is not of OpenDP."""
+    """Return the guarantee of a measurement; None if the object is not from OpenDP."""
     kind = theirs(thing, "opendp")
     if kind is None:
         return None
@@ -64,7 +65,7 @@ def read(thing: object) -> Read | None:
 
 
 def _property(thing: object, name: str) -> Any:
-    """An attribute by the class, as an object's own dictionary may say anything."""
+    """Return an attribute through the class, because the object's own dictionary may hold anything."""
     return getattr(type(thing), name).fget(thing)
 
 
@@ -77,7 +78,7 @@ def _mapped(thing: Any, furthest: float | int) -> Any:
 
 
 def _check_proved(thing: object) -> None:
-    """Refuse a measurement any of whose parts has a map that is somebody's Python function."""
+    """Refuse a measurement if any of its parts has a map that is a user's Python function."""
     seen: set[int] = set()
     waiting: list[object] = [thing]
     while waiting:
@@ -113,11 +114,11 @@ def _parts(held: object) -> Iterator[object]:
         yield from held
 
 
-# -- how far two values of one user are apart ---------------------------------------------------------------------
+# -- distance between two values of one user ----------------------------------------------------------------------
 
 
 def _furthest(domain: Any, metric: str) -> float | int:
-    """d_in of any two values of the domain. Raises `NotSupported` where there is none."""
+    """Return the d_in between any two values of the domain. Raises `NotSupported` if it is unbounded."""
     name, _, rest = metric.partition("(")
     kind = rest.rstrip(")")
     if name == "DiscreteDistance":
@@ -164,7 +165,7 @@ def _diagonal(domain: Any, name: str) -> Decimal:
 
 
 def _rounded(width: Decimal, kind: str) -> float | int:
-    """A distance as the metric's own type holds it, rounded up."""
+    """Return a distance in the metric's own type, rounded up."""
     if kind.startswith(_WHOLE):
         return math.ceil(width)
     exact, found = Fraction(width), float(width)
@@ -180,7 +181,7 @@ def _rounded(width: Decimal, kind: str) -> float | int:
     return found
 
 
-# -- what that comes to -------------------------------------------------------------------------------------------
+# -- guarantee -----------------------------------------------------------------------------------------------------
 
 
 def _guarantee(measure: str, mapped: Any) -> Guarantee:

@@ -1,4 +1,4 @@
-"""The built-in mechanisms: one plugin like any other, one file for each family."""
+"""The built-in mechanisms: an ordinary plugin, with one file for each family."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
 
 @hookimpl
 def declaration_of(guarantee: Guarantee, source: str) -> Mechanism:
-    """What stands in a ledger for the objects of other libraries."""
+    """Return the source line that a ledger stores for an object of another library."""
     return Declared.of(guarantee, source)

@@ -1,7 +1,7 @@
-"""What several draws of a random substitution give away together (Kang, Lee and Hong 2009, corrected).
+"""Privacy loss of several draws of a random substitution (Kang, Lee and Hong 2009, corrected).
 
 One draw keeps the true answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). The
-amplification of a report is the largest ratio of the probabilities that two answers give to it, so its loss is
+amplification of a report is the largest ratio of the probabilities that two answers give to it. So its loss is
 ε = ln(amplification). For l draws it is
 
     γ^l                                              independent draws,
@@ -30,7 +30,7 @@ from ldp_budget.guarantees import FinitePair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Powers of γ leave the exponents of the ordinary contexts.
+# Powers of γ exceed the exponents of the ordinary contexts.
 WIDE_UP = Context(prec=50, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
 WIDE_DOWN = Context(prec=50, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -40,24 +40,25 @@ _CLOSE = Decimal("1e-42")
 
 @dataclass(frozen=True)
 class Sampling(ABC):
-    """How the draws of one report are made. `size`: N, the number of answers; `draws`: l."""
+    """A way to make the draws of one report. `size`: N, the number of answers; `draws`: l."""
 
     size: int
     draws: int
 
     @abstractmethod
     def amplification(self, gamma: Decimal, context: Context) -> Decimal:
-        """The amplification of all draws together, rounded as `context` does."""
+        """Return the amplification of all draws together, rounded as `context` does."""
 
     @abstractmethod
     def _elasticity(self, gamma: Decimal, reached: Decimal) -> Decimal:
-        """d ln(amplification) / d ln γ, at least 1, at γ with the amplification `reached`."""
+        """Return d ln(amplification) / d ln γ, at least 1, at γ with the amplification `reached`."""
 
     def gamma_within(self, target: Decimal) -> Decimal:
-        """The largest γ, to forty digits, whose amplification is at most `target` > 1.
+        """Return the largest γ, to forty digits, whose amplification is at most `target` > 1.
 
-        Newton's method in logarithms: the amplification is convex there and never below γ, so from γ = `target`
-        the steps fall to the root without passing it.
+        Newton's method in logarithms: the amplification is convex there and never below γ. So from γ = `target` the
+        steps
+        fall to the root without passing it.
         """
         gamma = target
         while True:
@@ -73,7 +74,7 @@ class Sampling(ABC):
         return gamma
 
     def _hazards(self, gamma: Decimal) -> Iterator[Decimal]:
-        """γ/(γ+N-i) for each draw i = 1..l."""
+        """Yield γ/(γ+N-i) for each draw i = 1..l."""
         for step in range(1, self.draws + 1):
             yield WIDE_UP.divide(gamma, WIDE_UP.add(gamma, Decimal(self.size - step)))
 
@@ -92,7 +93,7 @@ class WithReplacement(Sampling):
 
 
 class DistinctSet(Sampling):
-    """Draws repeated until they differ (Algorithm 2), sent as a set."""
+    """Draws repeated until they are distinct (Algorithm 2), sent as a set."""
 
     def amplification(self, gamma: Decimal, context: Context) -> Decimal:
         # excess = ∏ (1 + γ/(N-i)) - 1, as a sum of positive terms, so that nothing cancels.
@@ -109,7 +110,7 @@ class DistinctSet(Sampling):
 
 
 class DistinctSequence(Sampling):
-    """Draws repeated until they differ, sent in the order of drawing."""
+    """Draws repeated until they are distinct, sent in the order of drawing."""
 
     def amplification(self, gamma: Decimal, context: Context) -> Decimal:
         product = gamma
@@ -124,7 +125,7 @@ class DistinctSequence(Sampling):
         return WIDE_UP.add(_ONE, _sum(hazards))
 
     def hazards(self, gamma: Decimal) -> list[Decimal]:
-        """The probability that draw i is the true answer if none before it was, rounded down, for i = 1..l."""
+        """Return the probability that draw i is the true answer if none before was, rounded down, for i = 1..l."""
         return [
             WIDE_DOWN.divide(gamma, WIDE_UP.add(gamma, Decimal(self.size - step)))
             for step in range(1, self.draws + 1)
@@ -132,8 +133,10 @@ class DistinctSequence(Sampling):
 
 
 def inclusion(odds: Decimal, size: int, draws: int) -> tuple[Decimal, Decimal]:
-    """(π₁, π₀): how likely a set of amplification `odds` holds the true answer, rounded down, and any other, up.
+    """Return (π₁, π₀) of a set with amplification `odds`.
 
+    π₁ is the probability that the set holds the true answer, rounded down. π₀ is that of any other answer, rounded
+    up.
     With one draw they are the probabilities of keeping the answer and of turning it into a given other one.
     """
     rest = Decimal(size - draws)
@@ -143,7 +146,7 @@ def inclusion(odds: Decimal, size: int, draws: int) -> tuple[Decimal, Decimal]:
 
 
 def set_tau(odds: Decimal, size: int, draws: int) -> Decimal:
-    """τ of a set of amplification `odds`, rounded up: how likely it holds one of two answers, not both."""
+    """Return τ of a set of amplification `odds`, rounded up: P[it holds exactly one of two answers]."""
     rest = size - draws
     top = WIDE_UP.multiply(WIDE_UP.add(odds, _ONE), Decimal(draws * rest))
     bottom = WIDE_DOWN.multiply(WIDE_DOWN.fma(odds, Decimal(draws), Decimal(rest)), Decimal(size - 1))
@@ -151,14 +154,14 @@ def set_tau(odds: Decimal, size: int, draws: int) -> Decimal:
 
 
 def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decimal:
-    """τ that makes ±ln(`odds`) dominate the draws in order, rounded up.
+    """Return the τ with which ±ln(`odds`) dominates the draws in order, rounded up.
 
-    The hockey-stick divergence of any two answers' reports is convex in e^t, is their total variation TV at
-    t = 0 and zero at e^t = odds, so it lies below the chord between the two; and the chord is the divergence of
-    a symmetric pair with τ = TV·(odds+1)/(odds-1). Negative t follows as the two reports mirror each other.
+    The hockey-stick divergence of any two answers' reports is convex in e^t. It is their total variation TV at t = 0
+    and zero at e^t = odds. So it is below the chord between these two points. The chord is the divergence of a
+    symmetric pair with τ = TV·(odds+1)/(odds-1). Negative t follows, because the two reports mirror each other.
 
-    With the true answer at place j a report has probability P_j, falling in j and least where it is absent, so
-    TV sums (P_i - P_j)⁺ over the places of the two answers: TV·(N-1) = Σ_j P[place j]·(N+1-2j) - l·P[absent].
+    With the true answer at place j a report has probability P_j, which falls in j and is least without the answer.
+    So TV sums (P_i - P_j)⁺ over the places of the two answers: TV·(N-1) = Σ_j P[place j]·(N+1-2j) - l·P[absent].
     """
     precise = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
     total, absent = Decimal(0), _ONE
@@ -168,23 +171,25 @@ def sequence_tau(gamma: Decimal, odds: Decimal, size: int, draws: int) -> Decima
         total = precise.fma(precise.multiply(absent, hazard), Decimal(size + 1 - 2 * place), total)
         absent = precise.multiply(absent, precise.divide(others, precise.add(gamma, others)))
     variation = precise.divide(precise.subtract(total, precise.multiply(absent, Decimal(draws))), Decimal(size - 1))
-    # The sum is good to sixty digits; the factor outweighs what it may lack.
+    # The sum is accurate to sixty digits; the factor exceeds its error.
     variation = WIDE_UP.multiply(variation, WIDE_UP.add(_ONE, Decimal("1e-36")))
     mirror = WIDE_UP.divide(WIDE_UP.add(odds, _ONE), WIDE_DOWN.subtract(odds, _ONE))
     return min(_ONE, WIDE_UP.multiply(variation, mirror))
 
 
 def sequence_pair(hazards: list[Fraction], size: int) -> FinitePair:
-    """The pair of any two answers' draws in order, where draw i is the true answer with `hazards`[i-1].
+    """Return the pair of any two answers' draws in order, where draw i is the true answer with `hazards`[i-1].
 
-    A sequence of l different answers tells of two of them by their places alone, i and j or absent. With the true
-    answer at place i it has the probability g(i): it was not drawn before, then it was, and all else is uniform over
-    the answers not drawn yet.
+    A sequence of l distinct answers reveals two of them only by their places: i and j, or absent. With the true
+    answer at
+    place i it has the probability g(i): the answer was not drawn before and then was, and the rest is uniform over
+    the
+    answers not drawn yet.
     """
     draws = len(hazards)
 
     def likely(place: int) -> Fraction:
-        """g(place), 0 for absent."""
+        """Return g(place), 0 for absent."""
         total = Fraction(1)
         for draw, hazard in enumerate(hazards, 1):
             if draw == place:
@@ -207,7 +212,7 @@ def sequence_pair(hazards: list[Fraction], size: int) -> FinitePair:
 
 
 def best_size(odds: Decimal, size: int, largest: int) -> int:
-    """The set size ω ≤ `largest` of least total variance at amplification `odds`: next to N/(odds+1).
+    """Return the set size ω ≤ `largest` of least total variance at amplification `odds`: next to N/(odds+1).
 
     Source: Ye and Barg, IEEE Transactions on Information Theory 64 (2018).
     """
@@ -217,7 +222,7 @@ def best_size(odds: Decimal, size: int, largest: int) -> int:
 
 
 def _total_variance(odds: Decimal, size: int, draws: int) -> Decimal:
-    """The variance per user of all counts together, for sets of `draws` answers."""
+    """Return the variance per user of all counts together, for sets of `draws` answers."""
     keep, other = inclusion(odds, size, draws)
     gap = WIDE_UP.subtract(keep, other)
     own = WIDE_UP.multiply(keep, WIDE_UP.subtract(_ONE, keep))
@@ -226,7 +231,7 @@ def _total_variance(odds: Decimal, size: int, draws: int) -> Decimal:
 
 
 def duplicate_probability(gamma: Decimal, size: int, draws: int) -> Decimal:
-    """How likely `draws` independent draws are not all different (Kang, Lee and Hong 2009, Theorem 5.1)."""
+    """Return the probability of a repeat in `draws` independent draws (Kang, Lee and Hong 2009, Theorem 5.1)."""
     if draws > size:
         return _ONE
     scale = WIDE_UP.add(gamma, Decimal(size - 1))
@@ -237,10 +242,10 @@ def duplicate_probability(gamma: Decimal, size: int, draws: int) -> Decimal:
 
 
 def expected_draws(gamma: Decimal, size: int, draws: int) -> Decimal:
-    """How many draws Algorithm 2 needs on average for `draws` different ones.
+    """Return the average number of draws that Algorithm 2 needs for `draws` distinct ones.
 
-    After k different draws the next new one takes (γ+N-1)/(γ+N-1-k) draws if the true answer is not among them,
-    and (γ+N-1)/(N-k) if it is.
+    After k distinct draws the next new one takes (γ+N-1)/(γ+N-1-k) draws if the true answer is not among them, and
+    (γ+N-1)/(N-k) if it is.
     """
     scale = WIDE_UP.add(gamma, Decimal(size - 1))
     total, absent = Decimal(0), _ONE

@@ -1,10 +1,11 @@
-"""Numeric mechanisms whose reports stay in [lower, upper], and are therefore biased towards its centre.
+"""Base class of numeric mechanisms whose reports stay in [lower, upper], and the privacy of bounded Laplace.
 
-How well any two inputs of the bounded Laplace mechanism can be told apart, as it is stated and as it is drawn.
+Such reports are biased toward the center of the range.
 
-On [0, 1] with b = 1/ε, the ratio f(y | x) / f(y | x') of two inputs x < x' falls in y. So the best test of x against
-x' at any odds λ accepts the reports up to some t, and, as reports of a smaller value are smaller, with F their
-distribution functions
+`LaplaceWeights` computes how well any two inputs of the bounded Laplace mechanism can be distinguished, as stated and
+as drawn. On [0, 1] with b = 1/ε, the ratio f(y | x) / f(y | x') of two inputs x < x' falls in y. So the best test of x
+against x' at any odds λ accepts the reports up to some t. Reports of a smaller value are smaller. So, with F their
+distribution functions,
 
     H(λ) = max over t of F(t | x) - λF(t | x')
         <= max over t of F(t | 0) - λF(t | 1) = (1 - √(λe^{-ε}))² / (1 - e^{-ε}),
@@ -12,9 +13,9 @@ distribution functions
 with equality at the two ends. They are the worst pair at every λ in [e^{-ε}, e^ε], and the mirrored pair is alike.
 H falls in λ and grows with ε.
 
-What is drawn is a table of whole weights on G cells, see `_laplace_table`. With S·q^d, q = e^{-ε/G}, in place of its
-weights, it would be the continuous report told to the cell, which tells no more. A weight is above S·q^d - 2, and at
-most the larger of S·q^d + 1 and a floor F; so where T = S(1-q^G)/(1-q), the least of the totals there would be,
+What is drawn is a table of integer weights on G cells, see `LaplaceTable`. With S·q^d, q = e^{-ε/G}, as weights it
+would be the continuous report rounded to a cell, which reveals no more. A weight is above S·q^d - 2, and at most the
+larger of S·q^d + 1 and a floor F. So with T = S(1-q^G)/(1-q), the least of the totals of S·q^d,
 
     P̃ <= P·T/(T-2G) + (F+1)/(T-2G),      Q̃ >= Q·T/(T+G(F+1)) - 2/(T+G(F+1)),
 
@@ -60,15 +61,16 @@ _LOOKED_AT = 64
 
 
 class BoundedMechanism(NumericMechanism):
-    """A mechanism on [0, 1], stretched to [lower, upper]. Subclasses say how it errs and draws there.
+    """A mechanism on [0, 1], scaled to [lower, upper]. Subclasses define its error and its draws there.
 
-    The bias is largest at the two ends and points inwards. The mean of the reports is not an affine function of
-    the value, so no factor puts it right: `estimate` gives the mean of the reports as it is, and its standard
-    error measures their spread only. How far off it may be stands in `utility` and `notes`.
+    The bias is largest at the two ends and points inwards. The mean of the reports is not an affine function of the
+    value, so no factor corrects it. `estimate` returns the mean of the reports unchanged, and its standard error
+    measures
+    only their spread. `utility` and `notes` state the largest bias.
     """
 
     cells: ClassVar[int]
-    """Cells of the public grid over [lower, upper]; a report is the middle of one."""
+    """The number of cells of the public grid over [lower, upper]; a report is the middle of a cell."""
 
     keeps_squares = True
     biased = True
@@ -78,15 +80,15 @@ class BoundedMechanism(NumericMechanism):
     upper = real("largest value a user can have")
 
     def error_within(self, share: float) -> tuple[float, float]:
-        """(bias, MSE) for the value `share` of [0, 1]."""
+        """Return (bias, MSE) for the value `share` of [0, 1]."""
         raise NotImplementedError
 
     def breakpoints_within(self) -> Sequence[float]:
-        """Ascending from 0 to 1, with `error_within` smooth between neighbours."""
+        """Return points ascending from 0 to 1, with `error_within` smooth between neighbors."""
         raise NotImplementedError
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A cell for each user at the given points 0..cells; cell k lies between the points k and k+1."""
+        """Return a cell for each user at the given points 0..cells; cell k is between the points k and k+1."""
         raise NotImplementedError
 
     @property
@@ -95,7 +97,7 @@ class BoundedMechanism(NumericMechanism):
         return float(UP.subtract(self.upper, self.lower))
 
     def share(self, value: float) -> float:
-        """Where in [0, 1] a value lies."""
+        """Return the position of a value in [0, 1]."""
         return min(max(0.0, (value - float(self.lower)) / self.width), 1.0)
 
     def error_at(self, value: float) -> tuple[float, float]:
@@ -129,14 +131,14 @@ class BoundedMechanism(NumericMechanism):
             f"spread evenly over [{lower}, {upper}] {constant:.4g} against {own:.4g}.",
         )
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def critical_points(self) -> Iterable[int]:
-        """Points of the grid among which those are that lie furthest apart in what they draw."""
+        """Return points of the grid that include the two whose reports differ the most."""
         raise NotImplementedError
 
     def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
-        """The runs of cells that are equally likely, and how likely they are, for two points of the grid."""
+        """Return the runs of equally likely cells, and their probabilities, for two points of the grid."""
         raise NotImplementedError
 
     def critical_inputs(self) -> Sequence[float]:
@@ -165,7 +167,7 @@ class BoundedMechanism(NumericMechanism):
         return self._cell_grid.middles
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
+        """Randomize values; reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
         from ldp_budget.sampling import open_stream
 
         from ._interval_grid import draw_cells
@@ -173,7 +175,7 @@ class BoundedMechanism(NumericMechanism):
         return self._cell_grid.reports(draw_cells(self._cell_grid.points(values), open_stream(rng), self.draw))
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
-        """What `draw` does as steps of a program, the last of which is `cell`; and their tables."""
+        """Return `draw` as steps of a program, the last of which is `cell`; and their tables."""
         raise NotImplementedError
 
     def client_program(self) -> Program:
@@ -201,13 +203,13 @@ class BoundedMechanism(NumericMechanism):
 
     @functools.cached_property
     def _most_spread(self) -> float:
-        """The largest standard deviation of a report, over values where it bends and others between."""
+        """Return the largest standard deviation of a report, over the breakpoints and values between them."""
         shares = {*self.breakpoints_within(), *(place / _LOOKED_AT for place in range(_LOOKED_AT + 1))}
         errors = [self.error_within(share) for share in shares]
         return self.width * math.sqrt(max(0.0, *(mse - bias**2 for bias, mse in errors)))
 
     def report_std(self, total: SumAggregate) -> float:
-        """The standard deviation that the reports themselves show; of one alone, the largest there can be."""
+        """Return the standard deviation of the reports; for a single report, the largest possible one."""
         n = total.reports
         if n == 1:
             return self.width / 2
@@ -216,12 +218,12 @@ class BoundedMechanism(NumericMechanism):
 
 
 LARGE_LOSS = 16
-"""From here on a tail of constant weight, far less than one part in 10,000 of all, may stand for the rest."""
+"""For an ε from here on, a tail of constant weight, far less than one part in 10,000 of all, may replace the rest."""
 
 
 @dataclass(frozen=True)
 class LaplaceWeights:
-    """The weights S·q^d of the cells 0..cells-1 away from a point, rounded down to whole numbers, at least F."""
+    """The weights S·q^d of the cells 0..cells-1 away from a point, rounded down to integers, at least F."""
 
     epsilon: Decimal
     cells: int
@@ -231,7 +233,7 @@ class LaplaceWeights:
 
     @classmethod
     def of(cls, epsilon: Decimal, cells: int) -> Self:
-        """As large as totals below 2**63 allow."""
+        """Return weights as large as totals below 2**63 allow."""
         ratio = DOWN.exp(DOWN.divide(epsilon.copy_negate(), Decimal(cells)))
         mass = min(Decimal(cells), DOWN.divide(2, DOWN.subtract(1, ratio)))
         largest = DOWN.divide(Decimal(2**62), mass)
@@ -244,7 +246,7 @@ class LaplaceWeights:
             yield max(int(weight), self.floor)
             weight = DOWN.multiply(weight, self.ratio)
 
-    # -- what they give away ----------------------------------------------------------------------------
+    # -- privacy loss -----------------------------------------------------------------------------------
 
     @cached_property
     def _decay(self) -> tuple[Decimal, Decimal]:
@@ -258,13 +260,13 @@ class LaplaceWeights:
         return DOWN.divide(DOWN.multiply(self.largest, DOWN.subtract(1, self._decay[1])), rest)
 
     def _holds(self) -> bool:
-        """Whether no ratio of two drawn odds exceeds `largest_odds`."""
+        """True if no ratio of two drawn odds exceeds `largest_odds`."""
         if self.epsilon < LARGE_LOSS:
             # The loss is at most (1 - 1/G)ε + 8/w with w the last of the weights, see `LaplaceTable`.
             last = DOWN.subtract(DOWN.multiply(self.largest, self._decay[0]), 2)
             spare = DOWN.subtract(DOWN.divide(self.epsilon, self.cells), Decimal("1e-29"))
             return DOWN.multiply(last, spare) >= 8
-        # No weight is above S, and the largest total is that of the centre: 2T/(1 + e^{-ε/2}), and what was raised.
+        # No weight is above S, and the largest total is that of the center: 2T/(1 + e^{-ε/2}), plus what was raised.
         half = exp_down(DOWN.divide(self.epsilon, -2))
         most = UP.add(UP.divide(2, DOWN.add(1, half)), UP.divide(self._raised, self._total))
         least = DOWN.subtract(1, UP.divide(2 * self.cells, self._total))
@@ -274,11 +276,11 @@ class LaplaceWeights:
 
     @property
     def _raised(self) -> int:
-        """The most by which the weights of a point exceed S·q^d together."""
+        """The most by which all weights of a point together exceed S·q^d."""
         return self.cells * (self.floor + 1)
 
     def _bound(self, slope: Decimal) -> Decimal:
-        """H(λ) of any two inputs, stated or drawn, rounded up."""
+        """Return H(λ) of any two inputs, as stated or as drawn, rounded up."""
         least = DOWN.subtract(self._total, 2 * self.cells)
         narrowed = DOWN.divide(least, UP.add(self._total, self._raised))
         stretched = UP.divide(UP.add(least, 2 * self.cells), least)
@@ -286,11 +288,11 @@ class LaplaceWeights:
         return UP.add(UP.multiply(stretched, self._stated(DOWN.multiply(slope, narrowed))), added)
 
     def _stated(self, slope: Decimal) -> Decimal:
-        """(1 - √(λe^-ε))²/(1 - e^-ε), rounded up."""
+        """Return (1 - √(λe^-ε))²/(1 - e^-ε), rounded up."""
         root = DOWN.sqrt(DOWN.multiply(slope, self._decay[0])).next_minus(DOWN)
         missed = max(UP.subtract(1, root), Decimal(0))
         return UP.divide(UP.multiply(missed, missed), DOWN.subtract(1, self._decay[1]))
 
     def guarantee(self) -> Guarantee:
-        """The pair of the two ends, as stated and as drawn; `Pure` where that is not certain for the last digits."""
+        """Return the pair of the two ends, as stated and as drawn; `Pure` if the last digits of that are uncertain."""
         return pair_of_curve(self.epsilon, self._bound) if self._holds() else Pure(self.epsilon)

@@ -1,8 +1,8 @@
-"""The five texts that the first mechanisms were built from, by author, title and a translation of the title.
+"""The five texts behind the first mechanisms, by author, title and a translation of the title.
 
-`docs/explanation/sources.md` says where each is to be found, what was taken from it and what of it is lost;
-`docs/evidence/errata.md` what in it is wrong. Titles are quoted as they are printed; the two
-blog posts came without theirs, so that a heading of theirs stands for it.
+`docs/explanation/sources.md` says where to find each text, what was taken from it and what of it is lost.
+`docs/evidence/errata.md` lists their errors. Titles are quoted as printed. The two blog posts have no title in our
+copies, so a heading of each replaces it.
 """
 
 from __future__ import annotations

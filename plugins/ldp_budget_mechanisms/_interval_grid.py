@@ -1,13 +1,11 @@
-"""The public grid of an interval: equal cells, reports at their middles, inputs at the points between them.
+"""The public grid of an interval: equal cells, with reports at their middles and inputs at the points between them.
 
-Reports on a public grid: what one of them says of one input against another, as runs of cells.
+Inputs are the points 0..G between the cells 0..G-1 of the range. The cells of a run are equally likely under the
+first
+of two inputs, and equally likely under the second. So a report reveals only the run that it falls in.
 
-Inputs are the points 0..G between the cells 0..G-1 of the range. Cells of a run are equally likely under the first
-input, and equally likely under the second, so no more is to be seen than which run a report lies in.
-
-Noise added on a public grid without ends.
-
-The window of `_window` on a public grid: what it says of two inputs, and how it is drawn.
+`with_noise` and `noise_program` add noise on a public grid without ends. `WindowChannel` is the window of
+`_bounded_staircase_profile` on a public grid: its comparison of two inputs, and its draws.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ _BLOCK = 1 << 16  # users at a time: their numbers stay in the cache
 
 @dataclass(frozen=True)
 class CellGrid:
-    """`cells` cells of one width over `interval`; cell k lies between the points k and k+1."""
+    """`cells` cells of one width over `interval`; cell k is between the points k and k+1."""
 
     interval: Interval
     cells: int
@@ -59,11 +57,11 @@ class CellGrid:
 
     @property
     def per_unit(self) -> float:
-        """Cells in a stretch of one, as a double."""
+        """The number of cells in an interval of length one, as a double."""
         return self.cells / float(UP.subtract(self.interval.upper, self.interval.lower))
 
     def points(self, values: Any) -> Integers:
-        """The points 0..cells nearest to the values. Two of them are never more than `cells` apart.
+        """Return the points 0..cells nearest to the values. Two of them are never more than `cells` apart.
 
         Raises `OutsideDomain` for a value outside the interval.
         """
@@ -72,22 +70,22 @@ class CellGrid:
         return np.clip(points, 0, self.cells).astype(np.int64)
 
     def point(self, value: float) -> int:
-        """The point nearest to one value."""
+        """Return the point nearest to one value."""
         return int(self.points([value])[0])
 
     def reports(self, cells: Integers) -> NDArray[np.float64]:
-        """The middles of these cells, which may lie beyond the interval."""
+        """Return the middles of these cells, which may be outside the interval."""
         origin, step = self.middles
         reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
         return reports
 
     def cells_of(self, reports: Any) -> Integers:
-        """The cells whose middles the reports are."""
+        """Return the cells whose middles the reports are."""
         origin, step = self.middles
         return np.rint((np.asarray(reports) - origin) / step).astype(np.int64)
 
     def inside(self, reports: Any) -> NDArray[np.float64]:
-        """`reports` as an array. Raises `NotSupported` for one outside the interval, and for what is no number."""
+        """Return `reports` as an array. Raises `NotSupported` for a non-number or one outside the interval."""
         given = as_reports(reports)
         if given.dtype.kind not in "iuf":
             raise NotSupported(f"expected numbers as reports; found {given.dtype} {given.shape}")
@@ -102,15 +100,18 @@ class CellGrid:
 
 
 def draw_cells(points: Integers, stream: Stream, draw: Callable[[Stream, Integers], Integers]) -> Integers:
-    """What `draw` draws for users at the given points, block by block."""
+    """Apply `draw` to users at the given points, block by block."""
     cells = np.empty_like(points)
     for part in blocks(len(points), _BLOCK):
         cells[part] = draw(stream, points[part])
     return cells
 
 
+# -- runs of cells ---------------------------------------------------------------------------------------------------
+
+
 def runs(starts: Iterable[int], cells: int) -> list[tuple[int, int]]:
-    """The runs [start, end) of the cells 0..cells-1 that begin at the given ones."""
+    """Return the runs [start, end) of the cells 0..cells-1 that begin at the given ones."""
     borders = sorted({0, cells, *(start for start in starts if 0 < start < cells)})
     return list(pairwise(borders))
 
@@ -118,14 +119,14 @@ def runs(starts: Iterable[int], cells: int) -> list[tuple[int, int]]:
 def compare_runs(
     parts: Sequence[tuple[int, int]], first: Callable[[int], Fraction], second: Callable[[int], Fraction]
 ) -> Comparison:
-    """The comparison over `parts`, given how likely a single cell is under each input."""
+    """Return the comparison over `parts`, given the probability of a single cell under each input."""
     return Comparison.of(
         Factor(tuple(((end - start) * first(start), (end - start) * second(start)) for start, end in parts))
     )
 
 
 def number_runs(cells: NDArray[np.int64], parts: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """The run that each cell lies in."""
+    """Return the run of each cell."""
     starts = [start for start, _ in parts]
     return (np.searchsorted(starts, cells, side="right") - 1).astype(np.int64)
 
@@ -133,11 +134,13 @@ def number_runs(cells: NDArray[np.int64], parts: Sequence[tuple[int, int]]) -> N
 def with_noise(
     numbers: NDArray[np.float64], noise: NDArray[np.int64], grid: tuple[float, float], width: Fraction
 ) -> NDArray[np.float64]:
-    """`numbers`, at most `width` above the origin of the grid (origin, step), with noise of whole steps added.
+    """Return `numbers`, at most `width` above the origin of the grid (origin, step), with noise of whole steps added.
 
-    The noise is a real number rounded down to steps. Rounded down too, and kept within the last full step of the
-    width, two numbers differ by at most width/step steps, however the division rounds: the sensitivity is not
-    stretched. Both roundings lose half a step on average, and the one step added gives it back.
+    The noise is a real number rounded down to steps. The numbers are rounded down too, and stay within the last full
+    step
+    of the width. So two numbers differ by at most width/step steps, for any rounding of the division, and the
+    sensitivity
+    does not grow. Both roundings lose half a step on average; the one step added compensates for that.
     """
     origin, step = grid
     last = int(width / Fraction(step))
@@ -148,7 +151,7 @@ def with_noise(
 
 
 def noise_program(noise: str, bits: int, interval: Interval, grid: tuple[float, float], width: Fraction) -> Program:
-    """The client of a mechanism with that `noise`, an operator that draws it with so many binary places."""
+    """Return the client of a mechanism with that `noise`, an operator that draws it with so many binary places."""
     origin, step = grid
     steps = (("noise", [noise, bits]), ("noisy", ["add", "value", "noise"]))
     given = floored(interval, step, int(width / Fraction(step)))
@@ -159,8 +162,9 @@ def noise_program(noise: str, bits: int, interval: Interval, grid: tuple[float, 
 class WindowChannel:
     """The window on a grid of `cells` cells, for inputs at the points 0..cells between them.
 
-    A cell within `reach` of the point has the weight `high`, any other one `low`; whole numbers, with every
-    total below 2**63, so that one uniform integer draws a report with exactly these odds.
+    A cell within `reach` of the point has the weight `high`, any other one `low`. Weights are integers, with every
+    total
+    below 2**63, so that one uniform integer draws a report with exactly these odds.
     """
 
     cells: int
@@ -170,19 +174,19 @@ class WindowChannel:
 
     @classmethod
     def fit(cls, epsilon: Decimal, gamma: Decimal, cells: int) -> WindowChannel:
-        """The channel with the reach of γ and the largest weights whose loss is at most ε."""
+        """Return the channel with the reach of γ and the largest weights whose loss is at most ε."""
         return cls(cells, *fitted(epsilon, gamma, cells))
 
     def total(self, inside: int) -> int:
-        """The sum of the weights when `inside` cells are in the window."""
+        """Return the sum of the weights when `inside` cells are in the window."""
         return self.low * self.cells + (self.high - self.low) * inside
 
     def worst_odds(self) -> Fraction:
-        """e^ε of the channel as it is drawn, exactly; the derivation is the one above, in cells."""
+        """Return e^ε of the channel as it is drawn, exactly; by the derivation of the profile, in cells."""
         return worst_odds(self.cells, self.reach, self.high, self.low)
 
     def compare(self, first: int, second: int) -> tuple[list[tuple[int, int]], Comparison]:
-        """Runs of cells that lie alike in the windows of the points `first` and `second`, and their odds."""
+        """Return the runs of cells that are equal in the windows of the points `first` and `second`, and their odds."""
 
         def cell_of(point: int) -> Callable[[int], Fraction]:
             low, high = max(point - self.reach, 0), min(point + self.reach, self.cells)
@@ -194,12 +198,12 @@ class WindowChannel:
         return parts, compare_runs(parts, cell_of(first), cell_of(second))
 
     def critical_points(self) -> list[int]:
-        """The ends, the centre, and the points around which a window first touches an end or covers all but one."""
+        """Return the ends, the center, and the points whose window first touches an end or covers all cells but one."""
         reach, cells = self.reach, self.cells
         return [0, 1, reach - 1, reach, reach + 1, cells // 2, *(cells - reach + k for k in (-1, 0, 1)), cells]
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of reports for users at the given points; cell k lies between the points k and k+1."""
+        """Return the cells of reports for users at the given points; cell k is between the points k and k+1."""
         first = np.maximum(points - self.reach, 0)
         inside = np.minimum(points + self.reach, self.cells) - first
         in_window = self.high * inside
@@ -209,7 +213,7 @@ class WindowChannel:
         return np.where(drawn < in_window, first + drawn // self.high, other)
 
     def drawing(self) -> tuple[tuple[str, Any], ...]:
-        """The same as steps of a program, from the point `value`."""
+        """Return the same draw as steps of a program, from the point `value`."""
         inside: list[Any] = ["sub", ["min", ["add", "value", self.reach], self.cells], "first"]
         total: list[Any] = ["add", "window", ["mul", whole(self.low), ["sub", self.cells, "inside"]]]
         beyond: list[Any] = ["where", ["ge", "beside", "first"], "inside", 0]
@@ -226,5 +230,5 @@ class WindowChannel:
 
 
 def _widest(reach: int, cells: int) -> int:
-    """The most cells that a window covers without covering all."""
+    """Return the most cells that a window covers without covering all."""
     return min(2 * reach, cells - 1)

@@ -1,7 +1,9 @@
-"""Geometric counts by binary digits: the work grows with the logarithm of their mean.
+"""Samplers for the staircase and the bounded Laplace mechanism: integer draws with exact odds.
+
+Geometric counts are drawn by binary digits: the work grows with the logarithm of their mean.
 
 Let N have P[N = k] in proportion to r^k, r = e^{-ε}. Its binary digits are independent: digit i is one with the odds
-r^(2^i), and what is left above the first m digits is geometric again with ratio r^(2^m). A digit is drawn by a
+r^(2^i). The part above the first m digits is geometric again, with ratio r^(2^m). A digit is drawn by a
 64-bit threshold, which makes its odds e^{-o_i} with o_i close to 2^i·ε. From k to k+1 the digits below some c turn
 from one to zero and digit c from zero to one, so
 
@@ -9,9 +11,8 @@ from one to zero and digit c from zero to one, so
 
 Rounding each o_c down from ε + o_0 + … + o_{c-1} keeps that at most ε for every k, exactly.
 
-What the staircase mechanism draws from: periods by binary digits, steps by one comparison, all in whole cells.
-
-What the bounded Laplace mechanism draws from: whole weights on a public grid.
+`StaircaseSteps` draws staircase noise: periods by binary digits, steps by one comparison, all in whole cells.
+`LaplaceTable` draws bounded Laplace reports from integer weights on a public grid.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def digit_thresholds(epsilon: Decimal) -> list[int]:
-    """The thresholds of the low digits, lowest first, and last the one of going on above them."""
+    """Return the thresholds of the low digits, lowest first, and last the threshold for continuing above them."""
     thresholds = []
     target = epsilon
     while target < 1:
@@ -53,12 +54,12 @@ def digit_thresholds(epsilon: Decimal) -> list[int]:
 
 
 def _log_odds_down(digit: int) -> Decimal:
-    """-ln of the odds of a one, rounded down."""
+    """Return -ln of the odds of a one, rounded down."""
     return DOWN.ln(DOWN.divide(Decimal(ONE - digit), Decimal(digit))).next_minus(DOWN)
 
 
 def probabilities(thresholds: list[int], most: int) -> list[Fraction]:
-    """P[N = 0], P[N = 1], ... as they are drawn: `most` of them, or as many as have a place in the low digits."""
+    """Return P[N = 0], P[N = 1], ... as drawn: `most` of them, or as many as the low digits can represent."""
     *digits, above = (Fraction(drawn, ONE) for drawn in thresholds)
     masses = [1 - above]
     for digit in reversed(digits):
@@ -77,15 +78,19 @@ def geometric_by_digits(stream: Stream, thresholds: list[int], size: int) -> NDA
     return counts
 
 
+# -- staircase -------------------------------------------------------------------------------------------------------
+
+
 _MOST_PERIODS = 64
 
 
 class StaircaseSteps:
     """Staircase noise on a grid with `cells` cells for S, `reach` of them in the upper step, drawn by integers.
 
-    The periods' probabilities fall by at most e^ε from one to the next, and within a period a cell of the upper
-    step is at most e^ε times as likely as one of the lower. Points at most `cells` apart see a report one step
-    apart at most, or across a border of periods, where the two factors offset each other. So the loss is at most ε.
+    The periods' probabilities fall by at most e^ε from one to the next. Within a period, a cell of the upper step is
+    at
+    most e^ε times as likely as one of the lower. Points at most `cells` apart see a report at most one step apart, or
+    across a border of periods, where the two factors cancel. So the loss is at most ε.
     """
 
     def __init__(self, epsilon: Decimal, reach: int, cells: int) -> None:
@@ -96,10 +101,11 @@ class StaircaseSteps:
         self.upper = threshold(DOWN.divide(Decimal(reach), UP.add(Decimal(reach), rest)), up=False)
 
     def compare(self, first: int, second: int) -> tuple[list[int], Comparison]:
-        """The borders of runs of equally likely cells, and the odds of what they part.
+        """Return the borders of runs of equally likely cells, and the probabilities of the runs.
 
-        They reach out until the digits of the periods repeat, at most `_MOST_PERIODS`. What lies beyond on each side
-        is one outcome.
+        The runs extend until the digits of the periods repeat, at most `_MOST_PERIODS`. All cells beyond, on each
+        side, are
+        one outcome.
         """
         periods = probabilities(self.periods, min(2 ** len(self.periods) + 1, _MOST_PERIODS))
         borders = {
@@ -109,7 +115,7 @@ class StaircaseSteps:
             for place in (0, self.reach)
             for side in (-1, 1)
         }
-        # Within these, every cell lies in a listed period of both points.
+        # Within these, every cell is in a listed period of both points.
         far = (len(periods) - 1) * self.cells
         low, high = max(first, second) - far, min(first, second) + far
         starts = sorted(border for border in {*borders, low, high} if low <= border <= high)
@@ -121,17 +127,17 @@ class StaircaseSteps:
         return starts, Comparison.rows(*sides)
 
     def _cell(self, periods: list[Fraction], point: int, cell: int) -> Fraction:
-        """How likely one cell is for the input at `point`."""
+        """Return the probability of one cell for the input at `point`."""
         period, place = divmod(cell - point if cell >= point else point - 1 - cell, self.cells)
         upper = Fraction(self.upper, ONE)
         step = upper / self.reach if place < self.reach else (1 - upper) / (self.cells - self.reach)
         return periods[period] * step / 2
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of reports for users at the given points; cell k lies between the points k and k+1."""
+        """Return the cells of reports for users at the given points; cell k is between the points k and k+1."""
         n = len(points)
         distance = geometric_by_digits(stream, self.periods, n) * self.cells
-        # Both places are drawn for everybody; where a step has no cell, its place is never used.
+        # Both places are drawn for every user; if a step has no cell, its place is never used.
         in_upper = integers(stream, max(1, self.reach), n)
         in_lower = self.reach + integers(stream, max(1, self.cells - self.reach), n)
         distance += np.where(bernoulli(stream, self.upper, n), in_upper, in_lower)
@@ -139,7 +145,7 @@ class StaircaseSteps:
         return points + np.where(left, ~distance, distance)
 
     def drawing(self) -> tuple[tuple[str, Any], ...]:
-        """The same as steps of a program, from the point `value`."""
+        """Return the same draw as steps of a program, from the point `value`."""
         *digits, above = map(whole, self.periods)
         count: list[Any] = ["add", ["shl", "periods", len(digits)], ["join", "digits"]]
         step: list[Any] = ["where", "is_upper", "upper", ["add", self.reach, "lower"]]
@@ -155,23 +161,30 @@ class StaircaseSteps:
         )
 
 
+# -- bounded Laplace -------------------------------------------------------------------------------------------------
+
+
 _RUNS = 32
-# Ratios nearer than this, where a double is all there is, may stand for whole numbers in either order.
+# Ratios closer than this, in doubles, may represent integers in either order.
 _CLOSE = 1e-15
 
 
 class LaplaceTable:
     """Bounded Laplace on a grid of `cells` = G cells, for inputs at the points 0..G between them.
 
-    A cell with d whole cells between it and the point has the weight w_d = ⌊S·q^d⌋, q = e^{-ε/G}; a report is drawn
-    by one uniform integer below the total T_i of the point i, so its odds are exactly those of the weights.
+    A cell with d whole cells between it and the point has the weight w_d = ⌊S·q^d⌋, q = e^{-ε/G}. A report is drawn
+    by one
+    uniform integer below the total T_i of the point i. So its odds are exactly those of the weights.
 
-    With q^d itself in place of w_d the loss is (1 - 1/G)ε, by the argument for the continuous case: for the
-    cell at one end, the points at both. Each w_d is less than two below S·q^d, and so each T_i less than 2G; with w
-    the last of the weights this adds at most 8/w to the loss, which must fit into the ε/G left over.
+    With q^d itself as w_d the loss is (1 - 1/G)ε, by the argument for the continuous case: for the cell at one end,
+    the
+    points at both. Each w_d is less than two below S·q^d, and so each T_i less than 2G. With w the last of the
+    weights
+    this adds at most 8/w to the loss, which must fit into the remaining ε/G.
 
-    For a large ε the last weights would be too small for that. There no weight is less than a floor F, and since
-    no total is more than twice another, F = ⌈2S·e^{-ε}⌉ keeps every ratio below e^ε.
+    For a large ε the last weights would be too small for that. There no weight is less than a floor F. No total is
+    more
+    than twice another, so F = ⌈2S·e^{-ε}⌉ keeps every ratio below e^ε.
     """
 
     def __init__(self, epsilon: Decimal, cells: int) -> None:
@@ -184,7 +197,7 @@ class LaplaceTable:
         assert self._holds(epsilon, weights), "the client would lose more than ε"
 
     def _holds(self, epsilon: Decimal, weights: list[int]) -> bool:
-        """Whether the loss is at most ε, decided by whole numbers."""
+        """True if the loss is at most ε, computed with integers."""
         last = weights[-1]
         if epsilon < LARGE_LOSS:
             return last * Fraction(epsilon) >= 8 * self.cells
@@ -193,13 +206,13 @@ class LaplaceTable:
         return weights[0] * largest <= Fraction(exp_down(epsilon)) * last * int(self.below[-1])
 
     def critical_points(self) -> list[int]:
-        """The ends, next to them, and the centre, whose total is the largest."""
+        """Return the ends, their neighbors, and the center, whose total is the largest."""
         return [0, 1, self.cells // 2, self.cells - 1, self.cells]
 
     def compare(self, first: int, second: int) -> tuple[list[tuple[int, int]], Comparison]:
-        """The likeliest cell and the least likely, by `first` against `second`, alone; the others in a few runs.
+        """Return runs of cells: one each for the most and the least likely cell by `first` against `second`, and a few more.
 
-        So the largest and the smallest ratio are seen exactly, though no run but those is one of equal odds.
+        So the largest and the smallest ratio are exact, although the other runs do not have equal odds.
         """
         cells = np.arange(self.cells)
         weights = np.diff(self.below)
@@ -220,7 +233,7 @@ class LaplaceTable:
         return parts, Comparison.rows(*sides)
 
     def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of reports for users at the given points; cell k lies between the points k and k+1."""
+        """Return the cells of reports for users at the given points; cell k is between the points k and k+1."""
         left = self.below[points]
         drawn = integers(stream, left + self.below[self.cells - points], len(points))
         is_left = drawn < left
@@ -228,7 +241,7 @@ class LaplaceTable:
         return np.where(is_left, points - 1 - distance, points + distance)
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
-        """The same as steps of a program, from the point `value`, and the table of the totals."""
+        """Return the same draw as steps of a program, from the point `value`, and the table of the totals."""
         right: list[Any] = ["at", "below", ["sub", self.cells, "value"]]
         place: list[Any] = ["where", "is_left", "drawn", ["sub", "drawn", "left"]]
         steps = (
@@ -246,6 +259,6 @@ class LaplaceTable:
 
 
 def _extreme(own: NDArray[np.int64], other: NDArray[np.int64], ratios: NDArray[np.longdouble], sign: int) -> int:
-    """The cell of the largest own/other where `sign` is 1, of the smallest where it is -1, by whole numbers."""
+    """Return the cell of the largest own/other if `sign` is 1, of the smallest if it is -1, by integers."""
     cells: list[int] = np.flatnonzero(sign * ratios >= (sign * ratios).max() * (1 - sign * _CLOSE)).tolist()
     return max(cells, key=lambda cell: sign * Fraction(int(own[cell]), int(other[cell])))

@@ -1,16 +1,16 @@
-"""What RAPPOR gives away: the loss of t reports of one memoised value, and probabilities that keep it in bounds.
+"""Privacy loss of RAPPOR: the loss of t reports of one memoised value, and probabilities that keep it in bounds.
 
-With a = 1-f/2, b = f/2 (the permanent bit is the filter's with probability a), one bit that is set for one value and
-not for another shows, after t reports, at most
+With a = 1-f/2, b = f/2 (the permanent bit is the filter's with probability a), take one bit that is set for one value
+and not for another. After t reports it shows at most
 
     ln( (a + bx)/(b + ax) ),   x = (p/q)^t  where all t bits are one,  x = ((1-q)/(1-p))^t  where all are zero,
 
 because the likelihood ratio is monotone in the number of ones. Two values differ in at most h bits that only the
-first sets and h that only the second sets, so ε(t) is h times the sum of the two; ε(∞) = 2h ln(a/b), at x = 0.
+first sets and h that only the second sets. So ε(t) is h times the sum of the two; ε(∞) = 2h ln(a/b), at x = 0.
 Erlingsson, Pihur and Korolova 2014, Theorems 1 and 2 (errata.md has ε(t) for every t).
 
-The loss of a bit falls as f or x grows. So f and p rounded down with q rounded up bound it from above; and drawing
-with f and p rounded up and q rounded down loses no more than was declared, after any number of reports.
+The loss of a bit falls as f or x grows. So f and p rounded down with q rounded up bound it from above. Draws with f
+and p rounded up and q rounded down lose no more than was declared, after any number of reports.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee
 
 MOST_POINTS = 400
-"""The curve is listed this far at most; further reports are charged up to the cap."""
+"""The most points that the curve lists; further reports are charged up to the cap."""
 
 _MOST_LISTED = 8
-"""With more hash functions the pair of a fresh report is no longer listed, and its ε alone is stated."""
+"""The most hash functions for which the pair of a fresh report is listed; with more, its ε alone is stated."""
 _NEAR_CAP = Decimal("1e-9")
 _PLACES = Decimal("1e-15")
 _HALF = ONE // 2
 
 
 class Response(NamedTuple):
-    """Half of f, p and q: the chance that a permanent bit is flipped, and those of a one where it is 0 and 1."""
+    """Half of f, p and q: the probability that a permanent bit is flipped, and of a one if it is 0 and 1."""
 
     flip: Decimal
     zero: Decimal
@@ -58,11 +58,11 @@ class Thresholds(NamedTuple):
 
     @property
     def informative(self) -> bool:
-        """Whether a bit of the filter still makes a bit of the report likelier."""
+        """True if a bit of the filter still makes a bit of the report likelier."""
         return self.flip < _HALF and self.zero < self.one
 
     def response(self) -> Response:
-        """These probabilities, rounded to decimals of at least the same loss."""
+        """Return these probabilities, rounded to decimals of at least the same loss."""
         one = Decimal(ONE)
         return Response(
             DOWN.divide(Decimal(self.flip), one),
@@ -72,14 +72,14 @@ class Thresholds(NamedTuple):
 
 
 def drawn(response: Response) -> Thresholds:
-    """The thresholds nearest to `response` that lose no more."""
+    """Return the thresholds nearest to `response` that lose no more."""
     return Thresholds(
         threshold(response.flip, up=True), threshold(response.zero, up=True), threshold(response.one, up=False)
     )
 
 
 def losses(response: Response, hashes: int) -> Iterator[Decimal]:
-    """ε(1), ε(2), ... of a memoised value, each rounded up."""
+    """Yield ε(1), ε(2), ... of a memoised value, each rounded up."""
     ones = DOWN.divide(response.zero, response.one)
     zeros = DOWN.divide(DOWN.subtract(Decimal(1), response.one), UP.subtract(Decimal(1), response.zero))
     x, y = ones, zeros
@@ -89,19 +89,19 @@ def losses(response: Response, hashes: int) -> Iterator[Decimal]:
 
 
 def lifetime_loss(flip: Decimal, hashes: int) -> Decimal:
-    """ε(∞), rounded up: what the permanent bits themselves give away."""
+    """Return ε(∞), rounded up: the loss of the permanent bits themselves."""
     return UP.multiply(Decimal(2 * hashes), _bit_loss(flip, Decimal(0)))
 
 
 def _bit_loss(flip: Decimal, x: Decimal) -> Decimal:
-    """ln( (a + bx)/(b + ax) ) with b = `flip` and a = 1-b, rounded up."""
+    """Return ln( (a + bx)/(b + ax) ) with b = `flip` and a = 1-b, rounded up."""
     above = UP.add(UP.subtract(Decimal(1), flip), UP.multiply(flip, x))
     below = DOWN.add(flip, DOWN.multiply(DOWN.subtract(Decimal(1), flip), x))
     return ln_up(UP.divide(above, below))
 
 
 def curve(response: Response, hashes: int) -> tuple[list[Decimal], Decimal]:
-    """ε(1), ε(2), ... until within 1e-9 of ε(∞) or `MOST_POINTS` long; and ε(∞). Rounded up to 15 places."""
+    """Return ε(1), ε(2), ... until within 1e-9 of ε(∞) or `MOST_POINTS` long; and ε(∞). Rounded up to 15 places."""
     cap = UP.quantize(lifetime_loss(response.flip, hashes), _PLACES)
     points: list[Decimal] = []
     for loss in losses(response, hashes):
@@ -112,10 +112,11 @@ def curve(response: Response, hashes: int) -> tuple[list[Decimal], Decimal]:
 
 
 def calibrated(epsilon: Decimal, lifetime: Decimal, hashes: int) -> Thresholds:
-    """The least noise, with q = 1-p, for which ε(1) ≤ `epsilon` and ε(∞) ≤ `lifetime`, both certified.
+    """Return the least noise, with q = 1-p, for which ε(1) ≤ `epsilon` and ε(∞) ≤ `lifetime`, both certified.
 
-    ε(∞) gives a/b = e^{lifetime/2h}; one report then gives P[1 | filter bit 1] = e^{ε/2h}/(e^{ε/2h}+1), which is
-    a - p(a-b). Both are solved in decimals and rounded to thresholds; the formulas above, rounded up, then decide.
+    ε(∞) gives a/b = e^{lifetime/2h}. One report then gives P[1 | filter bit 1] = e^{ε/2h}/(e^{ε/2h}+1), which is
+    a - p(a-b). Both are solved in decimals and rounded to thresholds. The formulas above, rounded up, then verify
+    them.
     """
     bits = Decimal(2 * hashes)
     flip = threshold(UP.divide(Decimal(1), DOWN.add(exp_down(DOWN.divide(lifetime, bits)), Decimal(1))), up=True)
@@ -132,7 +133,7 @@ def _thresholds(flip: int, zero: int) -> Thresholds:
 
 
 def _one_report(flip: int, odds: Decimal) -> int:
-    """The threshold of p at which a report's bit has odds at most `odds`."""
+    """Return the threshold of p at which a report's bit has odds at most `odds`."""
     b = DOWN.divide(Decimal(flip), Decimal(ONE))
     kept = DOWN.divide(odds, UP.add(odds, Decimal(1)))
     noise = UP.subtract(UP.subtract(Decimal(1), b), kept)
@@ -141,9 +142,9 @@ def _one_report(flip: int, odds: Decimal) -> int:
 
 
 def shown_bits(thresholds: Thresholds, one: bool, reports: int | None) -> list[Fraction]:
-    """How likely 0, 1, ... of `reports` reports show a bit that the filter has set, or has not; exactly as drawn.
+    """Return P[i of `reports` reports show a bit] for i = 0, 1, ..., for a bit that the filter has set, or not.
 
-    For None, how likely the permanent bit is 0 and 1.
+    For None, the probabilities that the permanent bit is 0 and 1. All are exact, as drawn.
     """
     flip, zero, shown = (Fraction(part, ONE) for part in thresholds)
     permanent = 1 - flip if one else flip
@@ -157,10 +158,11 @@ def shown_bits(thresholds: Thresholds, one: bool, reports: int | None) -> list[F
 
 
 def fresh_pair(response: Response, thresholds: Thresholds, hashes: int, epsilon: Decimal) -> Guarantee:
-    """The pair of one report of which no bits are kept, as stated and as drawn; it loses at most `epsilon`.
+    """Return the pair of one report without stored bits, as stated and as drawn; it loses at most `epsilon`.
 
-    Two values differ in at most `hashes` bits that only the first sets and as many that only the second sets, and all
-    bits are independent. Values that share some differ in fewer, and so the pair that shares none dominates.
+    Two values differ in at most `hashes` bits that only the first sets and as many that only the second sets. All
+    bits are
+    independent. Values that share some bits differ in fewer, so the pair that shares none dominates.
     """
     flip, zero, one = map(Fraction, response)
     stated = (flip * one + (1 - flip) * zero, (1 - flip) * one + flip * zero)
@@ -174,7 +176,7 @@ def fresh_pair(response: Response, thresholds: Thresholds, hashes: int, epsilon:
 
 
 def _pair_of_bits(off: Fraction, on: Fraction, hashes: int) -> FinitePair:
-    """The pair of values that differ in as many bits each, shown with `on` where a value sets them, else `off`."""
+    """Return the pair of values that differ in equally many bits, shown with `on` if a value sets them, else `off`."""
 
     def shown(probability: Fraction) -> list[Fraction]:
         return [
@@ -182,7 +184,7 @@ def _pair_of_bits(off: Fraction, on: Fraction, hashes: int) -> FinitePair:
             for ones in range(hashes + 1)
         ]
 
-    # How many bits of its own a value shows, and of the other's. Equal likelihood ratios tell the same.
+    # The counts of shown bits: a value's own, and the other's. Equal likelihood ratios are one outcome.
     masses: dict[Fraction, tuple[Fraction, Fraction]] = {}
     for (own, others_own), (other, others) in itertools.product(
         zip(shown(on), shown(off), strict=True), zip(shown(off), shown(on), strict=True)
@@ -195,11 +197,12 @@ def _pair_of_bits(off: Fraction, on: Fraction, hashes: int) -> FinitePair:
 
 
 def change_loss(response: Response, hashes: int, bits: int) -> float:
-    """How far two reports of one value lie, at the least, from one report each of two other values.
+    """Return a lower bound of the distance between two reports of one value and one report each of two other values.
 
-    On a bit that none of the three sets, two ones come from one permanent bit with probability bq²+ap², from two
-    with (bq+ap)²; there are at least bits - 3·hashes such bits, and the others can only add to it. An
-    estimate: it shows what the curve does not cover, and nothing is charged by it.
+    On a bit that none of the three sets, two ones come from one permanent bit with probability bq²+ap², from two with
+    (bq+ap)². There are at least bits - 3·hashes such bits, and the others can only add to it. The result is an
+    estimate:
+    it shows the loss that the curve does not cover, and no charge depends on it.
     """
     b, p, q = response
     with localcontext(Context(prec=20)):

@@ -1,10 +1,10 @@
-"""Bloom filters: each cohort has hash functions of its own, and a value sets the h bits they name out of k.
+"""RAPPOR's reports: Bloom filters, the client's draws, and the server's estimates.
 
-RAPPOR's reports: the cohort and the permanent bits, fresh or from a client's secret, and the bits shown.
+Each cohort has its own hash functions, and a value sets the h out of k bits that they name. A report is the cohort and
+the shown bits, from permanent bits that are fresh or derived from a client's secret. The server counts exactly, and
+then fits a regression on the candidates' Bloom filters.
 
-What the server makes of RAPPOR reports: exact counts, then a regression on the candidates' Bloom filters.
-
-With p* and q* the probabilities that a bit of the report is one where the filter's is 0 and 1,
+With p* and q* the probabilities that a bit of the report is one if the filter's is 0 and 1,
 
     t_ij = (c_ij - p*·N_j) / (q* - p*),    q* - p* = (1-f)(q-p),
 
@@ -50,7 +50,7 @@ class BloomFamily:
     seed: int
 
     def filters(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The filter of each value under its cohort's functions, as packed bits, shape (n, ceil(bits/8)).
+        """Return the filter of each value under its cohort's functions, as packed bits, shape (n, ceil(bits/8)).
 
         The l-th position is the l-th 64-bit little-endian word, modulo `bits`, of SHAKE-128 over the text
         "ldp-budget bloom 1:SEED:COHORT:VALUE" in decimal. Positions may coincide; then fewer than h bits are set.
@@ -62,7 +62,7 @@ class BloomFamily:
         return rows
 
     def _positions(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Shape (n, hashes). Each pair of value and cohort is hashed once."""
+        """Return positions of shape (n, hashes). Each pair of value and cohort is hashed once."""
         families = int(cohorts.max(initial=0)) + 1
         codes, inverse = np.unique(values * families + cohorts, return_inverse=True)
         digests = [
@@ -76,7 +76,7 @@ class BloomFamily:
         return positions
 
     def of_candidates(self, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The filter of every candidate in every cohort as zeros and ones, shape (cohorts, bits, M)."""
+        """Return the filter of every candidate in every cohort as zeros and ones, shape (cohorts, bits, M)."""
         every = np.arange(self.cohorts).repeat(len(candidates))
         rows = self.filters(np.tile(candidates, self.cohorts), every)
         bits = np.unpackbits(rows, axis=1, count=self.bits, bitorder="little")
@@ -84,16 +84,16 @@ class BloomFamily:
         return filters.transpose(0, 2, 1).astype(np.float64, order="C")
 
     def alone(self, first: int, second: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The bits that only the first value sets, and that only the second does, each of shape (cohorts, bits)."""
+        """Return the bits that only the first value sets, and those that only the second sets, each (cohorts, bits)."""
         own, other = (self._bits(np.full(self.cohorts, value), np.arange(self.cohorts)) for value in (first, second))
         return own & ~other, other & ~own
 
     def furthest_apart(self, values: int, cohorts: int) -> tuple[int, int]:
-        """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
+        """Return the two of the first `values` whose filters differ in the most bits, in any of the first cohorts."""
         apart = np.zeros((values, values))
         for cohort in range(min(cohorts, self.cohorts)):
             bits = self._bits(np.arange(values), np.full(values, cohort))
-            # Of many bits few are set by any of the values.
+            # With many bits, the values set only few of them.
             filters = bits[:, bits.any(axis=0)].astype(np.float64)
             held = filters.sum(axis=1)
             np.maximum(apart, held[:, np.newaxis] + held - 2 * (filters @ filters.T), out=apart)
@@ -101,9 +101,12 @@ class BloomFamily:
         return first, second
 
     def _bits(self, values: NDArray[np.int64], cohorts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The filter of each value under its cohort's functions, shape (n, bits)."""
+        """Return the filter of each value under its cohort's functions, shape (n, bits)."""
         rows = self.filters(values, cohorts)
         return np.unpackbits(rows, axis=1, count=self.bits, bitorder="little").view(np.bool_)
+
+
+# -- client ----------------------------------------------------------------------------------------------------------
 
 
 def draw_reports(
@@ -114,7 +117,7 @@ def draw_reports(
     family: BloomFamily,
     thresholds: Thresholds,
 ) -> NDArray[np.uint8]:
-    """A row for each answer: the cohort in two bytes, little-endian, then the bits of the report, packed."""
+    """Return a row for each answer: the cohort in two bytes, little-endian, then the bits of the report, packed."""
     cohorts = _draw_cohorts(stream, secrets, context, family.cohorts, len(answers))
     filters = family.filters(answers, cohorts)
     reports = np.empty((len(answers), 2 + filters.shape[1]), dtype=np.uint8)
@@ -127,7 +130,7 @@ def draw_reports(
 
 
 def _draw_cohorts(stream: Stream, secrets: Secrets, context: str, cohorts: int, count: int) -> NDArray[np.int64]:
-    """The cohort of each user, uniform; with secrets a function of the secret, whatever the value."""
+    """Return the cohort of each user, uniform; with secrets a function of the secret alone, never of the value."""
     if secrets is None:
         return integers(stream, cohorts, count)
     words = memo_words(secrets, f"{context} cohort", np.zeros(count, dtype=np.int64), 1)[:, 0]
@@ -137,7 +140,7 @@ def _draw_cohorts(stream: Stream, secrets: Secrets, context: str, cohorts: int, 
 def _draw_flips(
     stream: Stream, secrets: Secrets, context: str, answers: NDArray[np.int64], bits: int, threshold: int
 ) -> NDArray[np.uint8]:
-    """Which permanent bits differ from the filter's, packed; with secrets a function of secret and value.
+    """Return the permanent bits that differ from the filter's, packed; with secrets a function of secret and value.
 
     B' is a fair coin with probability f and B otherwise, so it differs from B with probability f/2.
     """
@@ -148,7 +151,7 @@ def _draw_flips(
 
 
 def _draw_bits(stream: Stream, permanent: NDArray[np.uint8], bits: int, thresholds: Thresholds) -> NDArray[np.uint8]:
-    """The bits of one report: a one with probability q where the permanent bit is 1, p where it is 0. Packed."""
+    """Return the bits of one report, packed: a one with probability q if the permanent bit is 1, p if it is 0."""
     ones = _packed(stream, thresholds.one, len(permanent), bits)
     zeros = _packed(stream, thresholds.zero, len(permanent), bits)
     return (permanent & ones) | (~permanent & zeros)
@@ -159,7 +162,7 @@ def _packed(stream: Stream, threshold: int, rows: int, bits: int) -> NDArray[np.
 
 
 def number_reports(reports: Any, alone: tuple[NDArray[np.bool_], NDArray[np.bool_]]) -> NDArray[np.int64]:
-    """Each report's bits among those that one value alone sets (m, k), and the other; shape (n,).
+    """Number each report by its bits among those that only one value sets (m, k), and the other's; shape (n,).
 
     Cohorts with equally many such bits of each kind share their numbers, in the order of these counts.
     """
@@ -179,17 +182,20 @@ def number_reports(reports: Any, alone: tuple[NDArray[np.bool_], NDArray[np.bool
     return codes
 
 
+# -- server ----------------------------------------------------------------------------------------------------------
+
+
 _RANK_TOLERANCE = 1e-10
 
 
 @dataclass
 class CohortAggregate(CountAggregate):
-    """How many reports of each cohort have each bit set: `support`, shape (m, k); `users`, reports by cohort (m,)."""
+    """Reports of each cohort with each bit set: `support`, shape (m, k); `users`, reports by cohort (m,)."""
 
     users: NDArray[np.int64]
 
     def merge(self, other: CountAggregate) -> CohortAggregate:
-        """Add `other`; raises `NotSupported` if it was made by another mechanism."""
+        """Add `other`; raises `NotSupported` if another mechanism made it."""
         super().merge(other)
         assert isinstance(other, CohortAggregate)
         self.users = self.users + other.users
@@ -204,7 +210,7 @@ class SelectedEstimate(CountEstimate):
 
 
 class BitLaw(NamedTuple):
-    """p*, q* - p*, and the variances of a user's share in t_ij where the filter's bit is 0 and 1."""
+    """p*, q* - p*, and the variances of a user's share in t_ij if the filter's bit is 0 and 1."""
 
     base: float
     gap: float
@@ -213,13 +219,13 @@ class BitLaw(NamedTuple):
 
 
 def check_reports(reports: Any, cohorts: int, bits: int) -> None:
-    """Raise as `count_bits`, adding nothing up."""
+    """Raise the errors of `count_bits` without counting."""
     rows, _ = _with_cohorts(reports, cohorts, bits)
     check_rows(rows[:, 2:], bits)
 
 
 def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Reports as an array, and their cohorts."""
+    """Return reports as an array, and their cohorts."""
     rows = as_reports(reports)
     width = 2 + -(-bits // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
@@ -231,12 +237,12 @@ def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uin
 
 
 def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Reports by cohort (m,), and set bits by cohort (m, k).
+    """Return reports by cohort (m,), and set bits by cohort (m, k).
 
-    Raises `NotSupported` where `reports` are not uint8 rows of a cohort below m in two bytes and k packed bits.
+    Raises `NotSupported` unless `reports` are uint8 rows of a cohort below m in two bytes and k packed bits.
     """
     rows, cohort = _with_cohorts(reports, cohorts, bits)
-    # A table of 256 values for each cohort pays where there are more reports than that.
+    # A table of 256 values for each cohort is faster if there are more reports than that.
     sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
     if sums[:, bits:].any():
         raise NotSupported(f"expected reports of {bits} bits; found padding bits that are set")
@@ -244,14 +250,14 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
 
 
 def _sums_by_byte(rows: NDArray[np.uint8], cohort: NDArray[np.int64], cohorts: int) -> NDArray[np.int64]:
-    """For each byte of the reports: how often each cohort has each of its 256 values, then which bits those set."""
+    """Count the 256 values of each byte of the reports by cohort, then the bits that those values set."""
     bits_of = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int64)
     tables = [np.bincount(256 * cohort + byte, minlength=256 * cohorts).reshape(cohorts, 256) for byte in rows.T]
     return np.concatenate([table @ bits_of for table in tables], axis=1)
 
 
 def _sums_by_cohort(rows: NDArray[np.uint8], cohort: NDArray[np.int64], cohorts: int) -> NDArray[np.int64]:
-    """The same, cohort after cohort."""
+    """Count the bits cohort by cohort."""
     sums = np.zeros((cohorts, 8 * rows.shape[1]), dtype=np.int64)
     order = np.argsort(cohort, kind="stable")
     present, starts = np.unique(cohort[order], return_index=True)
@@ -271,7 +277,7 @@ class Regression:
         bits = filters.shape[1]
         rows = filters.reshape(-1, filters.shape[2])
         normal = (rows * users.repeat(bits)[:, None]).T @ rows
-        # Scaled to a unit diagonal, so that the rank does not hang on how many bits a candidate sets.
+        # Scaled to a unit diagonal, so that the rank does not depend on how many bits a candidate sets.
         scale = 1 / np.sqrt(normal.diagonal())
         values, vectors = np.linalg.eigh(normal * scale * scale[:, None])
         self.full_rank = bool(values[0] > _RANK_TOLERANCE * len(values))
@@ -280,20 +286,23 @@ class Regression:
             self._inverse = half @ half.T
 
     def shares(self, corrected: Floats) -> Floats:
-        """π, shape (M,), from t (m, k)."""
+        """Return π, shape (M,), from t (m, k)."""
         rows = self.filters.reshape(-1, self.filters.shape[2])
         shares: Floats = self._inverse @ (rows.T @ corrected.reshape(-1))
         return shares
 
     def variances(self, population: Floats, law: BitLaw) -> Floats:
-        """The variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
+        """Return the variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
 
-        `population` holds the shares of users who hold each candidate, (M,); or (M, M), a row for each estimate
-        where each is wanted for another population.
+        `population` holds the shares of users who hold each candidate, (M,). It may also be (M, M), with one
+        population in a
+        row for each estimate.
 
         A user of cohort j who holds v adds g_j[w, v] = Σ_i H_j[w, i] X_ijv to the estimate of w, where H_j are the
-        weights of the t_ij. Given the sizes of the cohorts the spread is a random partition, whose variance is that
-        of g_j within the cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
+        weights of
+        the t_ij. Given the sizes of the cohorts, the spread is a random partition. Its variance is that of g_j within
+        the
+        cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
         """
         people = np.atleast_2d(population)
         rise = law.variance_one - law.variance_zero
@@ -306,15 +315,15 @@ class Regression:
             total_noise += users * noise
             total_spread += users * spread
         own = people[0] if len(people) == 1 else people.diagonal()
-        # By Cauchy and Schwarz the difference is no less than 0, and where cohorts tell all, rounding is left of it.
+        # By Cauchy and Schwarz the difference is at least 0; if cohorts determine everything, only rounding remains.
         variances: Floats = total_noise + np.maximum(0.0, total_spread - own * (1 - own) / self.users.sum())
         return variances
 
 
 def worst_variance(filters: Floats, law: BitLaw) -> float | None:
-    """The largest variance per user of a candidate's count, held by nobody while the others are equally frequent.
+    """Return the largest variance per user of a count, at a candidate without users and others equally frequent.
 
-    Cohorts are taken to be equally large. None where the candidates cannot be told apart.
+    Assumes equally large cohorts. None if the filters cannot distinguish the candidates.
     """
     cohorts, bits, candidates = filters.shape
     if candidates > cohorts * bits:
@@ -327,12 +336,12 @@ def worst_variance(filters: Floats, law: BitLaw) -> float | None:
 
 
 def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | None) -> CountEstimate:
-    """Counts of the candidates whose filters are X (m, k, M), by `method` or where None by what the rank allows."""
+    """Return counts of the candidates whose filters are X (m, k, M), by `method`; None selects one by the rank."""
     users = total.users.astype(float)
     corrected = (total.support - law.base * users[:, None]) / law.gap
     candidates, cohorts = filters.shape[2], int((users > 0).sum())
     if method != "lasso":
-        # More candidates than bits are never of full rank; that need not cost a decomposition.
+        # More candidates than bits never have full rank; no decomposition is needed to see that.
         regression = Regression(filters, users) if candidates <= filters.shape[1] * cohorts else None
         if regression is not None and regression.full_rank:
             return CountEstimate(total.reports, *_counts(regression, corrected, law))
@@ -347,14 +356,14 @@ def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | N
 def _counts(regression: Regression, corrected: Floats, law: BitLaw) -> tuple[Floats, Floats]:
     n = regression.users.sum()
     shares = regression.shares(corrected)
-    # The variance of a population that can be: its shares are not negative and sum to at most one.
+    # The variance of a possible population: its shares are not negative and sum to at most one.
     people = shares.clip(min=0)
     people /= max(1.0, people.sum())
     return n * shares, n * np.sqrt(regression.variances(people, law))
 
 
 def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: BitLaw) -> SelectedEstimate:
-    """Least squares over what the lasso keeps and an even background, which stands for what it does not.
+    """Fit least squares over the candidates that the lasso keeps and an even background for the rest.
 
     The others count 0, with the standard error that each would have had on its own.
     """
@@ -374,11 +383,12 @@ def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: B
 
 
 def select(filters: Floats, users: Floats, corrected: Floats, law: BitLaw) -> NDArray[np.bool_]:
-    """Which candidates a non-negative lasso keeps, boolean (M,).
+    """Return the candidates that a non-negative lasso keeps, boolean (M,).
 
-    Rows are scaled to unit noise and freed of an even background, which every filter adds to. The penalty is
-    √(2 ln M) standard deviations of a candidate's correlation with the noise: one that nobody holds rarely
-    exceeds it (Donoho and Johnstone 1994).
+    Rows are scaled to unit noise and freed of an even background, which every filter adds to. The penalty is √(2 ln
+    M)
+    standard deviations of a candidate's correlation with the noise. A candidate without users rarely exceeds it
+    (Donoho and Johnstone 1994).
     """
     present = users > 0
     scale = np.sqrt(users[present] / law.variance_zero)

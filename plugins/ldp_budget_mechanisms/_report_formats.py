@@ -1,13 +1,12 @@
-"""Reports of yes and no: drawn by two coins, and counted.
+"""Report formats of four mechanisms: how the client draws reports, and how the server checks and counts them.
 
-What the server and the client of a substitution make of its matrix: the inverse, the errors, and the draws.
+Randomized response: yes or no, drawn by two coins. Matrix substitution: rows drawn by integer weights, and the
+inverse
+of the matrix with its errors. 1BitMean: bits drawn by thresholds that are linear in the value's cell, fresh or from a
+client's secret. d-bit-flip: the drawn buckets of each user, with one bit each.
 
-The bits of 1BitMean: drawn by thresholds that are linear in the value's cell, fresh or from a client's secret.
-
-The reports of d-bit-flip: which buckets a report tells of, one bit for each, and how they are stored and counted.
-
-Where only some of the k buckets are drawn, a report is an array (d,) of 2·bucket + bit. Where all of them are, it is
-their bits alone, packed: bucket j in byte j // 8 at bit j % 8.
+If only some of the k buckets are drawn, a d-bit-flip report is an array (d,) of 2·bucket + bit. If all are drawn, it
+is their bits alone, packed: bucket j in byte j // 8 at bit j % 8.
 """
 
 from __future__ import annotations
@@ -41,16 +40,19 @@ if TYPE_CHECKING:
     Draw = Callable[[slice], tuple[Reports | None, Bits]]
 
 
+# -- randomized response ---------------------------------------------------------------------------------------------
+
+
 def draw_coins(stream: Stream, answers: NDArray[np.int64], keep: int, noise: int) -> NDArray[np.uint8]:
-    """A yes with probability `keep` / 2**64 where the answer is yes, and `noise` / 2**64 where it is no; (n,)."""
-    # Both coins are drawn for everybody, so that the time taken does not depend on the answer.
+    """Return a yes with probability `keep` / 2**64 for the answer yes, and `noise` / 2**64 for no; (n,)."""
+    # Both coins are drawn for every user, so that the time taken does not depend on the answer.
     if_yes = bernoulli(stream, keep, len(answers))
     if_no = bernoulli(stream, noise, len(answers))
     return np.where(answers == 1, if_yes, if_no).astype(np.uint8)
 
 
 def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
-    """How many reports there are, and how many say no and yes. Raises `NotSupported` for anything but 0 and 1."""
+    """Return the number of reports, and how many say no and yes. Raises `NotSupported` for anything but 0 and 1."""
     rows = as_reports(reports)
     if rows.ndim != 1 or not np.isin(rows, (0, 1)).all():
         raise NotSupported(f"expected reports of 0 and 1 of shape (n,); found {rows.dtype} {rows.shape}")
@@ -58,8 +60,11 @@ def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
     return len(rows), np.array([len(rows) - yes, yes], dtype=np.int64)
 
 
+# -- matrix substitution ---------------------------------------------------------------------------------------------
+
+
 class MatrixEstimator:
-    """The estimator of least squares for a channel: for each answer, the probability of each report."""
+    """The least-squares estimator for a channel, which gives the probability of each report for each answer."""
 
     def __init__(self, channel: Sequence[Sequence[Fraction]]) -> None:
         self.matrix: Floats = np.array([[float(entry) for entry in column] for column in channel]).T
@@ -81,25 +86,25 @@ class MatrixEstimator:
     def spread(self) -> Floats:
         """Entry (v, k): the variance that one user with answer k adds to the estimated count of v."""
         spread: Floats = self.inverse**2 @ self.matrix
-        # Around the mean, 1 of one's own answer: a mean square less 1 is all rounding where a channel hardly errs.
+        # Around the mean, 1 of one's own answer: for an almost noiseless channel a mean square less 1 is all rounding.
         own = ((self.inverse - 1) ** 2 * self.matrix.T).sum(axis=1)
         np.fill_diagonal(spread, own)
         return spread
 
     def worst_at_zero(self) -> float:
-        """The largest variance per user of the count of an answer nobody has, whatever the others have."""
+        """The largest variance per user of the count of an answer without users, over all answers of the others."""
         return float(self.spread[~np.eye(len(self.spread), dtype=bool)].max())
 
     def estimate(self, total: CountAggregate) -> CountEstimate:
         counts = self.inverse @ total.support
-        # The variance is that of the users' answers; the estimated shares stand in for them.
+        # The variance depends on the users' answers; the estimated shares replace them.
         shares = np.clip(counts, 0, None)
         variance = self.spread @ (shares * (total.reports / shares.sum()))
         return CountEstimate(total.reports, counts, np.sqrt(variance))
 
 
 def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: list[list[int]]) -> NDArray[Any]:
-    """A report for each answer, (n,), by the whole weights of its column, each of which sums to `total`."""
+    """Return a report for each answer, (n,), by the integer weights of its column, each of which sums to `total`."""
     draws = integers(stream, total, len(answers))
     reports = np.empty(len(answers), dtype=np.min_scalar_type(len(weights[0]) - 1))
     users = np.argsort(answers, kind="stable")
@@ -110,7 +115,7 @@ def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: l
 
 
 def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:
-    """How many reports there are, and how often each of the `kinds` was sent. Raises `NotSupported` for others."""
+    """Return the number of reports, and the count of each of the `kinds`. Raises `NotSupported` for others."""
     rows = as_reports(reports)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
         raise NotSupported(f"expected reports of integers, shape (n,); found {rows.dtype} {rows.shape}")
@@ -119,19 +124,22 @@ def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:
     return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
 
 
+# -- 1BitMean --------------------------------------------------------------------------------------------------------
+
+
 PARTS_BITS = 20
 """α is a multiple of S / 2**20, and so is every value before it is rounded."""
 
 
 def fresh_bits(stream: Stream, cells: Cells, thresholds: tuple[int, int]) -> OneBits:
-    """A bit for each cell, (n,); `thresholds` are that of cell 0 and what every further cell adds to it."""
+    """Return a bit for each cell, (n,); `thresholds` are that of cell 0 and the increase for every further cell."""
     return bernoulli(stream, _thresholds_at(cells, thresholds), len(cells)).view(np.uint8)
 
 
 def kept_bits(
     stream: Stream, cells: Cells, thresholds: tuple[int, int], secrets: Any, context: str, flip: int
 ) -> OneBits:
-    """The same from the users' secrets; each is then turned over with probability `flip` / 2**64."""
+    """Return the bits from the users' secrets; each is then flipped with probability `flip` / 2**64."""
     words = memo_words(secrets, f"{context} bit", cells, 1)[:, 0]
     bits = words < _thresholds_at(cells, thresholds)
     return (bits ^ bernoulli(stream, flip, len(cells))).view(np.uint8)
@@ -143,28 +151,31 @@ def _thresholds_at(cells: Cells, thresholds: tuple[int, int]) -> NDArray[np.uint
 
 
 def rounded(points: Cells, secrets: Any, context: str) -> Cells:
-    """The cells that points, in units of a cell's 2**20th part, are rounded to by each user's own α."""
+    """Return the cells that points, in units of a cell's 2**20th part, are rounded to by each user's own α."""
     words = memo_words(secrets, f"{context} alpha", np.zeros_like(points), 1)[:, 0]
     alphas = (words >> np.uint64(64 - PARTS_BITS)).astype(np.int64)
     return (points + alphas) >> PARTS_BITS
 
 
 def count_ones(reports: Any) -> tuple[int, int]:
-    """How many reports there are, and how many are ones. Raises `NotSupported` for anything but bits."""
+    """Return the number of reports, and the number of ones. Raises `NotSupported` for anything but bits."""
     rows = as_reports(reports)
     if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
         raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
     return len(rows), int(np.count_nonzero(rows))
 
 
+# -- d-bit-flip ------------------------------------------------------------------------------------------------------
+
+
 _BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
 _COUNTED = 1 << 18
 _COMPARED = 256
-"""So many buckets are sooner compared with one another than looked up."""
+"""The number of buckets up to which comparing them with one another is faster than a lookup."""
 
 
 def draw_reports(answers: Ints, buckets: int, size: int, draw: Draw) -> Reports:
-    """The reports of users with these answers. `draw` gives for some of them what `fresh` and `kept` say."""
+    """Return the reports of users with these answers. `draw` is a function from `fresh` or `kept`."""
     reports = _empty_reports(len(answers), buckets, size)
     for part in blocks(len(answers), max(1, _BLOCK // size)):
         drawn, flips = draw(part)
@@ -173,7 +184,7 @@ def draw_reports(answers: Ints, buckets: int, size: int, draw: Draw) -> Reports:
 
 
 def fresh(stream: Stream, buckets: int, size: int, noise: int) -> Draw:
-    """Draws the buckets of some users, None for all of them, and which of their bits are flipped."""
+    """Return a function that draws the buckets of some users, None for all of them, and the flips of their bits."""
 
     def draw(part: slice) -> tuple[Reports | None, Bits]:
         count, drawn = part.stop - part.start, None
@@ -185,14 +196,14 @@ def fresh(stream: Stream, buckets: int, size: int, noise: int) -> Draw:
 
 
 def kept(secrets: Any, context: str, answers: Ints, buckets: int, size: int, noise: int) -> Draw:
-    """The same from the users' secrets: the buckets of each user, the flips of each of their values."""
+    """Return the same function from the users' secrets: the buckets of each user, the flips of each of their values."""
     own = secrets_for_each(secrets, len(answers))
 
     def draw(part: slice) -> tuple[Reports | None, Bits]:
         values, drawn = answers[part], None
         if size < buckets:
             words = iter(memo_words(own[part], f"{context} buckets", np.zeros_like(values), size).T)
-            # Off uniform by k/2**64, and whatever the buckets are, they are no function of the value.
+            # Off uniform by k/2**64; the buckets are never a function of the value.
             drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), buckets, size, len(values))
         return drawn, memo_words(own[part], f"{context} bits", values, size) < np.uint64(noise)
 
@@ -200,10 +211,10 @@ def kept(secrets: Any, context: str, answers: Ints, buckets: int, size: int, noi
 
 
 def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size: int, count: int) -> Reports:
-    """`count` uniform sets of `size` of the buckets, shape (count, size); the order within a row says nothing.
+    """Return `count` uniform sets of `size` of the buckets, shape (count, size); the order within a row says nothing.
 
-    `draw(bound)` gives `count` uniform integers below `bound`. Floyd's algorithm: the bound grows to `buckets`, and
-    a repeated draw becomes the newest bucket, which no draw before it could be (Bentley and Floyd, CACM 30, 1987).
+    `draw(bound)` gives `count` uniform integers below `bound`. Floyd's algorithm: the bound grows to `buckets`, and a
+    repeated draw becomes the newest bucket, which no earlier draw could be (Bentley and Floyd, CACM 30, 1987).
     """
     chosen = np.empty((size, count), dtype=np.min_scalar_type(2 * buckets - 1))
     if size > _COMPARED:
@@ -219,7 +230,7 @@ def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size:
 
 
 def _looked_up(draw: Callable[[int], NDArray[np.integer]], chosen: Reports, first: int) -> Reports:
-    """The same with a set of each user's buckets: comparing each draw with all before grows with their square."""
+    """Draw the same with a set of each user's buckets: comparing each draw with all before is quadratic in the draws."""
     own: list[set[int]] = [set() for _ in range(chosen.shape[1])]
     for place in range(len(chosen)):
         newest = first + place
@@ -231,7 +242,7 @@ def _looked_up(draw: Callable[[int], NDArray[np.integer]], chosen: Reports, firs
 
 
 def _own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> Bits:
-    """Whether each drawn bucket is the user's own, shape (n, d); None stands for all the buckets in order."""
+    """Return True for each drawn bucket that is the user's own, shape (n, d); None means all the buckets in order."""
     bits: Bits
     if drawn is None:
         bits = np.zeros((len(answers), buckets), dtype=np.bool_)
@@ -242,19 +253,19 @@ def _own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> Bits:
 
 
 def _encode(drawn: Reports | None, bits: Bits) -> Reports:
-    """The reports of these buckets, all of them where None, and their bits (n, d)."""
+    """Return the reports of these buckets, all of them if None, and their bits (n, d)."""
     return pack_rows(bits) if drawn is None else 2 * drawn + bits
 
 
 def _empty_reports(count: int, buckets: int, size: int) -> Reports:
-    """An array for the reports of `count` users."""
+    """Return an array for the reports of `count` users."""
     if size == buckets:
         return np.empty((count, -(-buckets // 8)), dtype=np.uint8)
     return np.empty((count, size), dtype=np.min_scalar_type(2 * buckets - 1))
 
 
 def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> Ints:
-    """Which bits of two buckets a report holds, both, one of them or none, and what they are; 0..8, shape (n,)."""
+    """Number the bits of two buckets that a report holds: both, one of them or none; 0..8, shape (n,)."""
     if packed:
         return 2 * bit_of(reports, first) + bit_of(reports, second)
     rows = np.asarray(reports).astype(np.int64)
@@ -265,7 +276,7 @@ def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> In
 
 
 def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:
-    """Of the count of a bucket that one user in `stretch` tells of."""
+    """Return the law of the count of a bucket that one user in `stretch` reports."""
     at_zero, slope = stretch * p * q / (p - q) ** 2, stretch - 1
     noise, gap, zero, one, rise = (
         np.array([float(figure)]) for figure in (q, p - q, at_zero, at_zero + slope, slope)
@@ -274,7 +285,7 @@ def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:
 
 
 def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.int64]]:
-    """The number of reports, and how many told of each bucket and how many of those with a one, shape (2, k).
+    """Return the number of reports, and for each bucket the reports with it and those with a one, shape (2, k).
 
     Raises `NotSupported` for anything that `draw_reports` could not have made.
     """
@@ -292,7 +303,7 @@ def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.i
 
 
 def check_reports(reports: Any, buckets: int, size: int) -> None:
-    """Raise as `count_bits`, adding nothing up."""
+    """Raise the errors of `count_bits` without counting."""
     if size == buckets:
         check_rows(reports, buckets)
         return

@@ -1,18 +1,16 @@
-"""Three-wise independent hash functions, drawn by a public seed (Jeong, Hong and Seo 2020, Definition 3).
+"""Reports to count mean sketches: hash functions, the client's draws, exact sums, and counts with standard errors.
 
+A report to the count mean sketch is the number of a hash function and the cell as m randomized bits. A report to the
+Hadamard count mean sketch is the numbers of a hash function and of a coefficient, and the coefficient's sign.
+
+The hash functions are three-wise independent and drawn by a public seed (Jeong, Hong and Seo 2020, Definition 3).
 Function j is a random polynomial of degree 2 modulo P = 2**61 - 1 (Wegman and Carter 1981),
 
     h_j(v) = floor(width · y / 2**61),   y = (a_j·x_v + b_j)·x_v + c_j mod P,
 
 at the point x_v, a digest of the value's text. Digests and coefficients are BLAKE2b keyed by the seed. Over the draw
 of the coefficients, a function's outputs at three values of different points are independent and uniform, up to
-width·2**-58; two values share a point with probability 2**-61.
-
-What the server makes of the reports to a count mean sketch: their exact sums, and counts with standard errors.
-
-Reports to the count mean sketch: the number of a hash function, and the cell as m randomized bits.
-
-Reports to the Hadamard count mean sketch: the number of a hash function and of a coefficient, and its sign.
+width·2**-58. Two values share a point with probability 2**-61.
 """
 
 from __future__ import annotations
@@ -53,7 +51,8 @@ _LOW = 2**_HALF - 1
 class HashFamily:
     """The functions h_0..h_{count-1} of `seed`, from values to range(width).
 
-    Two families of one seed agree in the points of values and, where their width is the same, in the functions
+    Two families of one seed agree in the points of values. If their width is the same, they also agree in the
+    functions
     that both have. Parameters: `seed`, a number or text; `count` >= 1; `width` from 1 to 2**31.
     """
 
@@ -70,33 +69,33 @@ class HashFamily:
         return _field_elements(blank, indices, 3).T.copy()
 
     def points(self, values: Iterable[Any]) -> Words:
-        """x_v of every value, a digest of `str(v)`, shape (len(values),). About a microsecond each."""
+        """Return x_v of every value, a digest of `str(v)`, shape (len(values),). About a microsecond each."""
         blank = hashlib.blake2b(key=self._key, digest_size=8, person=b"value")
         plain = values.tolist() if hasattr(values, "tolist") else values
         return _field_elements(blank, (str(value).encode() for value in plain), 1).reshape(-1)
 
     def points_of(self, values: NDArray[np.int64]) -> Words:
-        """The same for an array in which values repeat: each is digested once."""
+        """Return the points of an array in which values repeat: each is digested once."""
         distinct, place = np.unique(values, return_inverse=True)
         return self.points(distinct)[place]
 
     def cells_of(self, value: int) -> NDArray[np.int64]:
-        """Where each of the functions takes a value, shape (count,)."""
+        """Return the cell of a value under each of the functions, shape (count,)."""
         return self(np.arange(self.count), self.points([value]))
 
     def share_apart(self, first: int, second: int) -> Fraction:
-        """The share of the functions under which two values do not collide."""
+        """Return the fraction of the functions under which two values do not collide."""
         return Fraction(int(np.count_nonzero(self.cells_of(first) != self.cells_of(second))), self.count)
 
     def least_colliding(self, values: int) -> tuple[int, int]:
-        """Of the first so many values the two that collide under the fewest functions."""
+        """Return the two of the first so many values that collide under the fewest functions."""
         cells = [self.cells_of(value) for value in range(values)]
         pairs = list(combinations(range(values), 2))
         apart = [int(np.count_nonzero(cells[first] != cells[second])) for first, second in pairs]
         return pairs[apart.index(max(apart))]
 
     def __call__(self, functions: NDArray[np.int64], points: Words) -> NDArray[np.int64]:
-        """h_j(v) for the numbers j of `functions` and the x_v of `points`, which broadcast."""
+        """Return h_j(v) for the numbers j of `functions` and the x_v of `points`, which broadcast."""
         functions, points = np.broadcast_arrays(functions, points)
         a, b, c = (row.take(functions) for row in self.coefficients)
         high, low = points >> np.uint64(_HALF), points & np.uint64(_LOW)
@@ -106,7 +105,7 @@ class HashFamily:
 
 
 def _field_elements(blank: Any, texts: Iterable[bytes], each: int) -> Words:
-    """`each` field elements from the digest of every text, shape (texts, each)."""
+    """Return `each` field elements from the digest of every text, shape (texts, each)."""
     digests = bytearray()
     for text in texts:
         digest = blank.copy()
@@ -116,9 +115,9 @@ def _field_elements(blank: Any, texts: Iterable[bytes], each: int) -> Words:
 
 
 def _multiply_add(x: Words, high: Words, low: Words, z: Words) -> Words:
-    """x·y + z mod P, or that and a little more: below 2**61 + 8, as x may be. y is high·2**31 + low; y, z < P.
+    """Return x·y + z mod P, up to a small multiple: below 2**61 + 8, as x may be. y is high·2**31 + low; y, z < P.
 
-    In place wherever it can be: half the time goes to memory otherwise.
+    In place wherever possible: half the time goes to memory otherwise.
     """
     x_high, total = x >> np.uint64(_HALF), x & np.uint64(_LOW)
     middle = x_high * low
@@ -140,7 +139,7 @@ def _multiply_add(x: Words, high: Words, low: Words, z: Words) -> Words:
 
 
 def _scaled(y: Words, width: int) -> NDArray[np.int64]:
-    """floor(width·y / 2**61) for y < 2**61 and width <= 2**31."""
+    """Return floor(width·y / 2**61) for y < 2**61 and width <= 2**31."""
     factor = np.uint64(width)
     low = y & np.uint64(_LOW)
     low *= factor
@@ -157,7 +156,7 @@ _BLOCK = 1 << 15
 
 @dataclass
 class SketchAggregate:
-    """The exact sketch of `reports` reports: `cells`, whole numbers (k, m), zero outside the rows `functions`."""
+    """The exact sketch of `reports` reports: `cells`, integers (k, m), zero outside the rows `functions`."""
 
     fingerprint: str
     reports: int
@@ -165,7 +164,7 @@ class SketchAggregate:
     cells: Cells
 
     def merge(self, other: SketchAggregate) -> SketchAggregate:
-        """Add `other`, whose cells stay as they are; raises `NotSupported` if it was made by another mechanism."""
+        """Add `other`, whose cells stay unchanged; raises `NotSupported` if another mechanism made it."""
         check_same(self, other)
         self.reports += other.reports
         self.functions = np.union1d(self.functions, other.functions)
@@ -175,7 +174,7 @@ class SketchAggregate:
         return self
 
     def parts(self, each: int) -> Iterator[NDArray[np.int64]]:
-        """The functions that reports used, a few at a time where each takes `each` words."""
+        """Yield the functions that reports used, a few at a time if each takes `each` words."""
         step = max(1, _BLOCK // each)
         for start in range(0, len(self.functions), step):
             yield self.functions[start : start + step]
@@ -184,7 +183,7 @@ class SketchAggregate:
 def cell_sums(
     total: SketchAggregate, family: HashFamily, points: Words, sums_of: Callable[[Cells], Cells]
 ) -> NDArray[np.int64]:
-    """For the values at these points, (n,), what their cells hold together, where `sums_of` reads a row's cells."""
+    """Return the sum of the cells of each value at these points, (n,); `sums_of` reads the cells of a row."""
     sums = np.zeros(len(points), dtype=np.int64)
     for functions in total.parts(max(len(points), family.width)):
         cells = family(functions[:, np.newaxis], points)
@@ -196,23 +195,31 @@ def cell_sums(
 def with_errors(
     counts: Floats, reports: int, law: SupportLaw, same_pairs: float, places: int, *, few: bool
 ) -> CountEstimate:
-    """`counts` with their standard errors, where `same_pairs` estimates Σ f(f-1) over all values.
+    """Return `counts` with their standard errors; `same_pairs` estimates Σ f(f-1) over all values.
 
-    `places` is k(m-1), as many free numbers as a sketch holds; `few`: so few that errors are bounds. One pair of
-    users of one other value adds 1/places to a count's variance. That is v = a + P/places, where a is the noise of
+    `places` is k(m-1), the number of free numbers in a sketch. `few` is True if they are so few that errors are
+    bounds.
+    One pair of users of one other value adds 1/places to a count's variance. So v = a + P/places, where a is the
+    noise of
     the reports and P the pairs of the other values. The square of an estimated count is f² + v on average, so f(f-1)
-    is not read off the estimate as it is: P = same_pairs - count·(count-1) + v, which is solved for v,
+    must
+    not be read from the estimate directly: P = same_pairs - count·(count-1) + v, which is solved for v,
 
         v = a + (same_pairs - count·(count-1) + a)/(places - 1).
 
-    With an a linear in the count that is the variance on average, however few cells there are. So nothing is cut off
-    above, such as what n users cannot have: of the rest the average would be too small. What comes out below a is
-    taken for a, which makes it a bound. Where there are not `few`, that hardly ever happens; and where it moves the
-    average by less than can be seen, figures are kept to what there can be: pairs to 0 and more, a to a share of one.
+    With an a linear in the count this is the variance on average, for any number of cells. So no value is cut off
+    from
+    above, even if n users cannot produce it: the average of the rest would be too small. A result below a is replaced
+    by
+    a, which makes it a bound. Unless there are `few`, that hardly ever happens. If it moves the average by less than
+    is
+    visible, figures are limited to what is possible: pairs to 0 and more, a to a share of one.
 
-    The rest of the sketch, without what the count was read off, is `places` - 1 numbers, of which v is the mean
-    square: noise and collisions. So the intervals are Student's. One function of two cells shows the size of a count
-    and nothing else, whatever the others hold: there v is the most it can be, as if all others held one value.
+    The rest of the sketch, without the part that gave the count, is `places` - 1 numbers. Their mean square is v:
+    noise and
+    collisions. So the intervals are Student's. One function of two cells shows the size of a count and nothing else,
+    for
+    any values of the others: there v is its largest possible value, as if all others held one value.
     """
     if places == 1:
         most = reports * (float(max(law.at_zero[0], law.at_one[0])) + reports - 1.0)
@@ -227,19 +234,22 @@ def with_errors(
     return CountEstimate(reports, counts, errors, law=StudentLaw(places - 1))
 
 
+# -- count mean sketch -----------------------------------------------------------------------------------------------
+
+
 _CMS_BLOCK = 1 << 13
 """Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
 
 
 def index_bytes(family: HashFamily) -> int:
-    """Bytes that hold the number of any function."""
+    """Return the number of bytes for the number of any function."""
     return max(1, -(-(family.count - 1).bit_length() // 8))
 
 
 def draw_cms_reports(
     stream: Stream, family: HashFamily, points: Words, thresholds: tuple[int, int]
 ) -> NDArray[np.uint8]:
-    """A row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
+    """Return a row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
     head = index_bytes(family)
     reports = np.empty((len(points), head + -(-family.width // 8)), dtype=np.uint8)
     for start in range(0, len(points), _CMS_BLOCK):
@@ -251,7 +261,7 @@ def draw_cms_reports(
 
 
 def number_cms_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
-    """The bits of the cells of two values, 0..3, or 4 where they collide."""
+    """Number the bits of the cells of two values, 0..3, or 4 if they collide."""
     functions, bits = _functions(reports, family), reports[:, index_bytes(family) :]
     rows = np.arange(len(reports))
     own, other = (family.cells_of(value)[functions] for value in (first, second))
@@ -267,7 +277,7 @@ def check_cms_reports(reports: Any, family: HashFamily) -> None:
 
 
 def count_cms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
-    """How many reports of each function have each bit set. Raises `NotSupported` for anything but reports."""
+    """Count the reports of each function with each bit set. Raises `NotSupported` for anything but reports."""
     rows = as_reports(reports)
     numbers = _functions(rows, family)
     order = np.argsort(numbers, kind="stable")
@@ -280,7 +290,7 @@ def count_cms_reports(reports: Any, family: HashFamily, fingerprint: str) -> Ske
 
 
 def _functions(rows: Reports, family: HashFamily) -> Cells:
-    """The number of the hash function of each report."""
+    """Return the number of the hash function of each report."""
     head = index_bytes(family)
     bytes_each = head + -(-family.width // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != bytes_each:
@@ -294,6 +304,9 @@ def _functions(rows: Reports, family: HashFamily) -> Cells:
     return numbers
 
 
+# -- Hadamard count mean sketch --------------------------------------------------------------------------------------
+
+
 _HCMS_BLOCK = 1 << 13
 """Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
 
@@ -301,25 +314,28 @@ _COUNTED = 1 << 20
 
 
 def draw_hcms_reports(stream: Stream, family: HashFamily, points: Words, keep: int) -> Reports:
-    """2(j·m + l) + s for the sign (-1)^s of coefficient l under function j, kept with probability `keep` / 2**64."""
+    """Return 2(j·m + l) + s for the sign (-1)^s of coefficient l under function j.
+
+    Each sign is kept with probability `keep` / 2**64.
+    """
     reports = np.empty(len(points), dtype=np.min_scalar_type(2 * family.count * family.width - 1))
     for start in range(0, len(points), _HCMS_BLOCK):
         some = points[start : start + _HCMS_BLOCK]
         places = integers(stream, family.count * family.width, len(some))
         kept = bernoulli(stream, keep, len(some))
         cells = family(places >> cell_bits(family), some)
-        # Bits of the function's number stand above those of any cell, so AND leaves them out.
+        # Bits of the function's number are above those of any cell, so AND leaves them out.
         reports[start : start + _HCMS_BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)
     return reports
 
 
 def cell_bits(family: HashFamily) -> int:
-    """Bits of the number of a cell, the lowest of those of a place."""
+    """Return the number of bits of a cell number, the lowest bits of a place."""
     return family.width.bit_length() - 1
 
 
 def number_hcms_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
-    """Whether the sign is that of the first of two values; 2 where theirs are the same."""
+    """Return 1 if the sign is that of the first of two values, 0 if of the second; 2 if theirs are the same."""
     rows = reports.astype(np.int64)
     places = rows >> 1
     signs = [_odd(places & family.cells_of(value)[places >> cell_bits(family)]) for value in (first, second)]
@@ -332,7 +348,7 @@ def check_hcms_reports(reports: Any, family: HashFamily) -> None:
 
 
 def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
-    """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
+    """Sum the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
     rows = as_reports(reports)
     _check(rows, 2 * family.count * family.width - 1)
     signs = np.zeros(family.count * family.width, dtype=np.int64)
@@ -352,7 +368,7 @@ def _check(rows: Reports, largest: int) -> None:
 
 
 def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the number of ones among the lowest 32 bits is odd."""
+    """Return True for each number with an odd number of ones among its lowest 32 bits."""
     parity = numbers.astype(np.uint32)
     for shift in (16, 8, 4, 2, 1):
         parity ^= parity >> np.uint32(shift)
@@ -360,10 +376,10 @@ def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def hadamard(rows: Cells) -> Cells:
-    """`rows` times the Hadamard matrix of equation (2) of Jeong, Hong and Seo 2020, for (r, m) with m a power of two.
+    """Return `rows` times the Hadamard matrix, for rows of shape (r, m) with m a power of two.
 
-    The fast transform: each of log2 m passes takes sums and differences of neighbours and puts the sums first, which
-    moves the next bit of the column number into place.
+    The matrix is that of equation (2) of Jeong, Hong and Seo 2020. The fast transform: each of log2 m passes takes sums
+    and differences of neighbors and puts the sums first, which moves the next bit of the column number into place.
     """
     columns = rows.shape[1]
     for _ in range(columns.bit_length() - 1):

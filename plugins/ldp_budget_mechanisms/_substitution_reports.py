@@ -1,11 +1,10 @@
-"""What draws of a random substitution say of one answer against another: whether, and where, they hold the two.
+"""Reports of random substitution: how they compare two answers, how the client draws them, and how the server counts.
 
-Given that, the other answers in a report are uniform whichever of the two is the user's. The functions take N, the
-number of answers, and l, the draws in a report; probabilities are those of the drawn thresholds.
+A report compares two answers only by which of them it holds, and where. Given that, its other answers are uniform for
+both. The functions take N, the number of answers, and l, the draws in a report; probabilities are those of the drawn
+thresholds.
 
-The reports of random substitution: drawn by the client with integers only, checked and counted by the server.
-
-The client draws everything for everybody, whatever the answer is and whether or not the draw is used.
+The client draws with integers only. It draws everything for every user, for any answer, also draws that are not used.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
     Answers = NDArray[np.int64]
     Reports = NDArray[Any]
 
-# With more draws the outcomes of independent ones are not worth numbering, nor do they fit 64 bits.
+# With more draws, the outcomes of independent draws are too many to number, and do not fit 64 bits.
 _MOST_NUMBERED = 16
-# Of ordered draws the outcomes are the pairs of places, and each takes 64 bits for every draw.
+# For ordered draws the outcomes are the pairs of places, and each takes 64 bits for every draw.
 _MOST_PLACES = 80
 
 
 def independent_draws(size: int, draws: int, keep: Fraction) -> Comparison:
-    """Each draw is the first answer, the second or another one, with the probability `keep` of the user's own."""
+    """Compare independent draws: each is the first answer, the second or another; `keep` is P[the own one]."""
     other = (1 - keep) / (size - 1)
     rest = (size - 2) * other
     draw = Factor(((keep, other), (other, keep), (rest, rest)))
@@ -48,7 +47,7 @@ def independent_draws(size: int, draws: int, keep: Fraction) -> Comparison:
 
 
 def number_draws(rows: Rows, first: int, second: int) -> Codes:
-    """The outcomes of `independent_draws` for reports (n,) or (n, l)."""
+    """Return the outcomes of `independent_draws` for reports (n,) or (n, l)."""
     rows = rows.reshape(len(rows), -1)
     if rows.shape[1] > _MOST_NUMBERED:
         raise NotSupported(f"the outcomes of {rows.shape[1]} draws are too many to number")
@@ -59,7 +58,7 @@ def number_draws(rows: Rows, first: int, second: int) -> Codes:
 
 
 def distinct_set(size: int, draws: int, include: Fraction) -> Comparison:
-    """The set holds both answers, the first alone, the second alone or neither; `include` is π₁."""
+    """Compare sets: a set holds both answers, the first alone, the second alone or neither; `include` is π₁."""
     beside, without = Fraction(draws - 1, size - 1), Fraction(draws, size - 1)
     own, other = include * (1 - beside), (1 - include) * without
     both, neither = include * beside, (1 - include) * (1 - without)
@@ -67,14 +66,14 @@ def distinct_set(size: int, draws: int, include: Fraction) -> Comparison:
 
 
 def number_sets(rows: Rows, first: int, second: int) -> Codes:
-    """The outcomes of `distinct_set` for reports (n, l)."""
+    """Return the outcomes of `distinct_set` for reports (n, l)."""
     held = [(rows == answer).any(axis=1) for answer in (first, second)]
     codes: Codes = np.select([held[0] & held[1], held[0], held[1]], [0, 1, 2], 3).astype(np.int64)
     return codes
 
 
 def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:
-    """The places 0..l of both answers in the report, l where an answer is not in it; row by row of the first's."""
+    """Compare the places 0..l of both answers in the report, l for an absent answer; row by row of the first's."""
     draws = len(hazards)
     if draws > _MOST_PLACES:
         raise NotSupported(f"the places of two answers among {draws} draws are too many to list exactly")
@@ -90,7 +89,7 @@ def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:
 
 
 def _own_places(hazards: Sequence[Fraction]) -> Iterator[Fraction]:
-    """How likely the own answer is drawn at each place, and last not at all."""
+    """Yield the probability that the own answer is drawn at each place, and last that it is not drawn."""
     absent = Fraction(1)
     for hazard in hazards:
         yield absent * hazard
@@ -99,7 +98,7 @@ def _own_places(hazards: Sequence[Fraction]) -> Iterator[Fraction]:
 
 
 def number_sequences(rows: Rows, first: int, second: int) -> Codes:
-    """The outcomes of `distinct_sequence` for reports (n, l)."""
+    """Return the outcomes of `distinct_sequence` for reports (n, l)."""
     draws = rows.shape[1]
     places = []
     for answer in (first, second):
@@ -115,9 +114,9 @@ _COUNTED = 1 << 20
 
 
 def substitutes(stream: Stream, answers: Answers, size: int, keep: int, draws: int = 1) -> Reports:
-    """Each answer kept with probability `keep`/2**64, else one of the `size` - 1 others; shape (n,).
+    """Keep each answer with probability `keep`/2**64, else return one of the `size` - 1 others; shape (n,).
 
-    `draws`: so many are one user's, whose draws are made at a time, as in the client program.
+    `draws`: the number of draws of each user, which are made together, as in the client program.
     """
     reports = np.empty(len(answers), dtype=np.min_scalar_type(size - 1))
     step = max(_BLOCK, draws)
@@ -132,23 +131,27 @@ def substitutes(stream: Stream, answers: Answers, size: int, keep: int, draws: i
 
 
 def substitute_sets(stream: Stream, answers: Answers, size: int, draws: int, include: int) -> Reports:
-    """Sets of `draws` answers, ascending, shape (n, draws): the own one is in with probability `include`/2**64."""
+    """Return sets of `draws` answers, ascending, shape (n, draws).
+
+    The own answer is in the set with probability `include`/2**64.
+    """
     reports = _empty(len(answers), size, draws)
     for part in _parts(len(answers), draws):
         own = answers[part]
         others = subsets(stream, size - 1, draws, len(own))
         included = bernoulli(stream, include, len(own))
         place = integers(stream, draws, len(own))
-        # Leaving out one of a uniform set leaves a uniform set; sorting hides which one the own answer replaced.
+        # Leaving one out of a uniform set leaves a uniform set; sorting hides which one the own answer replaced.
         reports[part] = np.sort(_with_own(others, own, included, place), axis=1)
     return reports
 
 
 def substitute_sequences(stream: Stream, answers: Answers, size: int, hazards: Sequence[int]) -> Reports:
-    """Distinct answers in the order of drawing, shape (n, draws).
+    """Return distinct answers in the order of drawing, shape (n, draws).
 
-    Draw i is the own answer, if none before was, with probability `hazards[i]`/2**64; the others are a uniform
-    sequence of distinct answers whatever its place is.
+    Draw i is the own answer, if none before was, with probability `hazards[i]`/2**64. The others are a uniform
+    sequence of
+    distinct answers, independent of its place.
     """
     draws = len(hazards)
     reports = _empty(len(answers), size, draws)
@@ -171,7 +174,7 @@ def _parts(count: int, draws: int) -> list[slice]:
 
 
 def _with_own(others: Answers, own: Answers, included: NDArray[np.bool_], place: Answers) -> Answers:
-    """Rows over the `size` - 1 others become rows over all answers, the own one at `place` where it is included."""
+    """Turn rows over the `size` - 1 others into rows over all answers, the own one at `place` if it is included."""
     others += others >= own[:, np.newaxis]
     rows = np.arange(len(own))
     others[rows, place] = np.where(included, own, others[rows, place])
@@ -189,14 +192,14 @@ def _shuffle(stream: Stream, rows: Answers) -> None:
 
 
 def _own_place(stream: Stream, hazards: Sequence[int], count: int) -> tuple[NDArray[np.bool_], Answers]:
-    """Whether the own answer is drawn at all, and at which draw."""
+    """Return True for each user whose own answer is drawn, and the draw at which it is."""
     drawn = np.stack([bernoulli(stream, hazard, count) for hazard in hazards])
     place: Answers = drawn.argmax(axis=0)
     return drawn[place, np.arange(count)], place
 
 
 def checked_reports(reports: Any, size: int, draws: int, *, distinct: bool) -> Reports:
-    """`reports` as an array, each row of `draws` answers 0..`size` - 1, different ones where `distinct`.
+    """Return `reports` as an array, each row of `draws` answers 0..`size` - 1, all different if `distinct`.
 
     Raises `NotSupported` for any others.
     """
@@ -215,7 +218,7 @@ def checked_reports(reports: Any, size: int, draws: int, *, distinct: bool) -> R
 
 
 def count_answers(answers: Reports, size: int) -> NDArray[np.int64]:
-    """How often each of 0..`size` - 1 occurs."""
+    """Return the count of each of 0..`size` - 1."""
     counts = np.zeros(size, dtype=np.int64)
     step = max(_COUNTED, size)
     for start in range(0, len(answers), step):

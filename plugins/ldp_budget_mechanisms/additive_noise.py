@@ -1,25 +1,23 @@
-"""Unbounded noise: what Laplace and staircase have in common.
+"""Mechanisms that add unbounded noise to one number in [lower, upper]: Gaussian and Laplace, and their base class.
 
-The scale of Laplace noise and the loss it stands for, b = S/ε, each from the other on the safe side.
+S is the largest distance between two values. For Laplace, one of ε and the scale b is declared. The other follows
+from b = S/ε, rounded so that the loss is never understated.
 
-S is the largest distance between two values. One of ε and b is declared.
-
-The Gaussian mechanism for one number in [lower, upper] (Balle and Wang 2018).
-
-With S = upper - lower the two inputs furthest apart have the loss N(S²/2σ², S²/σ²). FedTensor's
+The Gaussian mechanism (Balle and Wang 2018): with S = upper - lower the two inputs furthest apart have the loss
+N(S²/2σ², S²/σ²). FedTensor's
 
     δ = Φ( S/2σ - εσ/S )                                    (method "tail")
 
-is P[loss > ε] ≤ δ, sufficient for (ε, δ)-LDP and not necessary;
+is P[loss > ε] ≤ δ, which is sufficient for (ε, δ)-LDP but not necessary;
 
     δ = Φ( S/2σ - εσ/S ) - e^ε Φ( -S/2σ - εσ/S )            (method "exact")
 
 is necessary and sufficient (Balle and Wang 2018, Theorem 8) and needs less noise.
 
-The client adds exactly normal noise, rounded down to a public grid of step σ·2⁻³²: rounding is post-processing, so
-the promise is that of the continuous mechanism.
+The client adds exactly normal noise, rounded down to a public grid of step σ·2⁻³². Rounding is post-processing, so
+the guarantee is that of the continuous mechanism.
 
-The Laplace mechanism for one number in [lower, upper] (Dwork and Roth 2014).
+The Laplace mechanism (Dwork and Roth 2014):
 
 With S = upper - lower and the scale b = S/ε, a report of x has the density
 
@@ -28,8 +26,8 @@ With S = upper - lower and the scale b = S/ε, a report of x has the density
 the mean x and the variance 2b². For values a distance S apart the log-ratio of the densities is ε clipped to
 [-ε, ε], which loses less under zCDP than other ε-LDP reports do.
 
-The client adds exactly Laplace noise, rounded down to a public grid of step b·2⁻³²: rounding is post-processing, so
-the promise is that of the continuous mechanism, and no tail is cut.
+The client adds exactly Laplace noise, rounded down to a public grid of step b·2⁻³². Rounding is post-processing, so
+the guarantee is that of the continuous mechanism, and no tail is cut.
 """
 
 from __future__ import annotations
@@ -63,9 +61,9 @@ if TYPE_CHECKING:
 
 
 class AdditiveMechanism(NumericMechanism):
-    """A value plus noise whose distribution does not depend on it. Subclasses give `variance` and `density`.
+    """A value plus noise whose distribution does not depend on the value. Subclasses give `variance` and `density`.
 
-    The sensitivity S is upper - lower, or what was declared in their place; with S alone there is no client.
+    The sensitivity S is upper - lower, or a declared sensitivity; with a declared one there is no client.
     """
 
     sensitivity = optional_real(
@@ -110,8 +108,10 @@ class AdditiveMechanism(NumericMechanism):
 
 LEAST_EPSILON = Decimal("1e-8")
 LARGEST_EPSILON = Decimal(1000)
-"""Numeric mechanisms take any ε between these two. The noise outside would leave the whole numbers of a double, or
-be narrower than a cell of the public grid."""
+"""The range of ε for numeric mechanisms, from `LEAST_EPSILON` to `LARGEST_EPSILON`.
+
+Outside it the noise would exceed the exact integers of a double, or be narrower than a cell of the public grid.
+"""
 
 
 def check_scale(epsilon: Decimal | None, scale: Decimal | None, stretch: Decimal) -> None:
@@ -128,7 +128,7 @@ def check_scale(epsilon: Decimal | None, scale: Decimal | None, stretch: Decimal
 
 
 def scale_of(epsilon: Decimal | None, scale: Decimal | None, stretch: Decimal) -> float:
-    """b as the double that the client uses; rounded up where it comes from ε."""
+    """Return b as the double that the client uses; rounded up if it comes from ε."""
     if scale is not None:
         return float(scale)
     assert epsilon is not None
@@ -136,13 +136,13 @@ def scale_of(epsilon: Decimal | None, scale: Decimal | None, stretch: Decimal) -
 
 
 def loss_of(epsilon: Decimal | None, scale: float, stretch: Decimal) -> Decimal:
-    """The ε that was declared, or that of the scale, rounded up."""
+    """Return the declared ε, or that of the scale, rounded up."""
     return epsilon if epsilon is not None else UP.divide(stretch, Decimal(scale))
 
 
 _GRID_BITS = 32
 _LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
-# Less noise promises nothing that could be stored, and its grid would not fit 64-bit integers.
+# With less noise no guarantee could be stored, and the grid would not fit 64-bit integers.
 _MOST_MU = Decimal(10**5)
 
 
@@ -153,7 +153,7 @@ class Gaussian(NumericMechanism):
     summary = "one number plus normal noise, for (ε, δ)"
     source = f"{GAUSSIAN}; Balle and Wang, ICML 2018, Theorem 8"
 
-    # The limits far out keep every intermediate figure within the range of a double.
+    # These limits keep every intermediate figure within the range of a double.
     epsilon = optional_real("privacy loss of one report, together with delta", at_least=1e-100, at_most=1000)
     delta = optional_real("probability of a larger loss", at_least=1e-300, below=1)
     method = choice("tail: the printed formula; exact: the least noise", "tail", "exact", default="tail")
@@ -193,7 +193,7 @@ class Gaussian(NumericMechanism):
     def _sigma_by(self, method: str) -> float:
         assert self.epsilon is not None
         assert self.delta is not None
-        # Each is rounded to the side that asks for more noise. Near δ = 1 the nearest double is not good enough.
+        # Each is rounded toward more noise. Near δ = 1 the nearest double is not accurate enough.
         epsilon, delta = float_below(self.epsilon), float_below(self.delta)
         return gaussian_sigma(epsilon, delta, float_above(self._sensitivity), method=method)
 
@@ -246,7 +246,7 @@ class Gaussian(NumericMechanism):
         return self._sigma
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
+        """Randomize values; reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
         from ldp_budget.sampling import normal, open_stream
 
         from ._interval_grid import with_noise
@@ -306,7 +306,7 @@ class Laplace(AdditiveMechanism):
         return self.interval.ends[0], self._scale * 2.0**-_GRID_BITS
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
+        """Randomize values; reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
         from ldp_budget.sampling import laplace, open_stream
 
         from ._interval_grid import with_noise

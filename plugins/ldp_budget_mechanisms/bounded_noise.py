@@ -1,28 +1,27 @@
-"""The bounded Laplace mechanism for one number in [lower, upper] (Kim, Park and Lee, introduction).
+"""Mechanisms for one number in [lower, upper] whose reports stay in that range: bounded Laplace and bounded staircase.
 
-Laplace noise of scale b, cut off so that the report stays in [lower, upper], and renormalised:
+The bounded Laplace mechanism (Kim, Park and Lee, introduction) is Laplace noise of scale b, cut off so that the report
+stays in [lower, upper], and renormalized:
 
     f(y | x) = exp(-|y - x| / b) / (b(2 - exp(-(x - lower)/b) - exp(-(upper - x)/b))),      b = (upper - lower) / ε.
 
-f(y | x) grows in x up to y and falls from there, so of the ratios f(y | x) / f(y | x') the largest have x = y and x'
-at an end; and of those, y at the other end is the worst, where both norms are equal. So the loss is exactly ε, and
-the two ends are the worst pair in all else too, see `_laplace_curve`: what is stated is their pair, and not ε alone.
+f(y | x) grows in x up to y and falls from there. So of the ratios f(y | x) / f(y | x') the largest have x = y and x'
+at an end. Of those, y at the other end is the worst, with equal norms. So the loss is exactly ε. The two ends are the
+worst pair in every other respect too, see `_bounded_numeric`: the guarantee is their pair, and not ε alone.
 (Holohan, Antonatos, Braghin and Mac Aonghusa 2018 calibrate it for a sensitivity below upper - lower.)
 
 The client draws on a public grid of 2¹⁵ cells; see `LaplaceTable`.
 
-The bounded staircase mechanism for one number in [lower, upper] (Kim, Park and Lee, definition 5).
-
-The staircase noise, cut off so that the report stays in [lower, upper], and renormalised. No distance in there
-exceeds S = upper - lower, so two steps are all that is seen: the density is e^ε̂ within γS of the value and 1
-elsewhere, over a norm that depends on the value. Theorem 6 gives the ε̂ for which the loss is ε. Its second row is
-printed as
+The bounded staircase mechanism (Kim, Park and Lee, definition 5) is staircase noise, cut off so that the report stays
+in [lower, upper], and renormalized. No distance in the range exceeds S = upper - lower, so only two steps appear: the
+density is e^ε̂ within γS of the value and 1 elsewhere, over a norm that depends on the value. Theorem 6 gives the ε̂
+for which the loss is ε. Its second row is printed as
 
     e^ε̂ = 2(1-γ)e^ε / (-γe^ε + √((γe^ε)² + 4γ(1-γ)e^ε)),      ½ <= γ < 1,
 
-with which the loss is ε + ln(1/γ). Right is ½(γe^ε + √((γe^ε)² + 4(1-γ)e^ε)), and the rows join at γ = ½; see
-`_window`. For γ = 0 and γ = 1 every report is equally likely whatever the value. Little of a report has that loss;
-what is stated is a pair that dominates any two values, see `_window_curve`.
+with which the loss is ε + ln(1/γ). The correct row is ½(γe^ε + √((γe^ε)² + 4(1-γ)e^ε)), and the rows join at γ = ½;
+see `_bounded_staircase_profile`. For γ = 0 and γ = 1 every report is equally likely for every value. Only a small part
+of a report has that loss, so the guarantee is a pair that dominates any two values, see the same module.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class BoundedLaplace(BoundedMechanism):
 
     @functools.cached_property
     def table(self) -> LaplaceTable:
-        """What the client draws from."""
+        """The table from which the client draws."""
         from ._noise_samplers import LaplaceTable
 
         return LaplaceTable(self._loss, self.cells)
@@ -149,11 +148,11 @@ class BoundedLaplace(BoundedMechanism):
 
 
 def incomplete_gamma(power: int, end: float) -> float:
-    """The integral of v^power·e^{-v} over [0, end], for power 0, 1 or 2, to full precision."""
+    """Return the integral of v^power·e^{-v} over [0, end], for power 0, 1 or 2, to full precision."""
     if end > 2:
         tail = (1.0, 1 + end, 2 + 2 * end + end**2)[power]
         return math.factorial(power) - tail * math.exp(-end)
-    # e^{-end} times a series of positive terms, as the closed form cancels.
+    # e^{-end} times a series of positive terms, because the closed form cancels.
     term = total = end ** (power + 1) / (power + 1)
     factor = power + 1
     while term > 1e-17 * total:
@@ -191,7 +190,7 @@ class BoundedStaircase(BoundedMechanism):
 
     @functools.cached_property
     def channel(self) -> WindowChannel:
-        """What the client draws from, checked once more before anything is drawn."""
+        """The channel from which the client draws, verified again before the first draw."""
         from ._interval_grid import WindowChannel
 
         channel = WindowChannel.fit(self.epsilon, self._gamma, self.cells)
@@ -246,7 +245,7 @@ class BoundedStaircase(BoundedMechanism):
         gamma, width = self._window
         share = min(max(0.0, (value - lower) / width), 1.0)
         inside = min(gamma, share) + min(gamma, 1 - share)
-        # Over e^ε̂, so that nothing overflows; and where the window is empty, of what is outside alone.
+        # Over e^ε̂, so that nothing overflows; for an empty window, of the outside alone.
         norm = math.log(inside + math.exp(-self._epsilon_hat) * (1 - inside)) if inside else -self._epsilon_hat
         level = 0.0 if abs(report - value) < gamma * width else -self._epsilon_hat
         return level - norm - math.log(width)
@@ -277,17 +276,17 @@ class BoundedStaircase(BoundedMechanism):
 
 
 def epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
-    """Theorem 6's ε̂ with the second row corrected, rounded down, for ε > 0 and γ in [0, 1]."""
+    """Return Theorem 6's ε̂ with the second row corrected, rounded down, for ε > 0 and γ in [0, 1]."""
     odds = window_odds(epsilon, gamma, min(WIDE.multiply(gamma, 2), Decimal(1)))
-    # The odds are a lower bound by far more than the logarithm is rounded.
+    # The odds are a lower bound by far more than the rounding of the logarithm.
     with localcontext(WIDE):
         return odds.ln()
 
 
 def printed_epsilon_hat(epsilon: Decimal, gamma: Decimal) -> Decimal:
-    """The second row of Theorem 6 as it is printed, ½ <= γ < 1. Unsafe; for comparison only."""
+    """Return the second row of Theorem 6 as printed, ½ <= γ < 1. Unsafe; for comparison only."""
     with localcontext(WIDE):
         growth = epsilon.exp()
         root = ((gamma * growth) ** 2 + 4 * gamma * (1 - gamma) * growth).sqrt()
-        # Numerator and denominator times (root + γe^ε), as their difference cancels.
+        # Numerator and denominator times (root + γe^ε), because their difference cancels.
         return ((root + gamma * growth) / (2 * gamma)).ln()

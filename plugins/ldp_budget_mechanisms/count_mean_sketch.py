@@ -1,23 +1,23 @@
-"""What the count mean sketches of Apple 2017 and Jeong, Hong and Seo 2020 have in common.
+"""The count mean sketch (CMS) and the Hadamard count mean sketch (HCMS), and their base class.
+
+Sources: Apple 2017; Jeong, Hong and Seo 2020, corrected for HCMS. CMS sends a hash of the value as m randomized bits,
+HCMS one bit instead of m.
 
 A client hashes its value v to one of m cells by one of k public functions, j, and reports j with a randomized form
-of the cell h_j(v). A report supports the value u if it speaks for the cell h_j(u). Another value shares v's cell
+of the cell h_j(v). A report supports the value u if it supports the cell h_j(u). Another value shares v's cell
 with probability 1/m over the draw of the functions, so a sketch is a frequency mechanism with
 
     p_v = p,   q_v = q + (p - q)/m,
 
 where p and q are the probabilities of support for the client's own cell and for another one. Its estimate is that of
-their Fig. 7. Two clients of one other value share v's cell or miss it together if they use the same
-function, which adds Σ_{u≠v} f_u(f_u - 1)/(k(m - 1)) to the variance of the count of v; no other two reports are
-correlated where functions are three-wise independent.
+their Fig. 7. Two clients of one other value share v's cell or miss it together if they use the same function. This
+adds Σ_{u≠v} f_u(f_u - 1)/(k(m - 1)) to the variance of the count of v. With three-wise independent functions, no other
+two reports are correlated.
 
-The count mean sketch (Apple 2017; Jeong, Hong and Seo 2020): a hash of the value as m randomized bits.
-
-The Hadamard count mean sketch (Apple 2017; Jeong, Hong and Seo 2020, corrected): one bit in place of m.
-
-The client's cell h is the vector v with a one at h and zeros elsewhere; its Hadamard transform w = H·v has entries
-±1, w_l = (-1)^(number of ones in h AND l). The client draws l uniformly from the m coefficients and sends the sign
-of w_l, turned with probability 1/(e^ε+1). A report supports the cells whose w_l has the sign sent.
+For HCMS, the client's cell h is the vector v with a one at h and zeros elsewhere.
+Its Hadamard transform w = H·v has entries ±1, w_l = (-1)^(number of ones in h AND l). The client draws l uniformly
+from the m coefficients and sends the sign of w_l, flipped with probability 1/(e^ε+1). A report supports the cells
+whose w_l has the sign sent.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _SMALL_DOMAIN = 2**10
 _TRIED = 16
 _COMPARED = 1024
 _FEW_PLACES = 16
-"""From here on, what is cut off below the noise of the reports is no part of a standard error that shows."""
+"""From here on, a cut-off below the noise of the reports does not visibly change a standard error."""
 
 
 class Sketch(FrequencyMechanism):
-    """A count mean sketch; subclasses say how a cell is randomized and how reports fill the rows."""
+    """Base class of count mean sketches; subclasses define the randomized form of a cell and the sums of reports."""
 
-    # Which values collide is drawn with the hash functions, and corrected for on average over them.
+    # The hash functions determine which values collide; the estimate corrects for collisions on average over them.
     public_seed = "seed"
 
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
@@ -82,9 +82,11 @@ class Sketch(FrequencyMechanism):
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
-        """With 1024 functions and a width of 1024: 8 MB, where the sketches of Jeong, Hong and Seo take up to 512 MB.
+        """Return a sketch with 1024 functions and a width of 1024, which takes 8 MB.
 
-        At ε = 1 it takes four million users for collisions, at their worst, to weigh as much as the noise.
+        The sketches of Jeong, Hong and Seo take up to 512 MB. At ε = 1 it takes four million users until collisions,
+        at their
+        worst, add as much error as the noise.
         """
         return cls.calibrate(epsilon=epsilon, domain_size=domain_size, hashes=_COMPARED, width=_COMPARED)
 
@@ -97,38 +99,38 @@ class Sketch(FrequencyMechanism):
 
     @property
     def _cell_probabilities(self) -> tuple[Fraction, Fraction]:
-        """(p, q), exactly as drawn: how often a report supports the client's own cell, and another one."""
+        """Return (p, q), as drawn: the probability of support for the client's own cell, and for another one."""
         raise NotImplementedError
 
     def _cell_sums(self, rows: Cells) -> Cells:
-        """For each cell of `rows`, shape (r, m), the sum of what the reports say of it."""
+        """Return, for each cell of `rows`, shape (r, m), the sum of the reports' values for it."""
         raise NotImplementedError
 
     def _energy(self, rows: Cells) -> float:
-        """A sum of squares that grows with the pairs of reports that share function and cell, for `_energies`."""
+        """Return a sum of squares that grows with the pairs of reports that share function and cell, for `_energies`."""
         raise NotImplementedError
 
     @property
     def _energies(self) -> tuple[float, float]:
-        """What one report adds to the expected energy, and what two reports of one value and function add."""
+        """Return the expected energy of one report, and the energy that two reports of one value and function add."""
         raise NotImplementedError
 
     def _theorem_variance(self) -> float:
-        """The variance per user in their theorem, without (m/(m-1))² and the collisions."""
+        """Return the variance per user in their theorem, without (m/(m-1))² and the collisions."""
         raise NotImplementedError
 
-    # -- what follows from the parameters ---------------------------------------------------------------
+    # -- derived from the parameters ----------------------------------------------------------------------
 
     @property
     def answers(self) -> int:
-        """d. Raises `InvalidParameter` where no domain was declared."""
+        """d. Raises `InvalidParameter` if no domain was declared."""
         if self.domain_size is None:
             raise InvalidParameter("domain_size", self.fields["domain_size"].expected)
         return self.domain_size
 
     @property
     def domain(self) -> Categories:
-        """The declared values, else any whole number of 63 bits."""
+        """The declared values, else any integer of 63 bits."""
         return Categories(_ANY_NUMBER, listed=False) if self.domain_size is None else Categories(self.domain_size)
 
     @property
@@ -142,24 +144,25 @@ class Sketch(FrequencyMechanism):
 
     @property
     def _places(self) -> int:
-        """k(m-1): in how many independent ways a sketch can differ from an even one."""
+        """k(m-1): the number of independent ways in which a sketch can differ from an even one."""
         return self.hashes * (self.width - 1)
 
     @property
     def _pair_variance(self) -> float:
-        """What two users of one other value add to the variance of a count, for each order of the two."""
+        """The variance that two users of one other value add to a count, for each order of the two."""
         return 1 / self._places
 
     @property
     def errors_are_bounds(self) -> bool:
-        """Whether there are so few cells that they do not show how much values collide; see `_sketch_server`."""
+        """True if there are too few cells to show how much values collide; see `with_errors`."""
         return self._places < _FEW_PLACES
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        """`variance_per_user` and `std_error` leave collisions out: they depend on the values of the others.
+        """Return the errors of estimates.
 
-        With collisions at their worst, all users hold one value; `largest_variance` is then that of another value's
-        count, and `theorem_bound` what Theorem 1 or 2 of Jeong, Hong and Seo says of it.
+        `variance_per_user` and `std_error` leave out collisions, which depend on the others' values. Collisions are at their
+        worst if all users hold one value. `largest_variance` is then that of another value's count, and `theorem_bound` is
+        the bound of Theorem 1 or 2 of Jeong, Hong and Seo.
         """
         zero, slope = self._per_user()
         result = {
@@ -181,7 +184,7 @@ class Sketch(FrequencyMechanism):
         return shrink * users * (self._theorem_variance() + users / (self.hashes * self.width))
 
     def share_errors(self, users: int) -> tuple[float, float]:
-        """As everywhere, for any values the users may have, so with collisions at their worst."""
+        """Return the errors of a share for any values that the users may have, so with collisions at their worst."""
         zero, _ = self._per_user()
         collisions = (users - 1) * self._pair_variance
         total = self.total_variance() + (self.answers - 1) * collisions
@@ -207,10 +210,10 @@ class Sketch(FrequencyMechanism):
             f"the reports from {equal:.3g} users on; more hashes or a larger width help.",
         )
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[int]:
-        """Of the first values the two that share a cell under the fewest functions."""
+        """Return the two of the first values that share a cell under the fewest functions."""
         return self._family.least_colliding(min(self.domain_size or _TRIED, _TRIED))
 
     # -- client -----------------------------------------------------------------------------------------
@@ -227,7 +230,7 @@ class Sketch(FrequencyMechanism):
         return self._family.points(range(self.answers))
 
     def _points(self, values: NDArray[np.int64]) -> Words:
-        # A table of the domain pays where there are as many values; a client with one value makes one digest.
+        # A table of the domain is faster for as many values; a client with one value computes one digest.
         if self.domain_size is not None and self.domain_size <= max(len(values), _SMALL_DOMAIN):
             return self._table[values]
         return self._family.points_of(values)
@@ -242,9 +245,9 @@ class Sketch(FrequencyMechanism):
         return total.reports, self._support(total, self._candidates(None))
 
     def estimate(self, reports: Any, candidates: Any = None) -> CountEstimate:
-        """The counts of `candidates`, whole numbers (c,), or of the whole domain, from reports or their aggregate.
+        """Return the counts of `candidates`, integers (c,), or of the whole domain, from reports or their aggregate.
 
-        Raises `NotSupported` where there are neither candidates nor a declared domain.
+        Raises `NotSupported` if there are neither candidates nor a declared domain.
         """
         from ._sketch_reports import with_errors
 
@@ -267,15 +270,15 @@ class Sketch(FrequencyMechanism):
         return self.domain.check(candidates)
 
     def _support(self, total: SketchAggregate, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many reports support each of `values`."""
+        """Return the number of reports that support each of `values`."""
         from ._sketch_reports import cell_sums
 
         return cell_sums(total, self._family, self._points(values), self._cell_sums)
 
     def _same_pairs(self, total: SketchAggregate) -> float:
-        """An estimate of Σ f(f-1) over all values, candidates or not: unbiased, so it may be below 0.
+        """Return an estimate of Σ f(f-1) over all values, candidates or not: unbiased, so it may be below 0.
 
-        Its own error moves the variance of a count by about √(2/(km)) of that variance.
+        Its own error changes the variance of a count by about √(2/(km)) of that variance.
         """
         energy = sum(self._energy(total.cells[functions]) for functions in total.parts(self.width))
         report, pair = self._energies
@@ -285,7 +288,7 @@ class Sketch(FrequencyMechanism):
 class CountMeanSketch(Sketch):
     """CMS: the cell as m bits, by symmetric unary encoding at ε.
 
-    Two values differ in two of the bits or, where they collide, in none.
+    Two values differ in two of the bits or, if they collide, in none.
     """
 
     name = "cms"
@@ -311,10 +314,11 @@ class CountMeanSketch(Sketch):
         return self._encoding.support_probabilities[0]
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Reports are uint8 (n, b + ceil(m/8)).
+        """Randomize values; reports are uint8 (n, b + ceil(m/8)).
 
-        The first b bytes, as many as k - 1 needs, hold the number of the hash function, little-endian; then cell i
-        stands in byte i // 8 at bit i % 8.
+        The first b bytes, as many as k - 1 needs, hold the number of the hash function, little-endian. Then cell i is
+        in byte
+        i // 8 at bit i % 8.
         """
         from ldp_budget.sampling import open_stream
 
@@ -345,7 +349,7 @@ class CountMeanSketch(Sketch):
         return Program(answers(self.domain), steps, record(parts))
 
     def compare(self, first: int, second: int) -> Comparison:
-        """The bits of both cells where the function tells the values apart; nothing where they collide."""
+        """Compare the bits of both cells if the function separates the values; nothing if they collide."""
         p, q = self._cell_probabilities
         apart = self._family.share_apart(first, second)
         return Comparison((Case(apart, (Factor.bit(p, q), Factor.bit(q, p))), Case(1 - apart, ())))
@@ -356,7 +360,7 @@ class CountMeanSketch(Sketch):
         return number_cms_reports(reports, self._family, first, second)
 
     def aggregate(self, reports: Any) -> SketchAggregate:
-        """How many reports of each function have each bit set. Raises `NotSupported` for anything but reports."""
+        """Count the reports of each function with each bit set. Raises `NotSupported` for anything but reports."""
         from ._sketch_reports import count_cms_reports
 
         return count_cms_reports(reports, self._family, self.fingerprint)
@@ -365,7 +369,7 @@ class CountMeanSketch(Sketch):
         return rows
 
     def _energy(self, rows: Cells) -> float:
-        # About the mean of the row, which takes out how many reports the row has.
+        # Around the mean of the row, which removes the effect of the number of reports in the row.
         return float(((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum())
 
     @property
@@ -384,8 +388,9 @@ class CountMeanSketch(Sketch):
 class HadamardCountMeanSketch(Sketch):
     """HCMS: the sign of one Hadamard coefficient of the cell; the width is a power of two.
 
-    The signs of two cells differ in half of the coefficients, and which one is sent does not depend on the value, so
-    the loss is ±ε with probability τ = 1/2 and nothing otherwise.
+    The signs of two cells differ in half of the coefficients, and which one is sent does not depend on the value. So
+    the
+    loss is ±ε with probability τ = 1/2 and nothing otherwise.
     """
 
     name = "hcms"
@@ -429,7 +434,7 @@ class HadamardCountMeanSketch(Sketch):
     # -- client -----------------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Reports are unsigned integers (n,), the smallest that hold 2km - 1.
+        """Randomize values; reports are unsigned integers (n,), the smallest type that holds 2km - 1.
 
         Report 2(j·m + l) + s is the sign (-1)^s for coefficient l under hash function j.
         """
@@ -450,7 +455,7 @@ class HadamardCountMeanSketch(Sketch):
         from ._sketch_reports import cell_bits
 
         function: list[Any] = ["shr", "place", cell_bits(self._family)]
-        # The sign that is kept is the parity; the bit sent is one where it is not.
+        # The kept sign is the parity; the bit sent is one if the sign is not kept.
         steps: tuple[tuple[str, Any], ...] = (
             ("place", ["below", self.hashes * self.width]),
             ("kept", ["bit", whole(self.keep)]),
@@ -460,10 +465,10 @@ class HadamardCountMeanSketch(Sketch):
         )
         return Program(answers(self.domain), steps, uint("report", 2 * self.hashes * self.width - 1))
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Whether the sign is that of the first value, for the half of the coefficients that tell cells apart."""
+        """Compare the sign with that of the first value, for the half of the coefficients that separate the cells."""
         keep = Fraction(self.keep, ONE)
         telling = self._family.share_apart(first, second) / 2
         return Comparison((Case(telling, (Factor.bit(keep, 1 - keep),)), Case(1 - telling, ())))
@@ -476,7 +481,7 @@ class HadamardCountMeanSketch(Sketch):
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> SketchAggregate:
-        """The sum of the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
+        """Sum the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
         from ._sketch_reports import count_hcms_reports
 
         return count_hcms_reports(reports, self._family, self.fingerprint)
@@ -491,7 +496,7 @@ class HadamardCountMeanSketch(Sketch):
         return (super()._support(total, values) + total.reports) // 2
 
     def _energy(self, rows: Cells) -> float:
-        # Coefficient 0 is the same for every cell and tells nothing.
+        # Coefficient 0 is the same for every cell and carries no information.
         return float((rows[:, 1:].astype(float) ** 2).sum())
 
     @property

@@ -1,6 +1,6 @@
 """dBitFlip: one bit for each of d buckets out of k (Ding, Kulkarni and Yekhanin 2017).
 
-A user draws d of the k buckets without replacement, whatever the value v is, and for each of them sends
+A user draws d of the k buckets without replacement, independently of the value v, and for each of them sends
 
     P[b_j = 1] = e^{ε/2}/(e^{ε/2}+1) if j = v,      1/(e^{ε/2}+1) if not.
 
@@ -11,10 +11,10 @@ and q = 1-p the second probability, the count of v is estimated, without bias, b
 
 where n_v users hold v: for (k, d) = (5, 4) that is 5/4 of the variance for d = k = 5 plus n_v/4.
 
-Memoised, a user keeps the buckets for good and for every value the bits drawn for it. Reports of one value then lose
-ε together, however many there are. Over all the values a neighbour may have taken instead, *equal in the same
-places*, the loss is at most d·ε: a value adds ε/2 for each of the two values compared that is among the d buckets,
-and in either history no value comes twice. Without that condition it is unbounded, as a change shows.
+Memoised, a user keeps the same buckets permanently, and for every value the bits drawn for it. Reports of one value
+then lose ε together, for any number of reports. For neighbors that are *equal in the same places*, the loss over all
+their values is at most d·ε. Each of the two values compared adds ε/2 if it is among the d buckets, and in either
+history no value counts twice. Without that condition the loss is unbounded, because a change is visible.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class DBitFlip(FrequencyMechanism):
-    """d bits out of k, drawn afresh for every report or memoised."""
+    """d bits out of k, drawn for every report or memoised."""
 
     name = "d-bit-flip"
     summary = "for some of the possible answers, a bit each that says whether it is the user's"
@@ -60,7 +60,7 @@ class DBitFlip(FrequencyMechanism):
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
-        """With a bit for every answer."""
+        """Return a mechanism with a bit for every answer."""
         return cls.calibrate(epsilon=epsilon, buckets=domain_size, bits=domain_size)
 
     def check(self) -> None:
@@ -72,7 +72,7 @@ class DBitFlip(FrequencyMechanism):
 
     @functools.cached_property
     def _lie(self) -> Decimal:
-        """q, rounded up: the probability that a bit is not what it should be."""
+        """q, rounded up: the probability that a bit is flipped."""
         half = DOWN.divide(self.epsilon, Decimal(2))
         return UP.divide(Decimal(1), DOWN.add(exp_down(half), Decimal(1)))
 
@@ -96,7 +96,7 @@ class DBitFlip(FrequencyMechanism):
         truth = DOWN.subtract(Decimal(1), self._lie)
         return {"buckets": self.buckets, "bits": self.bits, "p": float_below(truth), "q": float_above(self._lie)}
 
-    # -- what a report gives away -----------------------------------------------------------------------
+    # -- privacy loss -----------------------------------------------------------------------------------
 
     @property
     def guarantee(self) -> Guarantee:
@@ -104,12 +104,12 @@ class DBitFlip(FrequencyMechanism):
             return self._pair()
         if self.any_inputs:
             return Unbounded()
-        # d values of ε each make d·ε in all, and so do two of ε/2 where one bucket is drawn.
+        # d values of ε each total d·ε, and so do two of ε/2 if one bucket is drawn.
         return Memoised((self._loss,), self._loss, max(2, self.bits), SAME_CHANGE_PATTERN)
 
     @property
     def memoised_values(self) -> int | None:
-        """One for every bucket, though all of them lose d·ε at most."""
+        """One for every bucket, although all of them together lose at most d·ε."""
         return self.buckets if self.memoize and not self.any_inputs else None
 
     @property
@@ -147,9 +147,10 @@ class DBitFlip(FrequencyMechanism):
     # -- client -----------------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Reports are 2·bucket + bit, unsigned integers (n, d); if d = k packed bits, uint8 (n, ceil(k/8)).
+        """Randomize values; reports are 2·bucket + bit, unsigned integers (n, d).
 
-        With `memoize` all of it comes from `secrets`, and nothing from `rng`.
+        If d = k, reports are packed bits, uint8 (n, ceil(k/8)). With `memoize` all randomness comes from `secrets`, and none
+        from `rng`.
         """
         from ldp_budget.sampling import open_stream
 
@@ -183,10 +184,10 @@ class DBitFlip(FrequencyMechanism):
         )
         return Program(answers(self.domain), steps, uint("report", 2 * k - 1, d), memo=memo)
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
-        """By which of the two buckets are drawn: both, the first, the second, neither."""
+        """Compare by which of the two buckets are drawn: both, the first, the second, neither."""
         p, q = self._drawn
         own, other = Factor.bit(p, q), Factor.bit(q, p)
         k, d = self.buckets, self.bits
@@ -212,7 +213,7 @@ class DBitFlip(FrequencyMechanism):
         check_reports(reports, self.buckets, self.bits)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        """The number of reports, and how many told of each bucket and how many of those with a one, (2, k)."""
+        """Return the number of reports, and for each bucket the reports with it and those with a one, (2, k)."""
         from ._report_formats import count_bits
 
         return count_bits(reports, self.buckets, self.bits)

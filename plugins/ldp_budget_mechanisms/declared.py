@@ -1,8 +1,9 @@
-"""A promise that was made elsewhere, taken at its word: it is charged, and nothing else.
+"""A declared guarantee: a mechanism without client or server, which charges a guarantee taken on trust.
 
-Whoever draws reports with another program says here what one of them may cost: ε with δ, ρ of zero-concentrated
-privacy, or any guarantee of the closed vocabulary. Nothing about it can be checked, so it never counts as checked;
-the journal names it `declared` and keeps the line that says where it comes from.
+Use it if another program draws the reports. You declare the cost of one report: ε with δ, ρ of zero-concentrated
+privacy, or any guarantee of the closed vocabulary. Nothing about it can be verified, so it never counts as checked.
+The
+journal names it `declared` and keeps the line that says where it comes from.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _STATED_APART = {"pure": "epsilon", "approximate": "epsilon and delta", "zcdp": 
 
 
 class _Source(Text):
-    """The line of a declared promise; asked of the class, where promises of this kind come from."""
+    """The source line of a declared guarantee; on the class, the default source of its kind."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Any: ...
@@ -35,7 +36,7 @@ class _Source(Text):
 
 
 class _Promise(Field[Guarantee]):
-    """A guarantee of the closed vocabulary, or the JSON that one is written as."""
+    """A guarantee of the closed vocabulary, or its JSON."""
 
     @property
     def expected(self) -> str:
@@ -63,7 +64,7 @@ class _Promise(Field[Guarantee]):
 
 
 def _check_fractions(data: Any) -> None:
-    """Refuse a fraction that would take for ever to write out. Raises ValueError."""
+    """Refuse a fraction that would take too long to write out. Raises ValueError."""
     while isinstance(data, dict):
         pairs = data.get("outcomes", ())
         for entry in (entry for pair in pairs for entry in pair):
@@ -73,7 +74,7 @@ def _check_fractions(data: Any) -> None:
 
 
 class Declared(Mechanism):
-    """A promise of another program about one report, taken at its word; charges only."""
+    """A guarantee of another program for one report, taken on trust; charges only."""
 
     name = "declared"
     summary = "a promise made elsewhere, taken at its word: charges only"
@@ -93,14 +94,14 @@ class Declared(Mechanism):
 
     @classmethod
     def of(cls, guarantee: Guarantee, source: str) -> Declared:
-        """The mechanism that is charged for a guarantee, in one spelling for each guarantee."""
+        """Return the mechanism that charges a guarantee, in one canonical form for each guarantee."""
         if isinstance(guarantee, Pure):
             return cls(epsilon=guarantee.bound, source=source)
         if isinstance(guarantee, Approximate) and guarantee.slack < 1:
             return cls(epsilon=guarantee.bound, delta=guarantee.slack, source=source)
         if isinstance(guarantee, ZeroConcentrated):
             return cls(rho=guarantee.rho, source=source)
-        # With a δ of 1 nothing is promised.
+        # With a δ of 1 nothing is guaranteed.
         return cls(promise=Unbounded() if isinstance(guarantee, Approximate) else guarantee, source=source)
 
     def check(self) -> None:
@@ -125,7 +126,7 @@ class Declared(Mechanism):
     def notes(self) -> tuple[str, ...]:
         return ("This is what somebody else promises; nothing here has checked it.",)
 
-    # -- it has neither client nor server -----------------------------------------------------------------
+    # -- neither client nor server ----------------------------------------------------------------------
 
     def _draws_nothing(self) -> NoReturn:
         raise NotSupported(

@@ -40,7 +40,7 @@ _SLACK = Fraction(1, 10**9)
 _MOST_WEIGHT = 2**63
 _ROUNDED_WEIGHT = 2**62
 _WORST_CONDITION = 1e10
-# Beyond these the pair of every two columns is a lot of exact arithmetic, and ε alone is promised.
+# Beyond these, the pair of every two columns takes too much exact arithmetic, and ε alone is stated.
 _PAIR_ANSWERS = 16
 _PAIR_REPORTS = 256
 
@@ -48,10 +48,11 @@ _PAIR_REPORTS = 256
 class MatrixSubstitution(FrequencyMechanism):
     """Reports drawn from the columns of a matrix: entry (h, k) is the probability of report h for answer k.
 
-    Columns must sum to 1 within 1e-9, and are then divided by their sums, so thirds may be written as decimals.
-    There may be more reports than answers; the estimate is then the one of least squares. What is promised and
-    estimated is the matrix *as drawn*: exactly the given one where its entries have a common denominator up to
-    2**63, else the nearest with the denominator 2**62, no possible report becoming impossible or the reverse.
+    Columns must sum to 1 within 1e-9, and are then divided by their sums, so thirds may be written as decimals. There
+    may
+    be more reports than answers; the estimate is then that of least squares. Guarantee and estimate are those of the
+    matrix *as drawn*. It is exactly the given matrix if its entries have a common denominator up to 2**63, else the
+    nearest with the denominator 2**62; no possible report becomes impossible or the reverse.
     """
 
     name = "matrix-substitution"
@@ -89,7 +90,7 @@ class MatrixSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _weights(self) -> tuple[int, list[list[int]]]:
-        """The common denominator and, for each answer, the numerators of its reports: what the client draws."""
+        """The common denominator and, for each answer, the numerators of its reports, from which the client draws."""
         columns = [_normalised(column) for column in self._columns()]
         total = math.lcm(*(entry.denominator for column in columns for entry in column))
         if total <= _MOST_WEIGHT:
@@ -153,13 +154,13 @@ class MatrixSubstitution(FrequencyMechanism):
         return math.sqrt(worst / users), math.sqrt(self.total_variance() / self.answers / users)
 
     def total_variance(self) -> float:
-        """The variance per user of all the counts together, for the answers where it is largest."""
+        """The variance per user of all the counts together, for the answers with the largest one."""
         return float(self._estimator.spread.sum(axis=0).max())
 
     # -- client and server ------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Reports are row numbers of the matrix, unsigned integers (n,)."""
+        """Randomize values; reports are row numbers of the matrix, unsigned integers (n,)."""
         from ldp_budget.sampling import open_stream
 
         from ._report_formats import draw_rows
@@ -180,7 +181,7 @@ class MatrixSubstitution(FrequencyMechanism):
         return Program(answers(self.domain), steps, uint("report", len(weights[0]) - 1), tables)
 
     def critical_inputs(self) -> Sequence[int]:
-        """Every answer where the pair of every two is promised; else the two furthest apart, and a few."""
+        """Return every answer if the pair of every two is guaranteed; else the two furthest apart, and a few."""
         if self.answers <= _PAIR_ANSWERS:
             return range(self.answers)
         worst = max(zip(*self._channel, strict=True), key=_odds)
@@ -194,7 +195,7 @@ class MatrixSubstitution(FrequencyMechanism):
         return reports
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        """The number of reports, and how often each report was sent, shape (rows of the matrix,)."""
+        """Return the number of reports, and the count of each report, shape (rows of the matrix,)."""
         from ._report_formats import count_rows
 
         return count_rows(reports, len(self.matrix))
@@ -204,7 +205,7 @@ class MatrixSubstitution(FrequencyMechanism):
 
 
 def _odds(chances: Sequence[Fraction]) -> tuple[bool, Fraction]:
-    """How much likelier a report is for one answer than for another; first of all where it is impossible for one."""
+    """Return the odds of a report between two answers; a report that is impossible for one answer sorts first."""
     least = min(chances)
     return not least, max(chances) / (least or 1)
 
@@ -215,7 +216,7 @@ def _normalised(column: Sequence[Fraction]) -> list[Fraction]:
 
 
 def _rounded(column: Sequence[Fraction]) -> list[int]:
-    """`column` in units of 2**-62, each entry rounded down but kept positive, the largest taking up the rest."""
+    """Return `column` in units of 2**-62: each entry rounded down but positive, the largest takes the rest."""
     weights = [max(int(entry * _ROUNDED_WEIGHT), int(entry > 0)) for entry in column]
     weights[weights.index(max(weights))] += _ROUNDED_WEIGHT - sum(weights)
     return weights

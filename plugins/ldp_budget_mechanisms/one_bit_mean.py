@@ -4,21 +4,21 @@ A number in [lower, upper] is that above lower, with m = upper - lower.
 
     P[b = 1] = 1/(e^ε+1) + (x/m)·(e^ε-1)/(e^ε+1),      mean = (m/n) Σ (b(e^ε+1) - 1)/(e^ε-1).
 
-What is drawn is linear in the value's place on a public grid, in whole numbers, so that the loss between any two
-values is at most that between 0 and m, and the estimate has no bias.
+The draw is linear in the value's place on a public grid, in integers. So the loss between any two values is at most
+that between 0 and m, and the estimate has no bias.
 
 With rounding, a value x moves to a multiple of S: up to the next one if x + α reaches it, for a user's own α uniform
-on [0, S) (α-point rounding, equation (4)), so that the mean over α is x again. The bit of every multiple is drawn
-once, and a report repeats it, flipped with probability G. For neighbours whose multiples are *equal in the same
-places*, for every α (`are_neighbours`), t reports of one multiple together lose
+on [0, S) (α-point rounding, equation (4)). So the mean over α is x again. The bit of every multiple is drawn once,
+and a report repeats it, flipped with probability G. For neighbors whose multiples are *equal in the same places*, for
+every α (`are_neighbours`), t reports of one multiple together lose
 
     ε(t) = ln( (e^ε rᵗ + 1) / (e^ε + rᵗ) ),      r = (1-G)/G,
 
-never more than ε. It is concave in t, so t reports lose at most t·ε(1) as well. For other neighbours neither holds
-(for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278). The offset α is secret and decides what is a
-change: with S = 1 the values 0.2 and 0.3 share a cell for some α for which 0.2 and 0.9 do not. For any two histories,
-as each report is randomized response at ln r whatever the bits are, T reports lose at most T·ln r;
-without a flip a change shows for certain, and the loss is infinite.
+never more than ε. It is concave in t, so t reports lose at most t·ε(1) as well. For other neighbors neither holds
+(for ε = 1, G = 0.2 four reports can lose 2.395, and 4·ε(1) = 2.278). The offset α is secret and decides which values
+share a multiple: with S = 1 the values 0.2 and 0.3 share a cell for some α for which 0.2 and 0.9 do not. For any two
+histories, each report is randomized response at ln r for any bits. So T reports lose at most T·ln r. Without a flip a
+change is visible with certainty, and the loss is infinite.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _CURVE_UNIT = Decimal("1e-12")
 
 
 class _End(Real):
-    """An end of the range, which `maximum` stands for where it was not declared."""
+    """An end of the range; `maximum` replaces an end that was not declared."""
 
     def __init__(self, help: str, otherwise: Callable[[Any], Decimal]) -> None:
         super().__init__(help, optional=True)
@@ -102,7 +102,7 @@ class OneBitMean(NumericMechanism):
 
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
-        """Fresh bits."""
+        """Return a mechanism with fresh bits."""
         if NumericMechanism.fields["lower"].parse(lower) == 0:
             return cls.calibrate(epsilon=epsilon, maximum=upper)
         return cls.calibrate(epsilon=epsilon, lower=lower, upper=upper)
@@ -139,11 +139,11 @@ class OneBitMean(NumericMechanism):
         """upper - lower, exactly."""
         return Fraction(self.interval.upper) - Fraction(self.interval.lower)
 
-    # -- what is drawn ----------------------------------------------------------------------------------
+    # -- drawing ----------------------------------------------------------------------------------------
 
     @functools.cached_property
     def cells(self) -> int:
-        """How many equal steps there are from `lower` to `upper`."""
+        """The number of equal steps from `lower` to `upper`."""
         return _FINE if self.rounding is None else int(self._width / Fraction(self.rounding))
 
     @functools.cached_property
@@ -153,9 +153,9 @@ class OneBitMean(NumericMechanism):
 
     @functools.cached_property
     def thresholds(self) -> tuple[int, int]:
-        """The threshold of a one for the value `lower`, and what every cell adds to it, in units of 2**-64.
+        """The threshold of a one for the value `lower`, and the increase for every cell, in units of 2**-64.
 
-        Both are on the safe side, so the odds of the ends are at most e^ε; in between they are smaller.
+        Both are rounded to the safe side, so the odds of the ends are at most e^ε; in between they are smaller.
         """
         least = threshold(self._least, up=True)
         return least, (ONE - 2 * least) // self.cells
@@ -179,7 +179,7 @@ class OneBitMean(NumericMechanism):
         most = DOWN.subtract(Decimal(1), self._least)
         return {"p": float_below(most), "q": float_above(self._least), "flip": float(self.flip)}
 
-    # -- what reports give away -------------------------------------------------------------------------
+    # -- privacy loss -----------------------------------------------------------------------------------
 
     @property
     def guarantee(self) -> Guarantee:
@@ -191,7 +191,7 @@ class OneBitMean(NumericMechanism):
 
     @functools.cached_property
     def _curve(self) -> tuple[Decimal, ...]:
-        """ε(1), ε(2), … until it is ε; cut off where it takes too long, and charged ε from there on."""
+        """ε(1), ε(2), … until it is ε; cut off if it takes too long, and charged ε from there on."""
         if not self.flip:
             return (self.epsilon,)
         points: list[Decimal] = []
@@ -202,7 +202,7 @@ class OneBitMean(NumericMechanism):
 
     @property
     def _flip_loss(self) -> Decimal:
-        """ln r = ln((1-G)/G), rounded up: the loss of a report when the memoised bits are known."""
+        """ln r = ln((1-G)/G), rounded up: the loss of a report if the memoised bits are known."""
         return ln_up(_flip_odds(self.flip))
 
     @property
@@ -223,9 +223,9 @@ class OneBitMean(NumericMechanism):
         )
 
     def are_neighbours(self, first: Sequence[float], second: Sequence[float]) -> bool:
-        """Whether two histories of values fall into cells that are equal in the same places, for every offset α.
+        """Return True if two histories of values have cells that are equal in the same places, for every offset α.
 
-        The offset decides which values share a cell, so it also decides what is a change.
+        The offset decides which values share a cell, so it also decides which steps are changes.
 
         Parameters:
             first: a history, of numbers as `randomize` takes them.
@@ -238,27 +238,28 @@ class OneBitMean(NumericMechanism):
 
         parts = 1 << PARTS_BITS
         points = [self._cell_grid(parts).points(list(history)).tolist() for history in (first, second)]
-        # With growing α a value moves into the next cell once, where its place within the own cell and α make a cell.
+        # With growing α a value moves into the next cell once, when its place within the cell plus α makes a whole
+        # cell.
         offsets = {0, *(-point % parts for history in points for point in history)}
         return all(
             are_equal_in_same_places(*([(point + offset) >> PARTS_BITS for point in history] for history in points))
             for offset in offsets
         )
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[float]:
-        """The ends, which are furthest apart as the odds are linear, and a cell close to the middle."""
+        """Return the ends, which are furthest apart because the odds are linear, and a cell close to the middle."""
         lower, upper = self.interval.ends
         middle = Fraction(self.interval.lower) + self._width / self.cells * (self.cells // 2)
         return lower, float(middle), upper
 
     def compare(self, first: float, second: float) -> Comparison:
-        """With rounding, of two multiples of it, which no α moves."""
+        """Compare two values; with rounding, two multiples of it, which no α moves."""
         return Comparison.of(Factor.bit(*map(self._shown, (first, second))))
 
     def compare_repeated(self, first: float, second: float, reports: int | None) -> Comparison:
-        """How many of the reports are ones; of endless reports, the memoised bit itself."""
+        """Compare the number of ones among the reports; for endless reports, the memoised bit itself."""
         if self.rounding is None:
             return super().compare_repeated(first, second, reports)
         ones = [self._drawn_one(value) for value in (first, second)]
@@ -271,19 +272,19 @@ class OneBitMean(NumericMechanism):
         return reports
 
     def _drawn_one(self, value: float) -> Fraction:
-        """The probability that the bit of `value` is one, as it is drawn."""
+        """Return the probability that the bit of `value` is one, as it is drawn."""
         least, growth = self.thresholds
         return Fraction(least + self._cell_grid().point(value) * growth, ONE)
 
     def _shown(self, value: float) -> Fraction:
-        """The probability that a report of `value` is one."""
+        """Return the probability that a report of `value` is one."""
         flip = Fraction(self._flip, ONE)
         return flip + (1 - 2 * flip) * self._drawn_one(value)
 
     # -- errors -----------------------------------------------------------------------------------------
 
     def grid(self) -> tuple[float, float]:
-        """What a 0 and what a 1 more stand for in an estimate of the mean."""
+        """Return the contribution of a 0, and the further one of a 1, to an estimate of the mean."""
         low, high = self.ends
         step = self._width / (high - low)
         return float(Fraction(self.interval.lower) - low * step), float(step)
@@ -291,14 +292,14 @@ class OneBitMean(NumericMechanism):
     def error_at(self, value: float) -> tuple[float, float]:
         low, high = self.ends
         share, gap = (value - self.interval.ends[0]) / float(self._width), float(high - low)
-        # Of a no, too, from its own end: at a large ε nothing is left of 1 less the odds of a yes.
+        # A no is also computed from its own end: at a large ε nothing is left of 1 less the odds of a yes.
         yes, no = float(low) + gap * share, float(1 - high) + gap * (1 - share)
         return 0.0, self.grid()[1] ** 2 * yes * no
 
     def report_std(self, total: SumAggregate) -> float:
-        """The standard deviation of one report of a user drawn at random; for the users at hand, an upper bound.
+        """Return the standard deviation of one report of a random user; for the given users, an upper bound.
 
-        How far apart their values are cannot be told from one bit each. Where all are the same, it is exact.
+        One bit from each user cannot show how far apart their values are. If all values are the same, it is exact.
         """
         low, high = self.ends
         yes = min(max(total.total / total.reports, float(low)), float(high))
@@ -318,7 +319,10 @@ class OneBitMean(NumericMechanism):
     # -- client and server ------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Reports are bits, uint8 (n,). With rounding they need `secrets`; only the flip is drawn from `rng`."""
+        """Randomize values; reports are bits, uint8 (n,).
+
+        With rounding they need `secrets`; only the flip is drawn from `rng`.
+        """
         from ldp_budget.sampling import open_stream
 
         from ._report_formats import fresh_bits, kept_bits
@@ -351,7 +355,7 @@ class OneBitMean(NumericMechanism):
         return Program(given, steps, uint("report", 1), memo="cell")
 
     def memoised(self, values: Any, secrets: Any) -> Any:
-        """Which memoised bit a user reports for each value, l for that of l·S, int64 (n,)."""
+        """Return the memoised bit that a user reports for each value, l for that of l·S, int64 (n,)."""
         from ._report_formats import PARTS_BITS, rounded
 
         if self.rounding is None:
@@ -363,7 +367,7 @@ class OneBitMean(NumericMechanism):
         return self.rounding is not None
 
     def _cell_grid(self, parts: int = 1) -> CellGrid:
-        """The public grid, or one with that many parts of each cell."""
+        """Return the public grid, or one with that many parts of each cell."""
         from ._interval_grid import CellGrid
 
         return CellGrid(self.interval, self.cells * parts)
@@ -377,7 +381,7 @@ class OneBitMean(NumericMechanism):
 
 
 def ones_shown(one: Fraction, flip: Fraction, reports: int) -> list[Fraction]:
-    """How likely 0, 1, ... of `reports` reports are ones, of a bit that is one with probability `one`."""
+    """Return the probabilities that 0, 1, ... of `reports` reports are ones, for a bit with P[one] = `one`."""
 
     def same(ones: int) -> Fraction:
         return (1 - flip) ** ones * flip ** (reports - ones)
@@ -388,14 +392,14 @@ def ones_shown(one: Fraction, flip: Fraction, reports: int) -> list[Fraction]:
 
 
 def _flip_odds(flip: Decimal) -> Decimal:
-    """(1-G)/G, rounded up."""
+    """Return (1-G)/G, rounded up."""
     return UP.divide(UP.subtract(Decimal(1), flip), flip)
 
 
 def repeated_loss(epsilon: Decimal, flip: Decimal, reports: int) -> Decimal:
-    """ε(t) for t = `reports` reports of one memoised bit, 0 < flip < 1/2; rounded up.
+    """Return ε(t) for t = `reports` reports of one memoised bit, 0 < flip < 1/2; rounded up.
 
-    The likeliest t reports to tell two values apart are all the same: t ones are drawn from the two ends with odds
+    The t reports that distinguish two values best are all the same: t ones have, from the two ends, the odds
     (p(1-G)ᵗ + qGᵗ) : (q(1-G)ᵗ + pGᵗ). That grows with e^ε and with rᵗ, so upper bounds of these bound it.
     """
     odds, power = exp_up(epsilon), UP.power(_flip_odds(flip), reports).next_plus(UP)

@@ -1,21 +1,18 @@
-"""Generalized randomized response (GRR), as random substitution with the γ-diagonal matrix (Kang, Lee and Hong 2009).
+"""Generalized randomized response (GRR) and subset selection, as random substitution with the γ-diagonal matrix.
 
-A draw keeps the user's answer with probability γ/(γ+N-1) and turns it into each other one with 1/(γ+N-1). A report
-holds l draws: independent ones, or distinct ones, which make it subset selection. What the l draws give away
-together, and where that departs from the paper, stands in `_amplification`.
+Source: Kang, Lee and Hong 2009. A draw keeps the user's answer with probability γ/(γ+N-1) and turns it into each other
+one with 1/(γ+N-1). A report holds l draws: independent ones, or distinct ones, which make it subset selection. The loss
+of l draws, and the corrections to the paper, are in `_amplification`. The client programs here make the draws of
+`_substitution_reports`, one user at a time.
 
-The clients of random substitution as programs: the draws of `_substitution_reports`, one user at a time.
+Subset selection (Ye and Barg 2018) is what Algorithm 2 of Kang, Lee and Hong 2009 really does. A report is a set of ω
+of the N answers. It holds the true one with probability π₁ = ω·e^ε/(ω·e^ε+N-ω) and is otherwise uniform.
 
-Subset selection (Ye and Barg 2018): what Algorithm 2 of Kang, Lee and Hong 2009 really does.
+Privacy breaches: how far one report can move a belief (Kang, Lee and Hong 2009, with a strict bound).
 
-A report is a set of ω of the N answers. It holds the true one with probability π₁ = ω·e^ε/(ω·e^ε+N-ω) and is
-otherwise uniform.
-
-Privacy breaches: how far one report can move a belief (Kang, Lee and Hong 2009, with the bound made strict).
-
-A property of the user's answer that had probability ρ₁ before a report of amplification A has at most
-ρ₁A/(1-ρ₁+ρ₁A) after it; one that had ρ₂ has at least ρ₂/(ρ₂+(1-ρ₂)A). So neither does the belief rise from ρ₁
-to ρ₂, nor does it fall from ρ₂ to ρ₁, if and only if
+Take a property of the user's answer that had probability ρ₁ before a report of amplification A. It has at most
+ρ₁A/(1-ρ₁+ρ₁A) after the report; one that had ρ₂ has at least ρ₂/(ρ₂+(1-ρ₂)A). So the belief neither rises from ρ₁
+to ρ₂, nor falls from ρ₂ to ρ₁, if and only if
 
     A < ρ₂(1-ρ₁) / (ρ₁(1-ρ₂)).
 
@@ -62,7 +59,7 @@ _SKIP_OWN: list[Any] = ["add", "others", ["ge", "others", "value"]]
 
 
 def substitution_program(domain: Categories, draws: int, keep: int) -> Program:
-    """Draws that may repeat."""
+    """Return the client program for draws that may repeat."""
     steps: Steps = (
         ("kept", ["bits", whole(keep), draws]),
         ("others", ["belows", domain.size - 1, draws]),
@@ -73,7 +70,7 @@ def substitution_program(domain: Categories, draws: int, keep: int) -> Program:
 
 
 def set_program(domain: Categories, draws: int, include: int) -> Program:
-    """A set, ascending."""
+    """Return the client program for a set, ascending."""
     own: list[Any] = ["where", "included", "value", ["at", "row", "place"]]
     steps: Steps = (
         ("others", ["subset", domain.size - 1, draws]),
@@ -86,7 +83,7 @@ def set_program(domain: Categories, draws: int, include: int) -> Program:
 
 
 def sequence_program(domain: Categories, hazards: Sequence[int]) -> Program:
-    """Distinct answers in the order of drawing."""
+    """Return the client program for distinct answers in the order of drawing."""
     own: list[Any] = ["where", ["at", "drawn", "place"], "value", ["at", "row", "place"]]
     steps: Steps = (
         ("set", ["subset", domain.size - 1, len(hazards)]),
@@ -103,16 +100,17 @@ _INSIDE = 1 - Fraction(1, 10**12)
 
 
 def breach_bound(rho1: Decimal, rho2: Decimal) -> Fraction:
-    """The amplification at which a belief of ρ₁ can reach ρ₂; that of a report must stay below it."""
+    """Return the amplification at which a belief of ρ₁ can reach ρ₂; that of a report must stay below it."""
     low, high = Fraction(rho1), Fraction(rho2)
     return high * (1 - low) / (low * (1 - high))
 
 
 def amplification_below_breach(rho1: Decimal, rho2: Decimal) -> Decimal:
-    """The largest amplification used for ρ₁ and ρ₂: one part in 10¹² inside the bound.
+    """Return the largest amplification used for ρ₁ and ρ₂: one part in 10¹² inside the bound.
 
-    It is a little less where ρ₂ is so close to one that the posterior could not be told from it as a double.
-    At most 1 where ρ₁ and ρ₂ are too close for that.
+    It is a little less if ρ₂ is so close to one that a double could not separate the posterior from it. At most 1 if
+    ρ₁
+    and ρ₂ are too close for that.
     """
     visible = float_below(rho2)
     for _ in range(2):
@@ -122,7 +120,7 @@ def amplification_below_breach(rho1: Decimal, rho2: Decimal) -> Decimal:
 
 
 def largest_posterior(rho1: Decimal, amplification: Decimal) -> float:
-    """The most that a belief of ρ₁ can become by a report of that amplification, rounded up."""
+    """Return the largest belief that a report of that amplification can make of ρ₁, rounded up."""
     raised = Fraction(rho1) * Fraction(amplification)
     posterior = raised / (1 - Fraction(rho1) + raised)
     return float_up(UP.divide(Decimal(posterior.numerator), Decimal(posterior.denominator)))
@@ -130,7 +128,8 @@ def largest_posterior(rho1: Decimal, amplification: Decimal) -> float:
 
 MOST_DRAWS = 10**5
 _MOST_LISTED = 6
-"""With more draws in order their pair has too many outcomes to be listed, and a symmetric pair stands for it."""
+"""The most ordered draws whose pair is listed; with more, it has too many outcomes, and a symmetric pair replaces it.
+"""
 _MOST_LISTED_GAMMA = 10**12
 _MOST_EPSILON = 10**6
 
@@ -184,7 +183,7 @@ class RandomSubstitution(FrequencyMechanism):
         if self.rho1 is not None and self.rho2 is not None and amplification_below_breach(self.rho1, self.rho2) <= 1:
             raise InvalidParameter("rho2", f"a number > rho1 = {self.rho1}, and not just above it", self.rho2)
 
-    # -- what the draws give away -----------------------------------------------------------------------
+    # -- privacy loss -----------------------------------------------------------------------------------
 
     @property
     def _draws(self) -> int:
@@ -193,7 +192,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _sampling(self) -> Sampling:
-        """How the draws are made; a single one is the same in every way."""
+        """The way the draws are made; a single draw is the same in every way."""
         kind: type[Sampling] = WithReplacement
         if self.sampling == "distinct" and self._draws > 1:
             kind = DistinctSequence if self.ordered else DistinctSet
@@ -201,7 +200,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     @property
     def _target(self) -> tuple[Decimal, Decimal] | None:
-        """The amplification asked for, rounded down and up; None where γ was declared."""
+        """The requested amplification, rounded down and up; None if γ was declared."""
         if self.epsilon is not None:
             return exp_down(self.epsilon), exp_up(self.epsilon)
         if self.rho1 is not None and self.rho2 is not None:
@@ -219,7 +218,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _gamma(self) -> Decimal:
-        """γ of one draw: the one declared, or the largest within the target."""
+        """γ of one draw: the declared one, or the largest within the target."""
         if self.gamma is not None:
             return self.gamma
         if self.epsilon is not None and isinstance(self._sampling, WithReplacement):
@@ -228,7 +227,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _inclusion(self) -> tuple[Decimal, Decimal]:
-        """(π₁, π₀), rounded down and up; of one draw where draws are independent."""
+        """(π₁, π₀), rounded down and up; of one draw if draws are independent."""
         if isinstance(self._sampling, WithReplacement):
             return amplification.inclusion(self._gamma, self.domain_size, 1)
         if isinstance(self._sampling, DistinctSet):
@@ -253,35 +252,35 @@ class RandomSubstitution(FrequencyMechanism):
             return self._copies()
         epsilon = ln_up(self._amplification[1]) if self.epsilon is None else self.epsilon
         pair = self._sequence()
-        # Where ε is small, the last digits of what is drawn fall short of the one that was declared.
+        # If ε is small, the last digits of the drawn ε fall short of the declared one.
         if pair is not None and float_up(pair.loss()[0]) == float_up(epsilon):
             return pair
         return SymmetricPair(epsilon, self._tau)
 
     def _sequence(self) -> FinitePair | None:
-        """The pair of draws in order, if it is short enough to be listed."""
+        """The pair of ordered draws, if it is short enough to be listed."""
         if self._is_listed():
             drawn = amplification.sequence_pair([Fraction(part, ONE) for part in self.thresholds], self.domain_size)
             if self.gamma is None:
                 return joined(drawn)
-            # What was declared is a law, and not what is drawn to the last digit.
+            # The declared law is exact; the draws match it only up to the last digit.
             gamma, size = Fraction(self.gamma), self.domain_size
             meant = [gamma / (gamma + size - step) for step in range(1, self._draws + 1)]
             return joined(drawn, amplification.sequence_pair(meant, size))
         return None
 
     def _is_listed(self) -> bool:
-        """Whether the pair is that of draws in order, and short enough to be stated whole."""
+        """True if the pair is that of ordered draws, and short enough to be listed."""
         in_order = isinstance(self._sampling, DistinctSequence) and 1 < self._draws <= _MOST_LISTED
         return in_order and self._gamma < _MOST_LISTED_GAMMA
 
     def _copies(self) -> Guarantee:
-        """l copies of one draw. A declared ε is split downward, so that the copies add up to it and no more."""
+        """Return l copies of one draw. A declared ε is split downward, so that the copies add up to at most ε."""
         each = ln_up(self._gamma) if self.epsilon is None else DOWN.divide(self.epsilon, Decimal(self._draws))
         pair = SymmetricPair(each, self._tau)
         return pair if self._draws == 1 else Copies(self._draws, pair)
 
-    # -- what is drawn ----------------------------------------------------------------------------------
+    # -- drawing ----------------------------------------------------------------------------------------
 
     @functools.cached_property
     def thresholds(self) -> tuple[int, ...]:
@@ -291,10 +290,10 @@ class RandomSubstitution(FrequencyMechanism):
         return (threshold(self._inclusion[0], up=False),)
 
     def _can_be_drawn(self) -> bool:
-        """Whether the true answer still makes a report likelier once the probabilities are rounded."""
+        """True if the true answer still makes a report likelier after the probabilities are rounded."""
         rest = self.domain_size - self._draws
         if isinstance(self._sampling, DistinctSequence):
-            # Reports must grow less likely as the true answer moves back, and least where it is absent.
+            # Reports must grow less likely as the true answer moves back, and be least likely without it.
             pairs = zip(self.thresholds, self.thresholds[1:], strict=False)
             falling = all(first * ONE >= second * (ONE - first) for first, second in pairs)
             return falling and self.thresholds[-1] * rest > ONE - self.thresholds[-1]
@@ -323,7 +322,7 @@ class RandomSubstitution(FrequencyMechanism):
         held = 1 if isinstance(self._sampling, WithReplacement) else self._draws
         return [(keep, (held - keep) / (self.domain_size - 1))]
 
-    # -- what is shown ----------------------------------------------------------------------------------
+    # -- description ------------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -352,7 +351,7 @@ class RandomSubstitution(FrequencyMechanism):
 
     @functools.cached_property
     def _drawing(self) -> dict[str, Any]:
-        """What the draws of one record come to, whoever asks and for how many users: a step for each draw."""
+        """The worked example of one record's draws, independent of the number of users: a step for each draw."""
         asked = self._gamma, self.domain_size, self._draws
         independent = isinstance(self._sampling, WithReplacement)
         expected = float(self._draws) if independent else _plain(amplification.expected_draws(*asked))
@@ -386,10 +385,10 @@ class RandomSubstitution(FrequencyMechanism):
             f"π₀ = {other:.6g}.",
         )
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Of any two answers the same."""
+        """Compare two answers; the result is the same for any two."""
         return self._comparison
 
     @functools.cached_property
@@ -415,7 +414,7 @@ class RandomSubstitution(FrequencyMechanism):
     # -- client and server ------------------------------------------------------------------------------
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
+        """Randomize values; reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
         from ldp_budget.sampling import open_stream
 
         from ._substitution_reports import substitute_sequences, substitute_sets, substitutes
@@ -451,7 +450,7 @@ class RandomSubstitution(FrequencyMechanism):
 
 
 def _plain(number: Decimal) -> float | None:
-    """`number` rounded up to a double; None where it is larger than any."""
+    """Return `number` rounded up to a double; None if it is larger than any double."""
     rounded = float_up(number) if number < Decimal("1e308") else math.inf
     return rounded if math.isfinite(rounded) else None
 

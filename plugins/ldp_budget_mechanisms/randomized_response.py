@@ -105,7 +105,7 @@ class RandomizedResponse(FrequencyMechanism):
         return [(1 - q, 1 - p), (p, q)]
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Reports are uint8 (n,), 1 for yes."""
+        """Randomize values; reports are uint8 (n,), 1 for yes."""
         from ldp_budget.sampling import open_stream
 
         from ._report_formats import draw_coins

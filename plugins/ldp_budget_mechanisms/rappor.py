@@ -9,7 +9,7 @@ Each bit B of this filter is replaced, once for the value, by
 
 and each report shows of every bit S = 1 with probability q where B' = 1, and p where B' = 0.
 
-What that gives away over time stands in `_rappor_loss`, how the server reads it in `_rappor_decode`.
+`_rappor_loss` computes the privacy loss over time, and `_rappor_reports` decodes the reports on the server.
 """
 
 from __future__ import annotations
@@ -66,17 +66,21 @@ _TARGETS = ("epsilon", "epsilon_lifetime")
 class Rappor(Mechanism):
     """RAPPOR from f, p and q, or from the loss of one report and of all reports of a value (then q = 1-p).
 
-    Values are whole numbers, 0..domain_size-1 where the domain is declared, and hashed as their decimal text.
+    Values are integers, 0..domain_size-1 if the domain is declared, and hashed as their decimal text.
 
-    The guarantee. t reports that repeat one memoised value lose ε(t) ≤ ε(∞), whatever the reports show, so their
-    number may be chosen on the way. Permanent bits of different values are independent, so a user whose values a, b,
-    ... are reported t_a, t_b, ... times loses at most ε(t_a) + ε(t_b) + ...: against any other values in a history
-    that is *equal in the same places*, the relation `same change pattern`. It does not matter whether the filters
-    overlap: values that share bits differ in fewer.
+    The guarantee. t reports that repeat one memoised value lose ε(t) ≤ ε(∞), for any shown bits, so their number may
+    be
+    chosen adaptively. Permanent bits of different values are independent. So a user whose values a, b, ... are
+    reported
+    t_a, t_b, ... times loses at most ε(t_a) + ε(t_b) + ...: against any other values in a history that is *equal in
+    the
+    same places*, the relation `same change pattern`. Overlapping filters do no harm: values that share bits differ in
+    fewer.
 
-    It does not hold for `any inputs`. Whether two reports come from the same permanent bits shows on all k bits, not
-    only on the 2h where two values differ, and so, in time, does whether a value changed or came back: `change_loss`.
-    With `any_inputs` no bits are permanent: each report draws its own, loses ε(1) and adds to the others.
+    It does not hold for `any inputs`. All k bits, not only the 2h where two values differ, show whether two reports
+    come
+    from the same permanent bits. So, in time, reports show whether a value changed or came back: `change_loss`. With
+    `any_inputs` no bits are permanent: each report draws its own, loses ε(1) and adds to the others.
     """
 
     name = "rappor"
@@ -111,7 +115,7 @@ class Rappor(Mechanism):
             raise InvalidParameter(option, expected, self.declared[option])
 
     def _check_target(self) -> None:
-        """Either f, p, q with p < q, or epsilon < epsilon_lifetime."""
+        """Check that either f, p, q with p < q, or epsilon < epsilon_lifetime are given."""
         given = {name for name in (*_PROBABILITIES, *_TARGETS) if name in self.declared}
         missing = [name for name in _PROBABILITIES if name not in given]
         if given & set(_TARGETS):
@@ -127,7 +131,7 @@ class Rappor(Mechanism):
         if self.epsilon is not None and self.epsilon_lifetime is not None and self.epsilon >= self.epsilon_lifetime:
             raise InvalidParameter("epsilon", f"a number < epsilon_lifetime = {self.epsilon_lifetime}", self.epsilon)
 
-    # -- parameters and promise -------------------------------------------------------------------------
+    # -- parameters and guarantee -----------------------------------------------------------------------
 
     @functools.cached_property
     def thresholds(self) -> Thresholds:
@@ -138,7 +142,7 @@ class Rappor(Mechanism):
 
     @functools.cached_property
     def _response(self) -> Response:
-        """The probabilities whose losses are stated: the declared ones, or where calibrated the drawn ones."""
+        """The probabilities whose losses are stated: the declared ones, or the drawn ones if calibrated."""
         if self.f is None or self.p is None or self.q is None:
             return self.thresholds.response()
         return Response(DOWN.divide(self.f, Decimal(2)), self.p, self.q)
@@ -156,7 +160,7 @@ class Rappor(Mechanism):
 
     @functools.cached_property
     def _curve(self) -> tuple[list[Decimal], Decimal]:
-        """ε(1), ε(2), ... and ε(∞); the declared targets stand for what was calibrated to them."""
+        """ε(1), ε(2), ... and ε(∞); the declared targets replace calibrated ones."""
         points, cap = curve(self._response, self.hashes)
         if self.epsilon is not None and self.epsilon_lifetime is not None:
             cap = self.epsilon_lifetime
@@ -196,7 +200,7 @@ class Rappor(Mechanism):
         return f": two reports of one value lie at least {loss:.6g} from reports of two" if loss > charged else ""
 
     def at_epsilon(self, epsilon: Any) -> Self:
-        """The same mechanism with another loss of one report and the same loss of all of them."""
+        """Return the same mechanism with another loss of one report and the same loss of all of them."""
         kept = {name: value for name, value in self.declared.items() if name not in _PROBABILITIES}
         return type(self)(**{"epsilon_lifetime": self._curve[1], **kept, "epsilon": epsilon})
 
@@ -204,18 +208,24 @@ class Rappor(Mechanism):
 
     @property
     def domain(self) -> Categories:
-        """The declared answers, else any whole number of up to twelve digits, as they are hashed."""
+        """The declared answers, else any integer of up to twelve digits, as they are hashed."""
         return Categories(_MOST_ANSWERS, listed=False) if self.domain_size is None else Categories(self.domain_size)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, bit i in byte i // 8 at i % 8.
+        """Randomize values; reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, packed.
 
-        With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret and
-        the permanent bits one of (secret, this mechanism, value), so they are the same in every report. A secret
-        serves one question: two that shared it and the mechanism would show where their answers agree
-        (`Collection.randomize` gives each collection its own). Without, or
-        with `any_inputs`, both are drawn for this report alone: it is the first and last report of its permanent
-        bits, and never to be charged as a repetition of others.
+        Bit i is in byte i // 8 at i % 8.
+
+        With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret. The
+        permanent
+        bits are a function of (secret, this mechanism, value). So both are the same in every report. Use a secret for
+        one
+        question only: two questions with the same secret and mechanism would show where their answers agree
+        (`Collection.randomize` gives each collection its own).
+
+        Without secrets, or with `any_inputs`, both are drawn for this report alone. It is the first and last report
+        of its
+        permanent bits. Never charge it as a repetition of others.
         """
         from ldp_budget.sampling import open_stream
         from ldp_budget.sampling.memoisation import secrets_for_each
@@ -227,7 +237,7 @@ class Rappor(Mechanism):
         return draw_reports(open_stream(rng), answers, own, self.fingerprint, self._family, self.thresholds)
 
     def client_program(self) -> Program:
-        """With a secret, as a device always has one; with `any_inputs` there is nothing to keep."""
+        """Return the program with a secret, as a device always has one; with `any_inputs` nothing is stored."""
         from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         flip, zero, one = map(whole, self.thresholds)
@@ -256,14 +266,14 @@ class Rappor(Mechanism):
 
         return BloomFamily(self.cohorts, self.bits, self.hashes, self.seed)
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[int]:
-        """Of the first values the two whose filters differ in the most bits, in any of the first cohorts."""
+        """Return the two of the first values whose filters differ in the most bits, in any of the first cohorts."""
         return self._family.furthest_apart(min(self.domain.size, _TRIED), _TRIED)
 
     def _differing(self, first: int, second: int) -> Counter[tuple[int, int]]:
-        """In how many cohorts the first value alone sets i bits and the second alone j, for each (i, j)."""
+        """Count cohorts by (i, j): the first value alone sets i bits, the second alone j."""
         own, other = (side.sum(axis=1).tolist() for side in self._family.alone(first, second))
         return Counter(zip(own, other, strict=True))
 
@@ -271,7 +281,10 @@ class Rappor(Mechanism):
         return self.compare_repeated(first, second, 1)
 
     def compare_repeated(self, first: int, second: int, reports: int | None) -> Comparison:
-        """Of each bit that one value alone sets, how many reports show it; of endless ones, the permanent bit."""
+        """Compare the number of reports that show each bit that only one value sets.
+
+        For endless reports, the permanent bit itself.
+        """
         set_, unset = (shown_bits(self.thresholds, one, reports) for one in (True, False))
         own, other = Factor.of(set_, unset), Factor.of(unset, set_)
         differing = sorted(self._differing(first, second).items())
@@ -292,23 +305,23 @@ class Rappor(Mechanism):
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> CohortAggregate:
-        """Exact counts by cohort and bit. Raises `NotSupported` for anything but this mechanism's reports."""
+        """Return exact counts by cohort and bit. Raises `NotSupported` for anything but this mechanism's reports."""
         from ._rappor_reports import CohortAggregate, count_bits
 
         users, support = count_bits(reports, self.cohorts, self.bits)
         return CohortAggregate(self.fingerprint, int(users.sum()), support, users)
 
     def estimate(self, reports: Any, candidates: Any = None, *, method: str | None = None) -> CountEstimate:
-        """How many users hold each of `candidates`, whole numbers, shape (M,); by default the declared domain.
+        """Return how many users hold each of `candidates`, integers, shape (M,); by default the declared domain.
 
-        `method`: "least-squares" is unbiased, and its standard errors are those of the noise and of the spread of
-        users over cohorts, if every user holds one of the candidates. "lasso" (extra `rappor`) first selects the
-        candidates that stand out, for lists longer than the reports can tell apart; its standard errors are those
-        of least squares had the selection been known, it misses rare candidates, and a `SelectedEstimate` says which
-        were kept. None is least squares where the candidates' filters are independent, and the lasso where not.
+        `method`: "least-squares" is unbiased. Its standard errors are those of the noise and of the spread of users
+        over cohorts, if every user holds one of the candidates. "lasso" (extra `rappor`) first selects the candidates
+        that stand out, for lists longer than the reports can distinguish. Its standard errors are those of least
+        squares as if the selection had been known. It misses rare candidates, and a `SelectedEstimate` says which
+        were kept. None is least squares if the candidates' filters are independent, and the lasso if not.
         Memory: 8·m·k·M bytes for the candidates' filters.
 
-        Raises `NotSupported` where there are no candidates or reports, candidates cannot be told apart, or
+        Raises `NotSupported` if there are no candidates or reports, the filters cannot distinguish the candidates, or
         scikit-learn is needed and missing; `OutsideDomain` and `InvalidParameter` for bad candidates and methods.
         """
         from ._rappor_reports import decode
@@ -338,11 +351,11 @@ class Rappor(Mechanism):
         return BitLaw(float(low), float(gap), float(low * (1 - low) / gap**2), float(high * (1 - high) / gap**2))
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        """`bit_variance_per_user`: of a corrected count t_ij, at bits that are not set.
+        """Return the errors of estimates.
 
-        With a domain of at most 500, and M²·m·k up to 2**31, that the filters can tell apart, also
-        `variance_per_user`: of the least-squares count of the worst answer, held by nobody while the other answers
-        are equally frequent.
+        `bit_variance_per_user` is that of a corrected count t_ij, at bits that are not set. With a domain of at most 500, and
+        M²·m·k up to 2**31, whose filters can be distinguished, `variance_per_user` is added. It is that of the least-squares
+        count of the worst answer: an answer without users, while the other answers are equally frequent.
         """
         if users is not None:
             check_users(users)

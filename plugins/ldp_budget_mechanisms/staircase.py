@@ -5,9 +5,9 @@ With S = upper - lower, b = e^{-ε} and γ in [0, 1] the noise has the density, 
     a·b^k       on [kS, (k+γ)S)          a = (1-b) / (2S(γ + b(1-γ)))
     a·b^{k+1}   on [(k+γ)S, (k+1)S)
 
-and the same at -x. A shift by at most S crosses at most one step, so the loss is ε whatever γ is. The noise is S
+and the same at -x. A shift by at most S crosses at most one step, so the loss is ε for every γ. The noise is S
 times a random sign times N + W: N is geometric with ratio b; W is uniform on [0, γ) with probability
-γ/(γ + b(1-γ)), otherwise on [γ, 1). Hence its moments. The γ of least variance (their Theorem 7, with
+γ/(γ + b(1-γ)), otherwise on [γ, 1). Its moments follow. The γ of least variance (their Theorem 7, with
 b - 2b² + 2b⁴ - b⁵ written as b(1+b)(1-b)³) and that of least mean absolute error are
 
     γ = (∛(b(1+b)/2) - b) / (1-b)      and      γ = 1 / (1 + e^{ε/2}).
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _CELLS = 2**20
 _FAR = 2**62
 _HALF = Decimal("0.5")
-# Sixty-four times what rounding all thresholds to 2⁻⁶⁴ can change of the variation.
+# Sixty-four times the largest effect on the variation of rounding all thresholds to 2⁻⁶⁴.
 _FINEST = UP.power(Decimal(2), -56)
 
 
@@ -100,10 +100,11 @@ class Staircase(AdditiveMechanism):
 
     @functools.cached_property
     def _tau(self) -> Decimal:
-        """τ with which ±ε dominates any two values, rounded up: their total variation by tanh(ε/2).
+        """The τ with which ±ε dominates any two values, rounded up: their total variation divided by tanh(ε/2).
 
-        Within ±ε no pair of the same variation tells more. The noise falls to both sides, so the two ends vary the
-        most, by the chance of noise below S/2: a·S·(min(γ, ½) + b·max(½-γ, 0)), by density and by cells.
+        Within ±ε no pair of the same variation reveals more. The noise falls to both sides, so the two ends vary the
+        most, by
+        the probability of noise below S/2: a·S·(min(γ, ½) + b·max(½-γ, 0)), by density and by cells.
         """
         exact = Decimal(self._gamma)
         cells = UP.divide(Decimal(reach_of(exact, _CELLS)), _CELLS)
@@ -116,7 +117,7 @@ class Staircase(AdditiveMechanism):
 
     @staticmethod
     def _tau_of(gamma: Decimal, low: Decimal, high: Decimal) -> Decimal:
-        """(1+b)(min(γ, ½) + b·max(½-γ, 0))/(γ + b(1-γ)) for b = e^-ε between `low` and `high`."""
+        """Return (1+b)(min(γ, ½) + b·max(½-γ, 0))/(γ + b(1-γ)) for b = e^-ε between `low` and `high`."""
         inner = UP.add(min(gamma, _HALF), UP.multiply(high, max(UP.subtract(_HALF, gamma), Decimal(0))))
         outer = DOWN.add(gamma, DOWN.multiply(low, DOWN.subtract(1, gamma)))
         return UP.divide(UP.multiply(UP.add(1, high), inner), outer)
@@ -145,21 +146,21 @@ class Staircase(AdditiveMechanism):
         share = math.log(gamma + math.exp(-epsilon) * (1 - gamma)) if gamma else -epsilon
         return epsilon, width, math.log(-math.expm1(-epsilon)) - share - math.log(2 * width)
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
-        """The borders of the steps of the first intervals; those further out repeat them."""
+        """Return the borders of the steps of the first intervals; those further out repeat them."""
         width = float(self.stretch)
         distances = sorted({width * (k + place) for k in range(4) for place in (0.0, self._gamma)})
         return [value + side * distance for distance in distances for side in (-1, 1)]
 
     @property
     def report_period(self) -> float:
-        """Every interval has the density of the one before times e^-ε."""
+        """Return the period: every interval has the density of the one before times e^-ε."""
         return float(self.stretch)
 
     def critical_inputs(self) -> Sequence[float]:
-        """The ends, and points one step's width and half the range from the lower one."""
+        """Return the ends, and points one step's width and half the range from the lower one."""
         lower, width = Fraction(self.interval.lower), Fraction(self.stretch)
         points = sorted({0, 1, self._steps.reach, _CELLS - self._steps.reach, _CELLS // 2, _CELLS})
         return [float(lower + width * point / _CELLS) for point in points]
@@ -185,7 +186,7 @@ class Staircase(AdditiveMechanism):
         return self._cell_grid.middles
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Reports are numbers (n,), middles of cells of the public grid; not limited to [lower, upper]."""
+        """Randomize values; reports are numbers (n,), cell middles of the public grid, also outside [lower, upper]."""
         from ldp_budget.sampling import open_stream
 
         points = self._cell_grid.points(values)
@@ -199,7 +200,7 @@ class Staircase(AdditiveMechanism):
 
 
 def least_variance_gamma(epsilon: float) -> float:
-    """The γ of least variance, written so that nothing cancels for a small ε."""
+    """Return the γ of least variance, written so that nothing cancels for a small ε."""
     decay = math.expm1(-epsilon)
     shrunk = math.log1p(decay / 2)
     # With x = ln ∛(b(1+b)/2) - ln b, γ = b(e^x - 1)/(1-b); b·e^x is taken together, as b alone may underflow.
@@ -207,9 +208,9 @@ def least_variance_gamma(epsilon: float) -> float:
 
 
 def noise_moments(epsilon: float, gamma: float) -> tuple[float, float]:
-    """(E|X|, E X²) of staircase noise X for S = 1, from N + W."""
+    """Return (E|X|, E X²) of staircase noise X for S = 1, from N + W."""
     b, rest = math.exp(-epsilon), -math.expm1(-epsilon)
-    # At γ = 0 there is the lower step alone, also where b underflows.
+    # At γ = 0 only the lower step remains, also if b underflows.
     lower = b * (1 - gamma) / (gamma + b * (1 - gamma)) if gamma else 1.0
     first = ((1 - lower) * gamma + lower * (1 + gamma)) / 2
     second = ((1 - lower) * gamma**2 + lower * (1 + gamma + gamma**2)) / 3

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.client_program import Program
 
 _ONE = 2**64
-# So many digits hold the product of any two bounds.
+# This many digits hold the product of any two bounds.
 _WIDE_UP = Context(prec=100, rounding=ROUND_CEILING)
 
 
 class _Unary(FrequencyMechanism):
-    """The client and server of every unary encoding; subclasses say p and q."""
+    """The client and server of every unary encoding; subclasses define p and q."""
 
     domain_size = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
 
@@ -108,7 +108,7 @@ class _Unary(FrequencyMechanism):
         return {}
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Reports are packed bits: uint8 (n, ceil(d/8)), answer v in byte v // 8 at bit v % 8."""
+        """Randomize values; reports are packed bits: uint8 (n, ceil(d/8)), answer v in byte v // 8 at bit v % 8."""
         from ldp_budget.sampling import open_stream, unary_bits
 
         answers = self.domain.check(values)
@@ -147,7 +147,7 @@ class _Unary(FrequencyMechanism):
 
 
 def _differing(p: Decimal, q: Decimal) -> Decimal:
-    """p(1-q) + q(1-p), rounded up; in decimals, as the exact fraction of a q of 1e-200000 takes seconds."""
+    """Return p(1-q) + q(1-p), rounded up; in decimals, as the exact fraction of a q of 1e-200000 takes seconds."""
     kept = _WIDE_UP.multiply(p, _WIDE_UP.subtract(Decimal(1), q))
     return _WIDE_UP.add(kept, _WIDE_UP.multiply(q, _WIDE_UP.subtract(Decimal(1), p)))
 
@@ -182,7 +182,7 @@ class UnaryEncoding(_Unary):
 
 
 class _Standard(_Unary):
-    """An encoding calibrated from ε."""
+    """Base class of the encodings that are calibrated from ε."""
 
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
 
@@ -212,7 +212,7 @@ class SymmetricUnaryEncoding(_Standard):
 
 
 class OptimizedUnaryEncoding(_Standard):
-    """OUE: p = 1/2, q = 1/(e^ε+1), which minimises the variance at frequency zero."""
+    """OUE: p = 1/2, q = 1/(e^ε+1), which minimizes the variance at frequency zero."""
 
     name = "oue"
     aliases = ("optimized-unary-encoding",)

@@ -1,6 +1,7 @@
-"""Errors over HTTP: as members of a problem (RFC 9457), and back as the errors that they were.
+"""Conversion between the package's errors and problem details over HTTP (RFC 9457).
 
-Where a ledger lies, and why it cannot be used, is the business of whoever runs the service, and stays there.
+A problem never contains the path of the service's ledger, nor the reason why the ledger cannot be used. Only the
+operator of the service may see both.
 """
 
 from __future__ import annotations
@@ -41,10 +42,9 @@ UNUSABLE = "the ledger cannot be used just now"
 
 
 class ServiceProblem(LdpBudgetError):  # noqa: N818 - it is called so where it comes from
-    """What only a service says, such as that a key is unknown to it or not good for this.
+    """An error that only a service raises, such as an unknown API key or a missing scope.
 
-    Attributes: `code`, its name for the kind of problem, such as `unauthorized` or `forbidden`, and `status`, that of
-    HTTP.
+    Attributes: `code`, the kind of problem, such as `unauthorized` or `forbidden`, and `status`, the HTTP status.
     """
 
     def __init__(self, code: str, why: str, status: int) -> None:
@@ -53,7 +53,7 @@ class ServiceProblem(LdpBudgetError):  # noqa: N818 - it is called so where it c
         super().__init__(why)
 
 
-# What stands in an error, by its code. Of the ledger's own errors nothing that says where it lies.
+# The members of each error, by its code. The ledger's own errors never include the path of the ledger.
 _MEMBERS: dict[str, tuple[str, ...]] = {
     "invalid-parameter": ("option", "expected", "found"),
     "outside-domain": ("domain", "found", "position"),
@@ -99,16 +99,16 @@ _OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
     "clock-error": lambda url, said: ClockError(
         url, str(said["detail"]), repairable=said.get("repairable") is True, newest=_moment(said.get("newest"))
     ),
-    # Files of the service are as far away as its ledger.
+    # The caller cannot see the service's files either.
     "report-file-error": lambda url, said: ReportFileError(url, str(said["detail"])),
     "table-error": lambda url, said: TableError(url, str(said["detail"])),
 }
 
 
 def members_of(error: LdpBudgetError) -> tuple[str, Members]:
-    """What a problem says of an error: its `detail`, and its members.
+    """Return the `detail` of a problem for this error, and its members.
 
-    Everything but a path of the service, and what is wrong there.
+    Includes everything except paths of the service and their failures.
     """
     members = {name: _plain(getattr(error, name, None)) for name in _MEMBERS.get(error.code, ())}
     if isinstance(error, ClockError):
@@ -124,26 +124,26 @@ def members_of(error: LdpBudgetError) -> tuple[str, Members]:
 
 
 def error_of(url: str, status: int, problem: Mapping[str, Any]) -> LdpBudgetError:
-    """The error that a problem of the service at `url` tells of."""
+    """Return the error that a problem from the service at `url` describes."""
     code, detail = code_of(problem), str(problem.get("detail", ""))
     if code in _OF_LEDGERS:
         return _OF_LEDGERS[code](url, {**problem, "detail": detail})
     kind = _KINDS.get(code)
     if kind is None:
         return ServiceProblem(code, f"{url}: {detail or code}", status)
-    # Not by its constructor: the service has put the words together.
+    # Not by its constructor: the service has already worded the message.
     error = kind.__new__(kind, detail)
     vars(error).update({name: _restored(name, problem.get(name)) for name in _MEMBERS.get(code, ())})
     return error
 
 
 def code_of(problem: Mapping[str, Any]) -> str:
-    """The code in which the `type` of a problem ends; empty where it has none."""
+    """Return the code at the end of the problem's `type`; empty if there is none."""
     return str(problem.get("type", "")).rpartition("/")[2]
 
 
 def _plain(value: object) -> Any:
-    """A value as JSON has it; what JSON has not, in words."""
+    """Return the value as JSON; a value that JSON cannot hold becomes text."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, tuple | list):

@@ -1,10 +1,11 @@
-"""What is asked of a service: checked here as the library does, so that nothing wrong is ever sent.
+"""Request and response schemas of the service, and their conversion to and from the package's objects.
 
-What a service answers, and back: the JSON of the commands, and beside it in `units` what that has rounded.
+Requests are validated with the library's own checks, so a client never sends an invalid one. Responses are the JSON
+of the commands; the member `units` adds the exact values of what that JSON rounds.
 
-Amounts in `units` are the ledger's whole units (see `LimitState`), null where unbounded. The service writes with the
-functions that end in `_form`, and a client reads with those that end in `_of`, which raise ValueError, LookupError or
-TypeError for anything else.
+Amounts in `units` are the ledger's integer units (see `LimitState`), null if unbounded. The service writes with the
+functions that end in `_form`. A client reads with those that end in `_of`, which raise ValueError, LookupError or
+TypeError for an invalid response.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def charge_body(
     digest: str | None = None,
     note: str | None = None,
 ) -> Body:
-    """Who is charged for what. Raises `InvalidParameter` as `Accountant.spend` does."""
+    """Return the body of a charge for a user. Raises `InvalidParameter` as `Accountant.spend` does."""
     body = {
         "user": sendable("user", check_user(user)),
         "reports": check_whole("reports", reports, 1, MOST_REPORTS),
@@ -80,16 +81,16 @@ def charge_body(
 
 
 def shares_form(shares: Sequence[Share]) -> dict[str, list[str]]:
-    """The limits of shares as texts, by the name of the share."""
+    """Return the limits of the sub-limits as texts, by the name of the sub-limit."""
     return {share.name: [str(limit).partition(":")[2] for limit in share.limits] for share in shares}
 
 
 def charged(chosen: Mechanism | Collection | object) -> Body:
-    """A mechanism by its name and what was declared, a collection's name, and what one report costs at least.
+    """Return the mechanism's name and declared parameters, a collection's name, and the least cost of one report.
 
-    By the last the service can tell that its own copy of the mechanism promises as much.
+    The cost lets the service check that its own copy of the mechanism promises as much.
     """
-    return _charged(chosen_of(chosen))  # what is neither may not even have a hash
+    return _charged(chosen_of(chosen))  # an invalid choice may not even have a hash
 
 
 @lru_cache(maxsize=1024)
@@ -100,18 +101,18 @@ def _charged(chosen: Mechanism | Collection) -> Body:
 
 
 def asked_for(mechanism: Mechanism) -> Body:
-    """A mechanism by its name and what was declared."""
+    """Return the mechanism's name and its declared parameters."""
     return {"mechanism": {"name": mechanism.name, **mechanism.declared}}
 
 
 def collection_body(collection: Collection) -> Body:
-    """A collection with all that was declared of it."""
+    """Return a collection with all its declared parameters."""
     categories = {} if collection.categories is None else {"categories": list(collection.categories)}
     return {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}
 
 
 def missing_there(url: str, chosen: Mechanism | Collection | object) -> NotSupported:
-    """That a service does not have the mechanism, and what brings it."""
+    """Return the error for a mechanism that the service lacks, with the package that provides it."""
     mechanism = mechanism_of(chosen)
     plugins = [str(plugin) for kind, plugin in registry().items() if isinstance(mechanism, kind)]
     brings = f"here {plugins[0]} brings it" if plugins else "no plugin that is installed here brings it either"
@@ -121,7 +122,7 @@ def missing_there(url: str, chosen: Mechanism | Collection | object) -> NotSuppo
 
 
 def sendable(option: str, text: str) -> str:
-    """`text`, if it can be written in UTF-8. Raises `InvalidParameter`."""
+    """Return `text` if UTF-8 can encode it. Raises `InvalidParameter`."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -130,7 +131,7 @@ def sendable(option: str, text: str) -> str:
 
 
 def header_of(key: str | None) -> str:
-    """An idempotency key as it is sent, the same text always in the same way; a fresh one where there is none."""
+    """Return the header value of an idempotency key, always the same for the same key; a new key if there is none."""
     if key is None:
         return secrets.token_urlsafe(24)
     check_key(key)
@@ -141,7 +142,7 @@ def header_of(key: str | None) -> str:
 
 
 def chunks(users: Iterable[Any]) -> Iterator[list[str]]:
-    """Users in lists that a service takes at a time. Raises `InvalidParameter` at one that is no text."""
+    """Split users into lists small enough for one request. Raises `InvalidParameter` at a user that is not text."""
     chunk: list[str] = []
     size = 0
     for user in users:
@@ -156,26 +157,26 @@ def chunks(users: Iterable[Any]) -> Iterator[list[str]]:
 
 
 def user_body(user: str) -> Body:
-    """Who is asked about."""
+    """Return the body of a request about one user."""
     return {"user": sendable("user", check_user(user))}
 
 
 def policy_name(name: object) -> str:
-    """The name of a policy, as a path needs it. Raises `InvalidParameter` where it is empty."""
+    """Return the name of a policy, for a path. Raises `InvalidParameter` if the name is empty."""
     if not isinstance(name, str) or not name:
         raise InvalidParameter("name", "a name of at least one character", shown(name))
     return sendable("name", name)
 
 
 def check_relation(relation: object) -> str | None:
-    """The relation of a policy, as `Policy` checks it."""
+    """Check the relation of a policy as `Policy` does."""
     if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
         return ANY_RELATION if relation else None
     raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
 
 
 def in_path(name: str) -> str:
-    """A name as one segment of a path; dots alone would lead to another one."""
+    """Return a name as one path segment; dots are escaped, because `..` would lead to another path."""
     quoted = quote(name, safe="")
     return quoted.replace(".", "%2E") if not quoted.strip(".") else quoted
 
@@ -183,13 +184,13 @@ def in_path(name: str) -> str:
 Form = dict[str, Any]
 
 NEXT_ENTRY = "Next-Entry"
-"""The header that says where the rest of a history begins."""
+"""The header that gives the position of the next history entry."""
 MOST_ENTRIES = 10_000
-"""Of a history in one answer."""
+"""The most history entries in one answer."""
 
 
 def receipt_form(receipt: Receipt) -> Form:
-    """A receipt."""
+    """Return a receipt as JSON."""
     units = {
         "cost": list(receipt.cost_units),
         "reports": receipt.reports,
@@ -199,7 +200,7 @@ def receipt_form(receipt: Receipt) -> Form:
 
 
 def receipt_of(data: Mapping[str, Any], status: str | None = None) -> Receipt:
-    """A receipt; of a refusal, which is a problem and has a `status` of another kind, that is `outcome`."""
+    """Read a receipt; for a refusal, `status` is the outcome, because a problem's own `status` is the HTTP status."""
     units, most = data["units"], data["affordable_reports"]
     return Receipt(
         status=data["status"] if status is None else status,
@@ -218,7 +219,7 @@ def receipt_of(data: Mapping[str, Any], status: str | None = None) -> Receipt:
 
 
 def balance_form(balance: Balance) -> Form:
-    """The balance of one user, with the guarantees that were charged and without the odometer."""
+    """Return the balance of one user, with the charged guarantees and without the odometer."""
     return balance_row(
         balance,
         policy=balance.policy.to_json(),
@@ -227,13 +228,13 @@ def balance_form(balance: Balance) -> Form:
 
 
 def balance_row(balance: Balance, **more: Any) -> Form:
-    """One of many balances, which share a policy: it says by its `version` which."""
+    """Return one row of many balances that share a policy; the row holds only the policy's `version`."""
     units = {"limits": [_state_form(state) for state in balance.limits], "version": balance.policy.version}
     return {**balance.to_row(), "units": {**units, **more}}
 
 
 def balance_of(data: Mapping[str, Any], policy: Policy | None = None) -> Balance:
-    """A balance, under a policy that it does not say itself."""
+    """Read a balance; `policy` is needed if the data does not include the policy."""
     units = data["units"]
     return Balance(
         user=data.get("user"),
@@ -247,13 +248,13 @@ def balance_of(data: Mapping[str, Any], policy: Policy | None = None) -> Balance
 
 
 def remaining_form(remaining: Remaining) -> Form:
-    """What was left of a limit."""
+    """Return the remaining budget of a limit as JSON."""
     spent = [list(left.spent_units) for left in remaining.course]
     return {**remaining.to_json(), "units": {"limit": remaining.limit.to_json(), "spent": spent}}
 
 
 def remaining_of(data: Mapping[str, Any]) -> Remaining:
-    """What was left of a limit."""
+    """Read the remaining budget of a limit."""
     limit, course = _limit_of(data["units"]["limit"]), []
     for left, spent in zip(data["course"], data["units"]["spent"], strict=True):
         units = _costs(spent)
@@ -262,13 +263,13 @@ def remaining_of(data: Mapping[str, Any]) -> Remaining:
 
 
 def binding_form(binding: Binding) -> Form:
-    """When a limit binds."""
+    """Return the time at which a limit binds as JSON."""
     units = {"epsilon": canonical(binding.epsilon), "delta": canonical(binding.delta)}
     return {**binding.to_json(), "units": units}
 
 
 def binding_of(data: Mapping[str, Any]) -> Binding:
-    """When a limit binds."""
+    """Read the time at which a limit binds."""
     return Binding(
         period=data["period"],
         rule=data["rule"],
@@ -282,17 +283,17 @@ def binding_of(data: Mapping[str, Any]) -> Binding:
 
 
 def policy_of(data: Mapping[str, Any]) -> Policy:
-    """A policy; it has an exact form of its own."""
+    """Read a policy, which has an exact JSON form of its own."""
     return Policy.read(canonical_json(data))
 
 
 def integrity_of(data: Mapping[str, Any]) -> Integrity:
-    """What a verification found."""
+    """Read the result of a verification."""
     return Integrity(data["ok"], data["entries"], data["head"], tuple(data["problems"]))
 
 
 def record_of(data: Mapping[str, Any]) -> Record:
-    """A record, as `Record.to_json` writes it."""
+    """Read a record, as `Record.to_json` writes it."""
     fault = data.get("fault") or fault_of(data["kind"], data["name"], data["body"])
     return Record(data["number"], _moment(data["at"]), data["kind"], data["name"], data["body"], data["by"], fault)
 

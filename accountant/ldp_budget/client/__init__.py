@@ -1,11 +1,6 @@
-"""The budgets of a service from elsewhere: `Client(url, key)` is a `BudgetClient` over HTTP.
+"""The HTTP client of the service: `Client(url, key)` is a `BudgetClient`. It needs the extra `remote`.
 
-    from ldp_budget.client import Client
-
-    with Client("https://budget.example.org", key) as accountant:
-        receipt = accountant.spend("alice", oue)
-
-It needs the extra `remote`. What crosses the wire is the JSON of the commands, with exact amounts beside.
+The wire format comes from the room `api`. A client may import that room and every room below it.
 """
 
 from __future__ import annotations

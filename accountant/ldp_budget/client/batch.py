@@ -1,7 +1,7 @@
-"""Charging many users over HTTP: a line for each, in batches that are sent again whole until each was answered.
+"""Charging many users over HTTP: one line for each user, in batches that are resent whole until all are answered.
 
-Batch n of a run is bound to KEY#n, and each of its lines to a digest of all its users, so that a run of other users
-under the same key is a conflict before any of them is charged. The end is bound as a batch without lines.
+Batch n of a run is bound to KEY#n, and each of its lines to a digest of all its users. So a run with other users
+under the same key is a conflict before any user is charged. A batch without lines binds the end of the run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 PATH = "/v1/spends:batch"
 MOST_LINES, MOST_BYTES = 10_000, 2 << 20
-"""Of a batch: few enough for a service to hold, so that it can all be sent before an answer is read."""
+"""Limits of one batch. A service must hold a whole batch, because the client sends it all before it reads answers."""
 
 MOST_KEYED = 500
 
@@ -37,7 +37,7 @@ _DIGEST = 32
 
 
 class Batch(NamedTuple):
-    """Users who are charged together, by the names that were given, and their lines."""
+    """Users who are charged together, under the names that the caller gave, and their lines."""
 
     users: list[str]
     lines: list[bytes]
@@ -53,9 +53,9 @@ def charge_all(
     *,
     ends: bool,
 ) -> Iterator[tuple[Batch, list[Any]]]:
-    """The batches of a shard with the answers to their lines. Raises what the first line that failed was answered.
+    """Yield the batches of a shard with the answers to their lines. Raises the error of the first line that failed.
 
-    `ends`: whether the end of the run is bound to its key too.
+    `ends`: True to bind the end of the run to its key too.
     """
     following = 0
     for number, batch in enumerate(batches(users, common, digest)):
@@ -68,7 +68,7 @@ def charge_all(
 
 
 def _answers(service: Service, lines: Sequence[bytes], key: str) -> list[Any]:
-    """The answers to the lines of one batch. Raises what the first line that failed was answered."""
+    """Return the answers to the lines of one batch. Raises the error of the first line that failed."""
     rows = service.exchange(PATH, lines, key=key)
     for row in rows:
         if row.get("status") == FAILED:
@@ -78,7 +78,10 @@ def _answers(service: Service, lines: Sequence[bytes], key: str) -> list[Any]:
 
 
 def count(result: BulkResult, batch: Batch, rows: Sequence[Mapping[str, Any]], fresh: bool) -> list[str]:
-    """Add a batch; returns who was refused. What a `fresh` key finds charged was charged by this very run."""
+    """Add a batch to the result and return the refused users.
+
+    With a `fresh` key, a user that is already charged was charged by this very run.
+    """
     refused = [user for user, row in zip(batch.users, rows, strict=True) if row["status"] != SPENT]
     repeated = 0 if fresh else sum(row["status"] == SPENT and row["repeated"] for row in rows)
     result.refused += len(refused)
@@ -88,7 +91,7 @@ def count(result: BulkResult, batch: Batch, rows: Sequence[Mapping[str, Any]], f
 
 
 def batches(users: Iterable[str], common: Mapping[str, Any], digest: str | None) -> Iterator[Batch]:
-    """The users in batches, which are the same for the same users. Raises `InvalidParameter` at what is none."""
+    """Yield the users in batches, always the same for the same users. Raises `InvalidParameter` at an invalid user."""
     shared = json.dumps(common, separators=(",", ":"))[1:-1]
     more = len(shared) + _DIGEST + 30
     together: list[str] = []
@@ -115,7 +118,7 @@ def _lines(names: list[str], texts: list[str], shared: str, digest: str | None) 
 
 
 def line_of(spend: Spend) -> bytes:
-    """A line with a key of its own, a fresh one where it has none. Raises `InvalidParameter`."""
+    """Return a spend as a line with its own key, a new one if it has none. Raises `InvalidParameter`."""
     body = charge_body(
         spend.user,
         spend.mechanism,
@@ -129,6 +132,6 @@ def line_of(spend: Spend) -> bytes:
 
 
 def chunks_of(spends: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many together as a service answers at a time."""
+    """Split spends into chunks that a service answers in one request."""
     for first in range(0, len(spends), MOST_KEYED):
         yield spends[first : first + MOST_KEYED]

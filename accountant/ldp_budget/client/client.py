@@ -1,4 +1,4 @@
-"""`Client`: a `BudgetClient` whose ledger a service keeps."""
+"""`Client`: a `BudgetClient` that charges a ledger through a service."""
 
 from __future__ import annotations
 
@@ -85,27 +85,31 @@ VERIFYING_SECONDS = 3600.0
 
 
 class Client(BudgetClient):
-    """The privacy budgets of the users of one service: what `BudgetClient` lists, over HTTP.
+    """The privacy budgets of the users of one service: all calls of `BudgetClient`, over HTTP.
 
-    Requests are sent again where nothing was heard of them, or the service is busy, until `patience` is over; then
-    the error is a `LedgerError`, and its `unknown` says whether it may have been done. Whatever charges is sent under
-    an idempotency key, a fresh one where none is given, so that nobody is charged twice. Even a refusal is kept under
-    that key. What an API key is not good for raises `ServiceProblem`.
+    A request is repeated if no answer arrives or the service is busy, for at most `patience` seconds. Then it raises
+    a
+    `LedgerError`, whose `unknown` is True if the request may have been done. Every charge is sent under an
+    idempotency
+    key, a new one if you give none, so repeating it never charges a user twice. A refusal is stored under that key
+    too.
+    A call outside the scopes of the API key raises `ServiceProblem`.
 
-    May be shared by threads; after a fork it connects anew. What only the machine of the ledger can do, such as a
-    backup, is not among its calls.
+    Threads may share a client. After a fork it opens new connections. Calls that need the ledger's own machine, such
+    as
+    a backup, are not available.
 
     Parameters:
         url: of the service, `https://…`.
         key: an API key of the service; it is in no message.
-        timeout: how long one try may take, in seconds.
-        patience: how long all tries of a request may take, in seconds.
-        tls: how the service's certificate is verified; None: by the authorities that are commonly trusted.
-        plain_http: allow `http://` to other machines than this one: whoever is on the way reads the key and more.
+        timeout: the longest time of one attempt, in seconds.
+        patience: the longest time of all attempts of one request, in seconds.
+        tls: how the service's certificate is verified; None: by the commonly trusted authorities.
+        plain_http: allow `http://` to a remote host. The API key and all data are then sent unencrypted.
 
     Raises:
-        InvalidParameter: one of them is of another kind.
-        NotSupported: what speaks HTTP is not installed.
+        InvalidParameter: an argument has the wrong type or is out of range.
+        NotSupported: the HTTP library is not installed.
     """
 
     def __init__(
@@ -134,24 +138,24 @@ class Client(BudgetClient):
 
     @property
     def name(self) -> str:
-        """The address of the service."""
+        """The URL of the service."""
         return self._service.url
 
     @property
     def sandbox(self) -> bool:
-        """Whether the service's ledger is a sandbox, in which nothing counts."""
+        """True if the service's ledger is a sandbox, in which nothing counts."""
         if self._sandbox is None:
             self._sandbox = self._read(lambda told: check_switch("sandbox", told["sandbox"]), self._about())
         return self._sandbox
 
     @property
     def caller(self) -> Principal:
-        """Who asks, by the API key, as the service knows them."""
+        """The principal that the service recognizes by the API key."""
         return self._read(lambda told: Principal(**told["caller"]), self._about())
 
     @property
     def repeated(self) -> dict[str, int]:
-        """How often this process sent a request again, by the reason: the status it got, or `connection`."""
+        """Requests that this process repeated, counted by reason: the HTTP status, or `connection`."""
         return dict(sorted(self._service.repeated.items()))
 
     def close(self) -> None:
@@ -175,7 +179,7 @@ class Client(BudgetClient):
         if plan is not None:
             check_instance("plan", plan, Plan, "a `Plan`, or None")
         given = as_limits(limits)
-        # Without them a service is asked what it could be asked before there were such.
+        # Left out if empty, so that services without these fields still accept the request.
         parts = {} if shares is None else {"shares": shares_form(as_shares(shares, given))}
         body = {
             **parts,
@@ -315,14 +319,14 @@ class Client(BudgetClient):
         answer = self._service.ask("POST", "/v1/users:erase", body, writes=True)
         return self._read(lambda told: check_switch("erased", told["erased"]), answer)
 
-    # -- looking at users -------------------------------------------------------------------------------
+    # -- querying users --------------------------------------------------------------------------------
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
         body = {**user_body(user), "policy": check_name("policy", policy)}
         return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
-        # One that there is not is told, even where nobody asks for a balance.
+        # An unknown policy raises an error even if no balance is asked for.
         return self._balances(users, self.policy(policy))
 
     def remaining_over_time(self, user: str, policy: str = DEFAULT) -> tuple[Remaining, ...]:
@@ -357,7 +361,7 @@ class Client(BudgetClient):
         body = {"receipt": sendable("receipt", check_text("receipt", receipt))}
         return self._read(dict, self._service.ask("POST", "/v1/users:reservation", body))
 
-    # -- looking at the ledger --------------------------------------------------------------------------
+    # -- querying the ledger ---------------------------------------------------------------------------
 
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         if users is None:
@@ -388,7 +392,7 @@ class Client(BudgetClient):
         answer = self._service.ask("POST", "/v1/ledger/repair-clock", writes=True)
         return self._read(lambda told: check_switch("repaired", told["repaired"]), answer)
 
-    # -- records ----------------------------------------------------------------------------------------
+    # -- administrative log -----------------------------------------------------------------------------
 
     def position(self, user: str | None = None) -> str:
         answer = self._service.ask("POST", "/v1/ledger/position", {} if user is None else user_body(user))
@@ -427,7 +431,7 @@ class Client(BudgetClient):
             added = self._read(schemas.record_of, answer)
             self._newest_record = max(self._newest_record, added.number)
             return added
-        # An earlier try, of which nothing was heard, may have added it.
+        # An earlier attempt without an answer may have added the record.
         for found in self.records(expected + 1)[:1] if answer.doubtful else ():
             if (found.kind, found.name, found.body) == (kind, name, body):
                 return found
@@ -452,7 +456,7 @@ class Client(BudgetClient):
                 raise UnknownName("collection", name, [])
             answer = self._service.ask("GET", path, query={"plain": "true"})
         except UnknownName:
-            # Those that there are it tells only whoever has a key.
+            # The service lists the known names only for callers with an API key.
             known = [str(definition["name"]) for definition in self.collections()]
             raise UnknownName("collection", name, known) from None
         return replace(self._read(Collection.from_json, answer), sandbox=self.sandbox)
@@ -461,24 +465,24 @@ class Client(BudgetClient):
         return self._read_all(dict, self._service.ask("GET", "/v1/collections"))
 
     def keyed_digest(self, data: bytes) -> str:
-        """A digest of data, in hex, by which nobody without this accountant's API key can guess it.
-
-        Nothing is sent: the data may be answers, which are nobody else's business.
-
+        """Return a keyed digest of data, in hex. Without this accountant's API key, the data cannot be guessed from it.
+        
+        Nothing is sent: the data may be answers, which must stay on this machine.
+        
         Parameters:
             data: bytes.
-
+        
         Raises:
-            InvalidParameter: they are none.
+            InvalidParameter: `data` is not bytes.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidParameter("data", "bytes", shown(data))
         return hmac.digest(self._digest_key, bytes(data), "sha256").hex()
 
-    # -- inside -----------------------------------------------------------------------------------------
+    # -- internals --------------------------------------------------------------------------------------
 
     def _spend_chunk(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
-        """An answer to each: what is wrong with a line is told of it alone."""
+        """Return an answer for each spend; an error in one line affects that line only."""
         answers: list[Receipt | LdpBudgetError | None] = []
         lines, sent = [], []
         for place, spend in enumerate(spends):
@@ -545,7 +549,11 @@ class Client(BudgetClient):
         return self._read_value(lambda told: [form(each) for each in told], answer.data, answer.wrote)
 
     def _read_value(self, form: Callable[[Any], T], told: Any, wrote: bool = False) -> T:
-        """What an answer says. Raises `LedgerError` where it is no such answer: who knows what was done then."""
+        """Read the content of an answer.
+
+        Raises `LedgerError` if the answer is invalid; after a write its `unknown` is True, as the write may have been
+        done.
+        """
         try:
             return form(told)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -554,7 +562,7 @@ class Client(BudgetClient):
 
 
 class _Named:
-    """Errors in the words of whoever asks: which plugin the service has not got, and by which key to ask again."""
+    """Rewords errors for the caller: names the plugin that the service lacks, or the key to repeat the request with."""
 
     def __init__(self, url: str, chosen: Mechanism | Collection | object, key: str | None = None) -> None:
         self._url, self._chosen, self._key = url, chosen, key
@@ -575,7 +583,7 @@ class _Named:
 
 
 def _of_version(policy: Policy, told: Any) -> Balance:
-    """A balance under a policy. Raises ValueError if it was changed meanwhile."""
+    """Read a balance under a policy. Raises ValueError if the policy was changed meanwhile."""
     if told["units"]["version"] != policy.version:
         raise ValueError(f"policy {policy.name} was changed meanwhile")
     return schemas.balance_of(told, policy)

@@ -1,8 +1,7 @@
-"""Where a service is, and with which key: looked at before anything is sent.
+"""HTTP transport of the client: checks the URL and the API key, sends requests and repeats them.
 
-Requests to a service, sent again where nobody knows what came of them: within a bounded time, under one key.
-
-Whatever charges somebody bears an idempotency key, so that it is charged once however often it is sent.
+A request whose result is unknown is repeated, within a bounded time and under one idempotency key. So it is charged
+once, however often it is sent.
 """
 
 from __future__ import annotations
@@ -61,16 +60,16 @@ _EXPECTED = "the address of a service, such as https://budget.example.org, witho
 
 
 class Address(NamedTuple):
-    """The address of a service as it is used, and whether what is sent there is encrypted."""
+    """The normalized URL of the service, and True if the connection is encrypted."""
 
     url: str
     encrypted: bool
 
 
 def checked(url: object, plain_http: bool) -> Address:
-    """The address, if nothing in it can be read in two ways. Raises `InvalidParameter`.
+    """Return the address, if nothing in it is ambiguous. Raises `InvalidParameter`.
 
-    Without encryption it must lie on this machine, or `plain_http` be said: whoever listens has the key.
+    Without encryption the host must be this machine, unless `plain_http` is set: an eavesdropper reads the API key.
     """
     check_switch("plain_http", plain_http)
     if not isinstance(url, str):
@@ -87,7 +86,7 @@ def checked(url: object, plain_http: bool) -> Address:
         raise InvalidParameter("url", _EXPECTED, f"{parts.scheme or 'no scheme'}://…")
     path = parts.path.rstrip("/")
     if "@" in parts.netloc or parts.query or parts.fragment or not _HOST.fullmatch(host) or not _PATH.fullmatch(path):
-        raise InvalidParameter("url", _EXPECTED, f"{parts.scheme}://…")  # what follows may be a password
+        raise InvalidParameter("url", _EXPECTED, f"{parts.scheme}://…")  # the rest may be a password
     if parts.scheme == "http" and not plain_http and not _is_loopback(host):
         expected = "https://, as without it anybody on the way reads the key; or `plain_http`, said aloud"
         raise InvalidParameter("url", expected, f"http://{host}")
@@ -104,7 +103,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def checked_key(key: object) -> str:
-    """An API key, if it can stand in a header. Raises `InvalidParameter`, which does not show it."""
+    """Return an API key that a header can hold. Raises `InvalidParameter`, which does not show the key."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         found = "a text that is none" if isinstance(key, str) else f"a {type(key).__name__}"
         raise InvalidParameter("key", "an API key, as `ldp-budget api-key create` printed it", found)
@@ -114,10 +113,10 @@ def checked_key(key: object) -> str:
 HINT = "a service is asked by httpx2: pip install 'ldp-budget[remote]'"
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
-"""Seconds: a retry waits at random up to the first, twice that before the next one, and so on up to the longest."""
+"""Seconds. A retry waits a random time up to the first; each further retry up to twice that, at most the longest."""
 LONGEST = 86_400.0
 
-# What may be better later; but for what somebody must mend first, and what is refused before it is begun.
+# Statuses that a retry may cure, except for errors that an operator must fix and requests that were not begun.
 _LATER = (
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.BAD_GATEWAY,
@@ -128,9 +127,9 @@ _LASTING = tuple(
     kind.code
     for kind in (ClockError, SandboxError, LedgerMissing, PluginError, ReportFileError, TableError, LdpBudgetError)
 )
-# An instance without the new secret of the ledger's key may stand beside others that have it.
+# One instance may lack the ledger's new secret while others have it.
 _NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code)
-# Said by a ledger that has the last word: what was asked before, under the same key, was not done either.
+# Codes that only the ledger itself sends: an earlier request under the same key was not done either.
 _CONCLUSIVE = frozenset(
     kind.code
     for kind in (
@@ -150,38 +149,38 @@ _CONCLUSIVE = frozenset(
 # Problems of a line after which all lines are sent again.
 _AGAIN = (LedgerError.code, "timeout")
 
-# Clients that came with a fork. Their sockets are the parent's, so they are kept and never closed here.
+# Clients inherited by a fork. Their sockets belong to the parent, so they are kept and never closed here.
 _OF_PARENTS: list[Any] = []
 _SERVICES: WeakSet[Service] = WeakSet()
 
 
 class Answer(NamedTuple):
-    """What the service answered: the status of HTTP, the code of a problem, and the JSON."""
+    """The service's answer: the HTTP status, the code of a problem, and the JSON."""
 
     status: int
     code: str
     data: Any
     headers: Mapping[str, str]
     wrote: bool = False
-    """Whether the request may have changed something."""
+    """True if the request may have changed something."""
     doubtful: bool = False
-    """Whether it may have been done by an earlier try, of which nothing was heard."""
+    """True if an earlier attempt without an answer may have done it."""
 
 
 class Failure(NamedTuple):
-    """Why a request is sent again."""
+    """The reason to repeat a request."""
 
     reason: str
-    """In short: the status, or `connection`."""
+    """A short name: the status, or `connection`."""
     why: str
     doubt: bool
-    """Whether it may have been done all the same."""
+    """True if the request may have been done all the same."""
     wait: float = 0.0
-    """For how many seconds the service asks to wait."""
+    """The seconds that the service asks to wait."""
 
 
 class Service:
-    """One service, as it is asked with one API key. May be shared by threads; after a fork it connects anew.
+    """One service, used with one API key. Threads may share it; after a fork it opens new connections.
 
     Parameters as those of `Client`.
     """
@@ -216,7 +215,7 @@ class Service:
         _SERVICES.add(self)
 
     def close(self) -> None:
-        """Ask nothing any more; whoever waits for an answer is told so."""
+        """Close the service; pending requests fail with an error."""
         with self._lock:
             self._closed = True
             made, self._made = self._made, None
@@ -224,7 +223,7 @@ class Service:
             made.close()
 
     def forked(self) -> None:
-        """Leave what belongs to the parent alone, in the child."""
+        """Leave the parent's connections alone, in the child."""
         self._lock = threading.Lock()
         if self._made is not None:
             _OF_PARENTS.append(self._made)
@@ -242,9 +241,10 @@ class Service:
         accept: str = "",
         patience: float | None = None,
     ) -> Answer:
-        """The answer to a request; with `accept` a problem of that code is one as well.
+        """Return the answer to a request; with `accept`, a problem with that code counts as an answer.
 
-        Of a request that `writes`, an error says whether it may have been done. Raises what the service tells of.
+        For a request that `writes`, an error says if it may have been done. Raises the error that the service
+        reports.
         """
         tries = _Tries(self, writes, self._patience if patience is None else patience)
         while True:
@@ -259,7 +259,7 @@ class Service:
     def lines(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
     ) -> NdjsonResponse:
-        """The lines of an answer of any length, each a JSON value; asked again only before the first."""
+        """Return the lines of an answer of any length, each a JSON value; repeated only before the first line."""
         tries = _Tries(self, False, self._patience)
         while True:
             request = self._request(method, path, body, query, None, tries.left(self._timeout, None))
@@ -273,9 +273,9 @@ class Service:
                 raise tries.settled(answer)
 
     def exchange(self, path: str, lines: Sequence[bytes], *, key: str | None = None) -> list[Any]:
-        """Lines for lines: an answer to each, in their order, or up to one after which the service went no further.
+        """Send lines and return an answer to each, in order; the list ends early if the service stopped there.
 
-        All of them are sent again until that is so. They must be few enough to be sent before an answer is read.
+        All lines are resent until that is so. They must be few enough to be sent before an answer is read.
         """
         tries = _Tries(self, True, self._patience)
         body = b"".join(lines)
@@ -304,9 +304,9 @@ class Service:
     def _sent(
         self, asked: tuple[httpx2.Client, httpx2.Request], tries: _Tries, *, stream: bool = False
     ) -> httpx2.Response | None:
-        """What came back, of a stream only that it has begun; None where it is to be sent again.
+        """Return the response, or for a stream its beginning; None if the request must be repeated.
 
-        Raises `LedgerError` where there is no time left for that, or this was closed.
+        Raises `LedgerError` if no time is left to repeat it, or the service was closed.
         """
         client, request = asked
         try:
@@ -345,7 +345,7 @@ class Service:
         return client, request
 
     def _client(self) -> httpx2.Client:
-        """The client of this process."""
+        """The HTTP client of this process."""
         with self._lock:
             if self._closed:
                 raise LedgerError(self.url, "it is closed")
@@ -357,9 +357,9 @@ class Service:
         encrypted = self._address.encrypted
         return self._http.Client(
             headers={"Authorization": f"Bearer {self._key}", "User-Agent": "ldp-budget"},
-            # Where nothing is encrypted nothing is verified, and nothing that is encrypted is ever asked.
+            # Plain HTTP has no certificate to verify, and this client never uses an encrypted connection then.
             verify=(self._tls or True) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            # A proxy would see what is not encrypted, the key too.
+            # A proxy would see unencrypted data, including the API key.
             trust_env=encrypted,
             follow_redirects=False,
             limits=self._http.Limits(max_connections=None, max_keepalive_connections=100),
@@ -368,12 +368,12 @@ class Service:
     # -- answers ----------------------------------------------------------------------------------------
 
     def _answer(self, response: httpx2.Response, tries: _Tries) -> Answer | None:
-        """What the service answered; None where it is to be asked again, and has been waited for."""
+        """Return the service's answer; None if the request must be repeated, after the wait."""
         data = _json(response)
         problem = data if isinstance(data, dict) and response.status_code >= HTTPStatus.BAD_REQUEST else {}
         answer = Answer(response.status_code, code_of(problem), data, response.headers)
         failure = _failure(answer)
-        # What only reads, and took too long, will take too long again.
+        # A read that took too long will take too long again.
         if failure is not None and (tries.writes or answer.code != "timed-out"):
             tries.again(failure)
             return None
@@ -384,7 +384,7 @@ class Service:
         return answer
 
     def _lost(self, error: httpx2.TransportError, tries: _Tries) -> Failure:
-        """What is known of a request whose connection failed."""
+        """Return the failure that a lost connection means."""
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -403,7 +403,7 @@ class Service:
 
 
 class NdjsonResponse:
-    """The lines of an answer, to be gone through once."""
+    """The lines of an answer, to be read once."""
 
     def __init__(self, service: Service, response: httpx2.Response) -> None:
         self._service, self._response = service, response
@@ -422,7 +422,7 @@ class NdjsonResponse:
             self._response.close()
 
     def _row(self, line: bytes) -> Any:
-        """A row, or what ended them too early."""
+        """Return a row, or raise the error that ended the rows early."""
         row = json.loads(line)
         if isinstance(row, dict) and row.keys() == {"problem"}:
             problem = row["problem"]
@@ -431,7 +431,7 @@ class NdjsonResponse:
 
 
 class _Tries:
-    """The tries of one request: how long they may take together, and whether one of them may have been done."""
+    """The attempts of one request: their total time, and if one of them may have been done."""
 
     def __init__(self, service: Service, writes: bool, patience: float) -> None:
         self._service, self.writes = service, writes
@@ -440,14 +440,14 @@ class _Tries:
         self.doubt = False
 
     def left(self, timeout: float, patience: float | None) -> float:
-        """How long the next try may take, in seconds."""
+        """Return the time limit of the next attempt, in seconds."""
         most = timeout if patience is None else patience
         return max(0.001, min(most, self._end - time.monotonic()))
 
     def again(self, failure: Failure) -> None:
-        """Wait for the next try; raises `LedgerError` where there is no time for one."""
+        """Wait for the next attempt; raises `LedgerError` if there is no time for one."""
         self.doubt |= failure.doubt
-        # Whoever was told the same seconds does not come back at the same moment.
+        # Randomized, so that clients with the same wait do not return at the same moment.
         wait = failure.wait + random.uniform(0, self._wait)
         self._wait = min(2 * self._wait, LONGEST_WAIT)
         if time.monotonic() + wait >= self._end:
@@ -456,14 +456,14 @@ class _Tries:
         time.sleep(wait)
 
     def error(self, why: str, doubt: bool = False) -> LedgerError:
-        """That there is no answer. Whether anything was done is unknown where that may be."""
+        """Return the error for a missing answer. Its `unknown` is True if the request may have been done."""
         unknown = self.writes and (self.doubt or doubt)
         if self.writes:
             why += "; nobody knows whether it was done" if unknown else "; nothing was changed"
         return LedgerError(self._service.url, why, unknown=unknown)
 
     def settled(self, answer: Answer) -> LdpBudgetError:
-        """The error that the service tells of."""
+        """Return the error that the service reports."""
         if answer.code in ("not-found", "method-not-allowed"):
             error: LdpBudgetError = NotSupported(f"the service at {self._service.url} has no answer to this")
         else:
@@ -472,7 +472,7 @@ class _Tries:
             return self.error(str(error), True)
         if not (self.writes and self.doubt) or answer.code in _CONCLUSIVE:
             return error
-        # An earlier try may have been done, whatever stands in the way by now.
+        # An earlier attempt may have been done, even if this one failed.
         if isinstance(error, ClockError | SandboxError) or type(error) is LedgerError:
             error.unknown = True
             return error
@@ -480,7 +480,7 @@ class _Tries:
 
 
 def _failure(answer: Answer) -> Failure | None:
-    """Why a request that was answered so is sent again; None where it is not."""
+    """Return the reason to repeat a request with this answer; None if it must not be repeated."""
     status, wait = answer.status, _asked_to_wait(answer.headers)
     if answer.code == "in-flight":
         return Failure("409", "the same request is still being worked on", True, wait)
@@ -497,7 +497,7 @@ def _failure(answer: Answer) -> Failure | None:
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float:
-    """Seconds, by `Retry-After`: a number, or a date."""
+    """Return the seconds of `Retry-After`: a number, or a date."""
     said = headers.get("Retry-After", "")
     if said.isascii() and said.isdigit() and len(said) < 10:
         return float(said)
@@ -508,7 +508,7 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float:
 
 
 def _json(response: httpx2.Response) -> Any:
-    """The JSON of an answer; None where it is something else."""
+    """Return the JSON of an answer; None if it is not JSON."""
     try:
         return response.json()
     except ValueError:

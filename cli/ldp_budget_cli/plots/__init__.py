@@ -1,7 +1,7 @@
-"""Pictures, one file for each; the option `--plot`, and what every picture has in common, in `canvas`.
+"""Plots: one file per topic; the option `--plot`. `figure` holds what all plots share.
 
-Matplotlib is the extra `plot`; without it a picture is an error that says how to get it. Nothing of it is imported
-before a picture is asked for.
+Matplotlib is the extra `plot`; without it a plot is an error that says how to install it. Nothing of matplotlib is
+imported before a plot is requested.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FORMATS = ("png", "svg", "pdf")
-"""What a picture can be written as: the suffix of its file."""
+"""The file suffixes of a plot."""
 
 
 def format_of(path: str) -> str:
-    """The format that the suffix of a picture's file says. Raises `click.BadParameter` for any other suffix."""
+    """Return the format from the suffix of a plot's file. Raises `click.BadParameter` for any other suffix."""
     suffix = os.path.splitext(path)[1].lower().removeprefix(".")
     if suffix not in FORMATS:
         expected = f"a file that ends in {', '.join(f'.{each}' for each in FORMATS[:-1])} or .{FORMATS[-1]}"
@@ -28,7 +28,7 @@ def format_of(path: str) -> str:
 
 
 def need_matplotlib() -> None:
-    """Raises `click.ClickException` with the way to get it where it is missing."""
+    """Raise `click.ClickException` with the install command if matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -36,7 +36,7 @@ def need_matplotlib() -> None:
 
 
 def plot_option(what: str) -> Callable[[Any], Any]:
-    """`--plot FILE`. What is wrong with it is told before anything is worked out."""
+    """Return the option `--plot FILE`. Its errors appear before any calculation."""
     help = f"Draw {what}; FILE ends in .png, .svg or .pdf, and is replaced."
     return click.option("--plot", metavar="FILE", callback=_checked, help=help)
 

@@ -1,8 +1,7 @@
-"""What `balance --plot` draws: what was left of each limit over time, as steps, and where windows refilled it.
+"""Charts of `balance --plot`, `estimate --plot` and `estimate --by-round --plot`.
 
-What `estimate --plot` draws: a bar for each answer with its interval, or a mean with its own.
-
-What `estimate --by-round --plot` draws: how each answer, or a mean, went from round to round.
+`balance`: the remaining budget of each limit over time, as steps, with the refills of windows. `estimate`: a bar for
+each answer, or a mean, with confidence intervals. `estimate --by-round`: each answer, or a mean, from round to round.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 _MOST_MARKS = 40
-"""So many refills can be marked; of more the title speaks."""
+"""The most refills that get a mark; the title mentions more."""
 
 
 def plot_balance(user: str, policy: str, found: Sequence[Remaining], path: str) -> None:
@@ -48,7 +47,7 @@ def plot_balance(user: str, policy: str, found: Sequence[Remaining], path: str) 
     until = found[0].until
     start = min(panel.times[0] for panel in panels)
     untouched = all(len(panel.times) == 1 and panel.left[0] == panel.capacity for panel in panels)
-    if untouched:  # a flat line, over some time that is wide enough to be seen
+    if untouched:  # a flat line, over a time span that is wide enough to see
         start = until - timedelta(hours=1)
         panels = [panel._replace(times=[start]) for panel in panels]
     title = f"{shortened(user, 40)}: what is left of each limit, policy {policy}"
@@ -75,7 +74,7 @@ class _Panel(NamedTuple):
 
 
 def _panels(found: Remaining) -> Iterator[_Panel]:
-    """Of each amount that the limit admits at all; of δ = 0 nothing is ever left."""
+    """Yield a panel for each amount that the limit admits; for δ = 0 nothing is ever left."""
     limit = found.limit
     course = [(left.at, limit.amounts(left.remaining_units)) for left in found.course]
     refills = [left.at for left in found.course if left.refilled]
@@ -113,7 +112,7 @@ def _draw(axes: Any, panel: _Panel, until: datetime) -> None:
 
 
 def _refills(panels: Sequence[_Panel]) -> str:
-    """What the marks mean; empty where nothing was refilled."""
+    """Return the legend of the refill marks; empty if there were no refills."""
     most = max(len(panel.refills) for panel in panels)
     if not most:
         return "dashed: the whole limit"
@@ -142,9 +141,11 @@ def plot_estimate(
     out_of: int | None = None,
     truth: Sequence[float] = (),
 ) -> None:
-    """Draw what `estimate --json` prints. `out_of`: of how many answers those in it are the largest.
+    """Draw the JSON of `estimate --json`.
 
-    `truth`: the true share of each answer, to stand beside it.
+    `out_of`: the number of answers from which the largest were selected. `truth`: the true share of each answer,
+    drawn
+    next to the estimate.
     """
     title = f"{collection.name}: {counted(result['reports'], 'report')}, {percent(level)} intervals"
     if "answers" in result:
@@ -221,9 +222,9 @@ def _plot_mean(collection: Collection, title: str, result: Mapping[str, Any], pa
 
 
 MOST_LINES = 12
-"""So many answers can be followed; each has a panel of its own."""
+"""The most answers that are drawn; each has its own panel."""
 _MOST_NAMES = 26
-"""So many rounds can be named below one panel that is as wide as the picture."""
+"""The most round names that fit below a panel as wide as the figure."""
 
 
 def plot_rounds(
@@ -234,7 +235,7 @@ def plot_rounds(
     level: float = 0.95,
     out_of: int | None = None,
 ) -> None:
-    """Draw what `estimate --by-round --json` prints. `out_of`: of how many answers those in it are the largest."""
+    """Draw the JSON of `estimate --by-round --json`. `out_of`: the number of answers before the selection."""
     names = [each["round"] for each in rounds]
     counts = [each["reports"] for each in rounds]
     size = f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else f"{counts[0]}"
@@ -251,11 +252,11 @@ def plot_rounds(
 
 
 _Line = list[tuple[float, float, float]]
-"""An estimate and the ends of its interval, for each round."""
+"""An estimate and the ends of its confidence interval, for each round."""
 
 
 def _followed(rounds: Sequence[Mapping[str, Any]], out_of: int | None) -> tuple[dict[str, _Line], str]:
-    """The shares of the answers that are drawn, in percent, and which ones are not."""
+    """Return the shares of the drawn answers, in percent, and a text that names the omitted ones."""
     lines: dict[str, _Line] = {}
     for each in rounds:
         for row in each["answers"]:
@@ -275,7 +276,7 @@ def _plot(
     down = -(-len(lines) // across)
     shown = every(len(names), _MOST_NAMES // across)
     ticks = labels([names[place] for place in shown], width=26, lines=1)
-    # Upright where they do not fit beside each other.
+    # Upright if they do not fit next to each other.
     upright = len(ticks) * (max(map(columns, ticks)) + 2) > 84 // across
     foot = max(map(columns, ticks)) * 0.068 if upright else 0.1
     with picture(path, 1.1 + foot + down * (1.45 if across == 2 else 2.0)) as figure:
@@ -290,7 +291,7 @@ def _plot(
             _finish(axes)
             _name_rounds(axes, len(names), shown, ticks, upright)
             axes.tick_params(labelbottom=place + across >= len(lines))
-            if place + across < len(panels):  # into the empty place below, where no other panel has to make room
+            if place + across < len(panels):  # uses the empty cell below, so that no other panel shrinks
                 for label in axes.get_xticklabels():
                     label.set_in_layout(False)
         figure.supylabel(unit, fontsize=10)
@@ -299,7 +300,7 @@ def _plot(
 
 
 def _draw_line(axes: Any, line: _Line) -> None:
-    """The estimates of the rounds, joined, each with its interval."""
+    """Draw the estimates of the rounds, joined, each with its confidence interval."""
     values = [value for value, _, _ in line]
     below = [max(0.0, value - low) for value, low, _ in line]
     above = [max(0.0, high - value) for value, _, high in line]

@@ -1,17 +1,14 @@
-"""What every picture has in common: its size, its colours, its heading, and how it is written.
+"""The common style of all plots: size, colors, heading, fonts, labels and file output.
 
-A picture is drawn the same whoever draws it: the settings are matplotlib's defaults and those below, whatever a
-user's matplotlibrc says. Nothing in its file changes from run to run.
+A figure is the same for every user: the settings are matplotlib's defaults and those below, and a user's matplotlibrc
+is ignored. The file does not change from run to run.
 
-Fonts for what a picture says. Matplotlib's own, DejaVu Sans, has no Chinese, Japanese or Korean characters.
+Fonts: matplotlib's own, DejaVu Sans, has no Chinese, Japanese or Korean characters. If a text has characters that it
+lacks, installed fonts with those characters are added after it, and matplotlib takes each character from the first
+font that has it. A character without any font is drawn as a box, with one warning. In an SVG the texts stay texts, so
+the viewer's fonts apply.
 
-Where a text has characters that it lacks, installed fonts that have them are added behind it, and matplotlib takes
-each character from the first font that has it. What no font here has is drawn as a box, and told once; in an SVG,
-whose texts stay texts, it is left to whoever looks at it.
-
-Labels that fit a picture: cut and broken by how wide they are drawn, and still told apart.
-
-What several pictures say in the same words.
+Labels are cut and broken by their drawn width, and stay distinct.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
 USUAL = "DejaVu Sans"
 
-# Families that are made for text, tried before the others. A family is any whose name begins so.
+# Text fonts, tried before the others. A family belongs to one of these if its name begins with it.
 _PREFERRED = (
     "Noto Sans CJK",
     "Noto Sans",
@@ -55,12 +52,12 @@ _PREFERRED = (
     "WenQuanYi",
     "Arial Unicode MS",
 )
-# It has a picture of a box for every character there is.
+# It has a box glyph for every character there is.
 _BOXES = "Last Resort"
 
 
 def families_for(text: str) -> tuple[list[str], str]:
-    """The families to draw a text in, the usual one first; and its characters that no installed font has."""
+    """Return the font families for a text, the usual one first, and its characters that no installed font has."""
     missing = {each for each in text if not each.isspace()} - _characters(_usual_file())
     families = [USUAL]
     for name, path in _installed() if missing else ():
@@ -80,7 +77,7 @@ def _usual_file() -> str:
 
 
 def _installed() -> Iterator[tuple[str, str]]:
-    """The other families with a file of each, those that are made for text first."""
+    """Yield the other families with a file of each, text fonts first."""
     from matplotlib.font_manager import fontManager
 
     files: dict[str, Any] = {}
@@ -98,7 +95,7 @@ def _installed() -> Iterator[tuple[str, str]]:
 
 
 def _characters(path: str) -> set[str]:
-    """The characters that a font has; none where it cannot be read."""
+    """Return the characters that a font has; none if the font cannot be read."""
     from matplotlib.font_manager import get_font
 
     try:
@@ -108,12 +105,12 @@ def _characters(path: str) -> set[str]:
 
 
 LABEL_WIDTH = 30
-"""How many columns a line of a label has; a Chinese, Japanese or Korean character takes two."""
+"""The number of columns in a line of a label; a Chinese, Japanese or Korean character takes two."""
 LINES = 3
 
 
 def columns(text: str) -> int:
-    """How wide a text is drawn."""
+    """Return the drawn width of a text."""
     return sum(_width(each) for each in text)
 
 
@@ -124,9 +121,9 @@ def _width(character: str) -> int:
 
 
 def labels(texts: Iterable[str], width: int = LABEL_WIDTH, lines: int = LINES) -> list[str]:
-    """Labels of at most so many lines; two that would look the same get their place in the list behind them."""
+    """Return labels of at most so many lines; labels that would look the same get their list position as a suffix."""
     plain = [printable(text) for text in texts]
-    # Less than all the room, as lines are broken between words.
+    # Less than the full width, because lines are broken between words.
     cut = [shortened(text, width * lines if lines == 1 else width * (lines - 1)) for text in plain]
     often = Counter(cut)
     unique = [f"{text} ({place})" if often[text] > 1 else text for place, text in enumerate(cut, 1)]
@@ -134,12 +131,12 @@ def labels(texts: Iterable[str], width: int = LABEL_WIDTH, lines: int = LINES) -
 
 
 def printable(text: str) -> str:
-    """In one line, without what cannot be drawn or written down."""
+    """Return the text in one line, without characters that cannot be drawn or written."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split()) or "(empty)"
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or where it is wider its beginning and its end: long labels often differ in their last words."""
+    """Return the text, or for a wider one its beginning and end: long labels often differ in their last words."""
     if columns(text) <= most:
         return text
     end = _whole_words(_fitting(text[::-1], most * 2 // 5))[::-1]
@@ -147,13 +144,13 @@ def shortened(text: str, most: int) -> str:
 
 
 def _whole_words(part: str) -> str:
-    """Without the beginning of a word at its end, unless that is most of it."""
+    """Remove a partial word at the end, unless it is most of the text."""
     words, space, _ = part.rpartition(" ")
     return words if space and 2 * len(words) > len(part) else part.rstrip()
 
 
 def wrapped(text: str, width: int) -> str:
-    """Broken into lines of at most so many columns, between words where it can be."""
+    """Break a text into lines of at most so many columns, between words if possible."""
     lines: list[str] = []
     for word in text.split():
         if lines and columns(lines[-1]) + 1 + columns(word) <= width:
@@ -168,7 +165,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _fitting(text: str, most: int) -> str:
-    """As much of the beginning as fits."""
+    """Return the longest beginning that fits."""
     used = 0
     for place, character in enumerate(text):
         used += _width(character)
@@ -178,15 +175,15 @@ def _fitting(text: str, most: int) -> str:
 
 
 def every(count: int, most: int) -> Sequence[int]:
-    """The places of `count` labels in a row of which at most so many are shown, evenly apart."""
+    """Return the positions of at most `most` out of `count` labels, evenly spaced."""
     return range(0, count, -(-count // most)) if count else ()
 
 
-# Okabe and Ito's, which people who cannot tell red from green can tell apart. No meaning is in a colour alone.
+# The palette of Okabe and Ito, which color-blind people can distinguish. Color alone never carries meaning.
 BLUE, PALE, ORANGE, INK, GREY = "#0072b2", "#9cc9e3", "#d55e00", "#1a1a1a", "#6b6b6b"
 
 WIDTH = 8.0
-"""Of a picture, in inches. Printed so wide, or shown 800 px wide, its letters are as large as those of a page."""
+"""The width of a figure, in inches. Printed at this width, or 800 px wide, its letters have the size of page text."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": [USUAL],
@@ -198,7 +195,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    # As in the tables, so that what is copied is a number.
+    # As in the tables, so that a copied number is a number.
     "axes.unicode_minus": False,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -210,13 +207,13 @@ _STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.8,
     "legend.frameon": False,
     "legend.fontsize": 9,
-    # An answer may well have two signs of dollars.
+    # An answer may contain two dollar signs.
     "text.parse_math": False,
-    # The texts of an SVG stay texts, which can be found and read aloud.
+    # The texts of an SVG stay texts, which users can search and screen readers can read.
     "svg.fonttype": "none",
     "svg.hashsalt": "ldp-budget",
 }
-# What would say when, and by which release, a picture was made.
+# Metadata that would give the time and the release of the plot.
 _UNDATED = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -226,9 +223,9 @@ _UNDATED = {
 
 @contextmanager
 def picture(path: str, height: float) -> Iterator[Any]:
-    """A figure to draw on, `height` inches high. When the block ends it takes the place of the file, whole.
+    """Return a figure to draw on, `height` inches high. At the end of the block the file is replaced atomically.
 
-    Raises `click.ClickException` where that cannot be written.
+    Raises `click.ClickException` if the file cannot be written.
     """
     need_matplotlib()
     import matplotlib
@@ -259,7 +256,7 @@ def _write(figure: Any, path: str) -> None:
 
 @contextmanager
 def _without_asides() -> Iterator[None]:
-    """Without a warning for each character that no font has, as those are told already, and each missing weight."""
+    """Suppress warnings for each missing glyph, which were reported already, and for each missing weight."""
     fonts = logging.getLogger("matplotlib.font_manager")
     level = fonts.level
     fonts.setLevel(logging.ERROR)
@@ -272,10 +269,10 @@ def _without_asides() -> Iterator[None]:
 
 
 def _texts(figure: Any) -> list[Any]:
-    """All that a figure says."""
+    """Return all texts of a figure."""
     from matplotlib.text import Text
 
-    # Ticks say what they say once they are asked for.
+    # Tick labels are computed only on request.
     ticks = [each for axes in figure.axes for each in (*axes.get_xticklabels(), *axes.get_yticklabels())]
     return [*figure.findobj(Text), *ticks]
 
@@ -290,14 +287,14 @@ def _tell_of_boxes(path: str, missing: str) -> None:
 
 
 def heading(figure: Any, title: str, *details: str) -> None:
-    """A title, marked where the ledger is a sandbox, and below it in smaller letters what else has to be known."""
+    """Draw a title, marked if the ledger is a sandbox, and details below it in smaller letters."""
     from matplotlib.text import Annotation
 
     if in_sandbox():
         title = f"Sandbox: {title}"
     shown = wrapped(printable("; ".join(each for each in details if each)), 106) if any(details) else ""
     lines = wrapped(printable(title), 80)
-    # Empty lines keep the room that the details take.
+    # Empty lines reserve the room for the details.
     room = "\n " * (len(shown.split("\n")) if shown else 0)
     top = figure.suptitle(lines + room, x=0.01, ha="left", fontsize=12, fontweight="bold", linespacing=1.3)
     if shown:
@@ -306,7 +303,7 @@ def heading(figure: Any, title: str, *details: str) -> None:
 
 
 def logarithmic(axis: Any, ends: tuple[float, float]) -> None:
-    """A logarithmic scale of the x or y `axis` whose ticks are plain numbers: 0.5, 1, 2."""
+    """Set a logarithmic scale of the x or y `axis` whose ticks are plain numbers: 0.5, 1, 2."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     few = ends[1] <= 1000 * ends[0]
@@ -317,12 +314,12 @@ def logarithmic(axis: Any, ends: tuple[float, float]) -> None:
 
 
 def percent(level: float) -> str:
-    """`95 %`"""
+    """Return a level as `95 %`."""
     return f"{100 * level:.12g} %"
 
 
 def mechanism_in_short(mechanism: Mechanism) -> str:
-    """Its name and what one report loses."""
+    """Return the mechanism's name and the loss of one report."""
     loss = mechanism.guarantee.describe()
     if loss["epsilon"] is None:
         return f"{mechanism.name}, ε unbounded"
@@ -331,13 +328,13 @@ def mechanism_in_short(mechanism: Mechanism) -> str:
 
 
 def bias_told(row: Mapping[str, Any]) -> str:
-    """By how much an estimated mean may be off besides its error; empty where it is unbiased."""
+    """Return the possible bias of an estimated mean, in addition to its error; empty if it is unbiased."""
     bias = row.get("max_bias")
     return "" if bias is None else f"biased by at most {bias:.4g}, which no interval shows"
 
 
 def left_out(shown: int, total: int) -> str:
-    """Which answers are not in a picture; empty where all are."""
+    """Return which answers a plot omits; empty if there are none."""
     if shown == total:
         return ""
     which = "the largest" if shown == 1 else f"the {shown} largest, largest first,"

@@ -1,8 +1,8 @@
-"""Bars that lie, each with its label at its left and its figure at its right, so that long labels read well.
+"""Plots of `compare --plot` and `calibrate --plot`, and the horizontal bars that several plots use.
 
-What `compare --plot` draws: a bar for each mechanism, best first.
-
-What `calibrate --plot` draws: the error against ε, and of a numeric mechanism the densities of its reports.
+`compare` draws a bar for each mechanism, best first. `calibrate` draws the error against ε, and for a numeric
+mechanism the densities of its reports. Bars have their label on the left and their figure on the right, so that long
+labels are readable.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Curve = list[tuple[float, float]]
 
 MOST = 30
-"""So many bars can be read."""
+"""The most bars that are readable."""
 
-# What stands beside a bar: each has a shape of its own.
+# Marks at a bar, each with its own shape.
 _MARKS = ({"marker": "D", "color": ORANGE}, {"marker": "s", "color": INK, "markerfacecolor": "none"})
 
 
 def height_for(names: Sequence[str], heading: float = 1.5) -> float:
-    """How high a picture of bars is, in inches."""
+    """Return the height of a bar plot, in inches."""
     lines = max(name.count("\n") + 1 for name in labels(names))
     return heading + len(names) * (0.16 + 0.16 * lines)
 
@@ -48,14 +48,14 @@ def draw_bars(
     interval: str = "",
     marks: Sequence[tuple[str, Sequence[float]]] = (),
 ) -> None:
-    """A bar for each name, the first one on top, with an interval where `ends` are given.
+    """Draw a bar for each name, the first one on top, with an interval if `ends` are given.
 
-    `marks` are further values at each bar, by what they are called. A legend says which is which where there are any.
+    `marks` are further values at each bar, by their names in the legend. A legend appears if there are any.
     """
     places = range(len(names))
     handles = [axes.barh(places, values, height=0.62, color=PALE, edgecolor=BLUE, linewidth=0.8, label=what)]
     if ends:
-        # An interval may end at its estimate, where that is below 0.
+        # An interval may end at its estimate, if the estimate is below 0.
         below = [max(0.0, value - low) for value, (low, _) in zip(values, ends, strict=True)]
         above = [max(0.0, high - value) for value, (_, high) in zip(values, ends, strict=True)]
         lines = {"ecolor": INK, "elinewidth": 1.3, "capsize": 3.5}
@@ -85,7 +85,7 @@ def draw_bars(
 
 
 def _set_width(axes: Any, values: Sequence[float]) -> None:
-    """From 0, or further left where something is, to the largest; with room for the caps of intervals."""
+    """Set the x range from 0, or the least value, to the largest; with room for the caps of intervals."""
     low, high = min(0.0, *values), max(0.0, *values)
     room = 0.02 * (high - low) or 1.0
     axes.set_xlim(low - room, high + room)
@@ -100,7 +100,7 @@ def plot_comparison(
     users: int | None,
     interval: tuple[str, str] | None,
 ) -> None:
-    """Draw what `compare --json` prints: standard errors of a share, or the errors of a mean or of a report."""
+    """Draw the JSON of `compare --json`: standard errors of a share, or the errors of a mean or of a report."""
     shares = [row for row in rows if row["kind"] == "frequency"]
     numbers = [row for row in rows if row["kind"] == "numeric"]
     kinds = [kind for kind in (shares, numbers) if kind]
@@ -117,7 +117,7 @@ def plot_comparison(
 
 
 def _names(rows: Rows) -> list[str]:
-    """The mechanisms, each with what was chosen for it."""
+    """Return the mechanisms, each with its chosen parameters."""
     return [f"{row['mechanism']} ({row['setting']})" if row["setting"] else row["mechanism"] for row in rows]
 
 
@@ -144,11 +144,11 @@ def _draw_numbers(axes: Any, rows: Rows) -> None:
 
 
 _LEAST, _MOST, _STEPS = 0.2, 10.0, 34
-"""The ε that are looked at, unless the mechanism's own is further out."""
+"""The range of ε, unless the mechanism's own ε is outside it."""
 
 
 def plot_mechanism(mechanism: Mechanism, path: str, users: int | None = None) -> None:
-    """Draw the error against ε, of `users` users where that is given; and densities where there are any."""
+    """Draw the error against ε, for `users` users if given, and the densities if there are any."""
     what, error = _measure(mechanism, users)
     curve = _curve(mechanism, error)
     drawn = _densities(mechanism)
@@ -162,7 +162,7 @@ def plot_mechanism(mechanism: Mechanism, path: str, users: int | None = None) ->
 
 
 def _settings(mechanism: Mechanism) -> str:
-    """What was declared beside ε and δ, on which the guarantee says more."""
+    """Return the declared parameters besides ε and δ, which the guarantee describes better."""
     declared = {name: value for name, value in mechanism.declared.items() if name not in ("epsilon", "delta")}
     short = {name: value for name, value in declared.items() if value is not False and len(str(value)) <= 40}
     return ", ".join(f"{name} = {value}" for name, value in short.items())
@@ -172,7 +172,7 @@ def _settings(mechanism: Mechanism) -> str:
 
 
 def _measure(mechanism: Mechanism, users: int | None) -> tuple[str, Callable[[Mechanism], float]]:
-    """What the mechanism predicts of its error, in words, and how it is had of the same mechanism at another ε."""
+    """Return the name of the predicted error, and a function that gives it for the mechanism at another ε."""
     utility = mechanism.utility(users)
     numeric = "mse" in utility
     if "std_error" in utility:
@@ -199,7 +199,7 @@ def _figure(mechanism: Mechanism, name: str) -> float:
 
 
 def _curve(mechanism: Mechanism, error: Callable[[Mechanism], float]) -> Curve:
-    """(ε, error) wherever the mechanism can be calibrated to that ε; empty where it has no ε to be calibrated to."""
+    """Return (ε, error) for every ε to which the mechanism can be calibrated; empty if it takes no ε."""
     from ldp_budget.errors import LdpBudgetError
 
     own = mechanism.guarantee.epsilon
@@ -210,7 +210,7 @@ def _curve(mechanism: Mechanism, error: Callable[[Mechanism], float]) -> Curve:
         epsilon = f"{least * (most / least) ** (step / _STEPS):.6g}"
         try:
             value = error(mechanism.at_epsilon(epsilon))
-        except (LdpBudgetError, KeyError):  # not at this ε, or it predicts nothing there
+        except (LdpBudgetError, KeyError):  # cannot be calibrated to this ε, or predicts no error there
             continue
         if 0 < value < math.inf:
             curve.append((float(epsilon), value))
@@ -236,7 +236,7 @@ def _draw_error(
             ha="right" if left else "left",
             va="top" if left else "bottom",
         )
-    # Room for the words below a point that lies at the lower end.
+    # Room for the text below a point at the lower end.
     axes.margins(0.05 if curve else 0.5, 0.15 if curve else 0.5)
     constant = mechanism.utility().get("constant_output")
     if constant is not None and what.endswith("evenly"):
@@ -249,7 +249,7 @@ def _draw_error(
 
 
 def _draw_constant(axes: Any, constant: Mapping[str, Any]) -> None:
-    """What is above this line tells less than the centre of the range would, which costs no privacy."""
+    """Draw the error of always reporting the center of the range: above this line a report is worth less."""
     level = constant["mse_uniform_prior"]
     axes.axhline(level, linestyle="--", color=GREY, linewidth=1.2)
     axes.annotate(
@@ -271,7 +271,7 @@ _LINES = (("lower end", 0.0, BLUE, "-"), ("centre", 0.5, INK, "--"), ("four fift
 
 
 def _densities(mechanism: Mechanism) -> list[tuple[str, str, str, list[tuple[float, float]]]]:
-    """Of users at three places of the range: what to call them, colour and line, and (report, density) each."""
+    """Return a name, a color, a line style and (report, density) points for users at three places of the range."""
     from ldp_budget.errors import NotSupported
     from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
@@ -289,12 +289,12 @@ def _densities(mechanism: Mechanism) -> list[tuple[str, str, str, list[tuple[flo
             )
             for called, share, colour, line in _LINES
         ]
-    except NotSupported:  # reports that have no density, such as bits
+    except NotSupported:  # reports without a density, such as bits
         return []
 
 
 def _reports(mechanism: NumericMechanism, lower: float, upper: float) -> list[float]:
-    """Reports between the ends of the range, or where reports lie beyond them as far again on either side."""
+    """Return reports between the ends of the range, and as far again on both sides if reports exceed the range."""
     width = upper - lower
     margin = 0.0 if mechanism.density(lower - width, lower) == 0 else width
     start, length = lower - margin, width + 2 * margin
