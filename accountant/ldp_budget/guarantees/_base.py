@@ -41,10 +41,10 @@ EQUAL_IN_SAME_PLACES = (
 def are_equal_in_same_places(first: Sequence[Hashable], second: Sequence[Hashable]) -> bool:
     """True if two histories are equal in the same places: (A, B, A) and (C, D, C) are, (A, B, A) and (C, D, E) not.
 
-    It is not enough that both change at the same moments. The third report of (A, B, A) repeats the noise of its first
-    report; the third report of (C, D, E) does not, and an observer sees the difference. If a report is drawn from the
-    cell that a value falls into, compare the histories of the cells. If a secret decides the cells, the histories must
-    be equal in the same places for every secret.
+    It is not enough that both change at the same moments. The third report of (A, B, A) repeats the noise of its
+    first report; the third report of (C, D, E) does not, and an observer sees the difference. If a report is drawn
+    from the cell that a value falls into, compare the histories of the cells. If a secret decides the cells, the
+    histories must be equal in the same places for every secret.
     """
     if len(first) != len(second):
         return False
@@ -102,7 +102,7 @@ class Guarantee:
         _KINDS[cls.kind] = cls
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
-        """Return the exact (ε, δ) that the rule `basic` charges for one report; None if there is no such bound."""
+        """Return the exact (ε, δ) that the rule `basic` charges for one report; None if no such bound exists."""
         raise NotImplementedError
 
     def amounts(self) -> Amounts:
@@ -116,8 +116,8 @@ class Guarantee:
     def least_costs(self) -> Costs:
         """Return a lower bound of the costs of one report, in units.
 
-        A stored cost below this bound was not computed from this guarantee. Stored costs may be larger than the bound:
-        costs are rounded up, and a later version may compute tighter ones.
+        A stored cost below this bound was not computed from this guarantee. Stored costs may be larger than the
+        bound: costs are rounded up, and a later version may compute tighter ones.
         """
         return Costs(
             *(
@@ -239,7 +239,7 @@ def store(guarantee: Guarantee, **values: Any) -> None:
 
 
 def number_within(name: str, value: Number, low: int, high: float, *, open_low: bool = False) -> Decimal:
-    """Return a number as a decimal. Raises ValueError unless it is in [low, high], or in (low, high] if `open_low`."""
+    """Return a number as a decimal. Raises ValueError unless it is in [low, high]; (low, high] if `open_low`."""
     left = "(" if open_low else "["
     try:
         number = decimal(value)

@@ -14,8 +14,8 @@ If the losses are small and P, Q are complete distributions, there is a tighter 
     M(u) = E_P[e^{uL}] - 1,    M(u)/(u(1+u)) = ∫ t^{u-1} dν(t) for some measure ν >= 0
 
 (the power divergence of Cressie and Read 1984, as a mixture over the second derivative of its generator). So the
-logarithm of M(u)/(u(1+u)) is convex in u, and from 0 to u the quotient is at most the larger of its two ends. Its limit
-at 0 is E_P[L].
+logarithm of M(u)/(u(1+u)) is convex in u, and from 0 to u the quotient is at most the larger of its two ends. Its
+limit at 0 is E_P[L].
 
 The bounds before this one are also valid if P is only a part of a distribution and has less mass than one.
 """
@@ -142,8 +142,8 @@ _JUST_BELOW_ONE, _JUST_ABOVE_ONE = Decimal("0.99999999999999999999"), Decimal("1
 class _Search:
     """Search, in doubles, for values of u between which the chords bound K(u)/(u(1+u)) tightly.
 
-    Any values give a valid bound. The search splits the interval with the largest bound, until no bound exceeds the best
-    value by more than `_SEARCHED`.
+    Any values give a valid bound. The search splits the interval with the largest bound, until no bound exceeds the
+    best value by more than `_SEARCHED`.
     """
 
     def __init__(self, outcomes: tuple[tuple[Decimal, Decimal], ...], most: Decimal, at_zero: Decimal | None) -> None:

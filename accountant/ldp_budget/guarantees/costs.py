@@ -1,23 +1,23 @@
 """Costs under the Rényi and zCDP filters, and costs of labeled reports in a window.
 
-**Filters.** A *measure* is a quantity that a privacy filter adds up. `renyi:ALPHA` is the Rényi divergence at the order
-α. `zcdp` is the ρ of a report without the δ that the report sets aside. Under either measure a report has two amounts:
-the measure's own, and the δ set aside. Orders are from a published grid, so ledgers store an order as its number:
-α - 1 is one of 25 round numbers times a power of ten.
+**Filters.** A *measure* is a quantity that a privacy filter adds up. `renyi:ALPHA` is the Rényi divergence at the
+order α. `zcdp` is the ρ of a report without the δ that the report sets aside. Under either measure a report has two
+amounts: the measure's own, and the δ set aside. Orders are from a published grid, so ledgers store an order as its
+number: α - 1 is one of 25 round numbers times a power of ten.
 
-The amounts follow from a guarantee by decimal arithmetic alone. So they are the same on every machine, and verification
-can recompute their sums from the journal.
+The amounts follow from a guarantee by decimal arithmetic alone. So they are the same on every machine, and
+verification can recompute their sums from the journal.
 
 **Labeled reports.** They repeat one memoised value. Let c(t) be the curve of the value, with c(0) = 0. Given what n
-earlier reports showed, t more reports lose at most c(n + t) + c(n): their likelihood ratio is that of all n + t reports
-divided by that of the first n. A window charges this for its t reports of a label. Here n is the number of reports of
-the label before the first of them. In a window that holds all reports of the label, such as a lifetime, n is 0, so the
-window charges the curve itself.
+earlier reports showed, t more reports lose at most c(n + t) + c(n): their likelihood ratio is that of all n + t
+reports divided by that of the first n. A window charges this for its t reports of a label. Here n is the number of
+reports of the label before the first of them. In a window that holds all reports of the label, such as a lifetime, n
+is 0, so the window charges the curve itself.
 
-This is valid only if no other report of the label, outside the window, came between the t reports. A window of time has
-no such gaps. Two windows may have gaps: the window of a sub-limit, as other sub-limits may repeat the same value in
-between, and a window of a ledger whose clock was repaired. There every charge counts as the first after all reports of
-the label, unless the window holds all of them.
+This is valid only if no other report of the label, outside the window, came between the t reports. A window of time
+has no such gaps. Two windows may have gaps: the window of a sub-limit, as other sub-limits may repeat the same value
+in between, and a window of a ledger whose clock was repaired. There every charge counts as the first after all
+reports of the label, unless the window holds all of them.
 
 A rule that charges a value at once charges the pure loss c(n) + cap with the first report of the label.
 """
@@ -55,7 +55,7 @@ def measure_at(order: Decimal) -> str:
 
 
 def order_of(measure: str) -> Decimal:
-    """Return the order that `renyi:ALPHA` names. Raises ValueError, with the nearest orders, if it is not on the grid."""
+    """Return the order that `renyi:ALPHA` names. Raises ValueError, with near orders, if it is not on the grid."""
     _, _, text = measure.partition(":")
     try:
         order = decimal(text)
@@ -124,8 +124,8 @@ def refund_in_window(
     """Return the costs that voiding `reports` reports removes from a window.
 
     It never removes what the remaining reports were charged. `reported` and `done` exclude the voided reports. If the
-    window is `over` or `broken`, the number of reports before it is unknown. Then nothing is removed, unless the window
-    holds all reports of the label.
+    window is `over` or `broken`, the number of reports before it is unknown. Then nothing is removed, unless the
+    window holds all reports of the label.
     """
     if reported > done and (over or broken):
         return ZERO

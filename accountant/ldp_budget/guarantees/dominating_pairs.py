@@ -2,8 +2,8 @@
 
 To test an input x against x' from a report, the best test at each false-alarm rate first accepts the outcomes o with
 the largest P[o]/Q[o]. The points (Q(T), P(T)) of these tests form a concave curve, which determines how well x and x'
-can be distinguished. The concave hull of the curves of all ordered pairs is again such a curve, of one pair. That pair
-dominates all of them, and no smaller pair does (Zhu, Dong and Wang 2022, section 3).
+can be distinguished. The concave hull of the curves of all ordered pairs is again such a curve, of one pair. That
+pair dominates all of them, and no smaller pair does (Zhu, Dong and Wang 2022, section 3).
 
 Equivalently, H(λ) = sup over T of P(T) - λQ(T) is a convex function of λ. A pair dominates another one if its H is
 nowhere smaller. So bounds of H at some values of λ also bound H between them, along the chords.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def dominating_pair(rows: Sequence[Sequence[Fraction]]) -> FinitePair:
-    """Return the tightest `FinitePair` over every ordered pair of `rows`, each the output distribution of one input."""
+    """Return the tightest `FinitePair` over every ordered pair of `rows`, the output distributions of the inputs."""
     distinct = list(dict.fromkeys(tuple(map(Fraction, row)) for row in rows))
     return _pair_above(_tests(p, q) for p, q in permutations(distinct, 2))
 
@@ -42,10 +42,10 @@ def joined(*pairs: FinitePair) -> FinitePair:
 def pair_below(bounds: Iterable[tuple[Decimal, Decimal]]) -> FinitePair:
     """Return the pair that dominates every two inputs, in either order, from bounds (λ, H(λ)) at some λ >= 1.
 
-    Each bound is valid for all ordered pairs of inputs. The bound at the largest λ is 0. For λ < 1, H follows from the
-    swapped pair: H(λ) = 1 - λ + λ·H'(1/λ), so the mirrored bounds are valid there. The masses are rounded up to 12
-    digits, and the outcome with loss 0 shrinks by as much. Splitting that outcome into two with a loss only raises H.
-    Raises ValueError if the bounds are not such bounds.
+    Each bound is valid for all ordered pairs of inputs. The bound at the largest λ is 0. For λ < 1, H follows from
+    the swapped pair: H(λ) = 1 - λ + λ·H'(1/λ), so the mirrored bounds are valid there. The masses are rounded up to
+    12 digits, and the outcome with loss 0 shrinks by as much. Splitting that outcome into two with a loss only raises
+    H. Raises ValueError if the bounds are not such bounds.
     """
     stated = {Fraction(slope): Fraction(most) for slope, most in bounds}
     if not stated or min(stated) < 1 or stated[max(stated)]:

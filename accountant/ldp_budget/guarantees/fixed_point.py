@@ -1,8 +1,8 @@
 """Fixed-point privacy amounts, outward rounding and sampling thresholds.
 
-The unit of ε is 1e-9, of δ 1e-18, of ρ (zCDP) and μ² (Gaussian DP) 1e-12. Costs are rounded up and capacities down. So a
-sum of costs that fits a capacity in units also fits it in real numbers. A positive cost is at least one unit. `None` is
-an unbounded amount, which fits only an unlimited account.
+The unit of ε is 1e-9, of δ 1e-18, of ρ (zCDP) and μ² (Gaussian DP) 1e-12. Costs are rounded up and capacities down.
+So a sum of costs that fits a capacity in units also fits it in real numbers. A positive cost is at least one unit.
+`None` is an unbounded amount, which fits only an unlimited account.
 
 A float argument means its shortest decimal: 0.1 is one tenth, not the double next to it.
 
@@ -45,8 +45,8 @@ _EXACT = Context(prec=4 * _LARGEST_EXPONENT, rounding=ROUND_CEILING)
 def decimal(value: int | float | str | Decimal) -> Decimal:
     """Return the exact, finite decimal that `value` means: 0.1 and "0.1" are both one tenth.
 
-    Raises ValueError for NaN, infinity, a truth value and text that is not a number. A number beyond 10**±500000 is too
-    large or too small to compute with, and raises ValueError too.
+    Raises ValueError for NaN, infinity, a truth value and text that is not a number. A number beyond 10**±500000 is
+    too large or too small to compute with, and raises ValueError too.
     """
     if isinstance(value, bool):
         raise ValueError("a truth value is not a number")
@@ -66,7 +66,7 @@ def decimal(value: int | float | str | Decimal) -> Decimal:
 
 
 def canonical(number: Decimal) -> str:
-    """Return the one spelling of a number, such as `1`, `0.1` or `1E-30`: 1, 1.0 and "1.00" get the same fingerprint."""
+    """Return the one spelling of a number, such as `1`, `0.1` or `1E-30`, so that 1, 1.0 and "1.00" are the same."""
     plain = number.normalize(Context(prec=max(1, len(number.as_tuple().digits))))
     if not plain:
         return "0"

@@ -132,9 +132,9 @@ def gaussian_delta(epsilon: float, mu: float, *, method: str = "exact") -> float
 def mu_of_pure(epsilon: float) -> float:
     """Return μ = 2Φ⁻¹(e^ε / (1 + e^ε)): every ε-DP mechanism is μ-GDP (Gaussian differentially private).
 
-    The worst ε-DP mechanism is randomized response. Its trade-off curve consists of two chords of the curve of N(0, 1)
-    against N(μ, 1), which is convex and so below the chords. The result is rounded up, by at most 1e-12 relatively.
-    Raises ValueError unless `epsilon` is finite and at least 1e-300.
+    The worst ε-DP mechanism is randomized response. Its trade-off curve consists of two chords of the curve of N(0,
+    1) against N(μ, 1), which is convex and so below the chords. The result is rounded up, by at most 1e-12
+    relatively. Raises ValueError unless `epsilon` is finite and at least 1e-300.
     """
     check_epsilon(epsilon)
     z = (
@@ -149,8 +149,8 @@ def mu_of_laplace(epsilon: float) -> float:
     """Return μ = 2Φ⁻¹(1 − e^{−ε/2}/2): Laplace noise at ε = S/b is μ-GDP, and not for any smaller μ.
 
     The trade-off curve of Laplace noise is the hyperbola e^{-ε}/(4a) between two chords. At a = e^{-s}/2 the curve of
-    N(0, 1) against N(μ, 1) meets the hyperbola for μ = h(s) + h(ε − s) with h(s) = Φ⁻¹(1 − e^{-s}/2). This h is concave,
-    as the hazard of the normal distribution grows, so s = ε/2 is the worst. Accuracy and errors are those of
+    N(0, 1) against N(μ, 1) meets the hyperbola for μ = h(s) + h(ε − s) with h(s) = Φ⁻¹(1 − e^{-s}/2). This h is
+    concave, as the hazard of the normal distribution grows, so s = ε/2 is the worst. Accuracy and errors are those of
     `mu_of_pure`.
     """
     check_epsilon(epsilon)
@@ -160,7 +160,7 @@ def mu_of_laplace(epsilon: float) -> float:
 
 
 def mu_of_tests(tests: Iterable[tuple[Decimal, Decimal, Decimal]]) -> float:
-    """Return the μ of Gaussian DP for the tests at the corners of a trade-off curve, rounded up; infinity if no μ fits.
+    """Return the μ of Gaussian DP for the tests at the corners of a trade-off curve, rounded up; else infinity.
 
     Each test is (Q(T), P(T), 1 − P(T)), the first and last rounded down and P(T) up, with 0 < Q(T) ≤ P(T). Between
     the corners the curve is straight and that of N(0, 1) against N(μ, 1) convex, so the least μ is the largest

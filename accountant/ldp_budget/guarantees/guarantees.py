@@ -1,14 +1,15 @@
 """Guarantee classes: the closed set of privacy promises that a mechanism makes to one user.
 
 A guarantee bounds how much the distribution of one report M(x) can differ between two values x, x' of one user. Only
-that user's value changes (local differential privacy). The accountant sees guarantees, never mechanisms. Each guarantee
-has a JSON form and four integer costs, so a ledger can be read, priced and verified without the plugin that wrote it.
+that user's value changes (local differential privacy). The accountant sees guarantees, never mechanisms. Each
+guarantee has a JSON form and four integer costs, so a ledger can be read, priced and verified without the plugin that
+wrote it.
 
-**Notation.** P and Q are the distributions of M(x) and M(x'), T is any set of outputs, and Φ is the normal distribution
-function. L = ln P(o)/Q(o), for o drawn from P, is the privacy loss, in nats. D_α is the Rényi divergence of order α.
-H(λ) = sup over T of P(T) - λQ(T) is the hockey-stick divergence, and δ(ε) = H(e^ε) the privacy profile. A pair (A, B)
-*dominates* (P, Q) if its H(λ) is at least that of (P, Q) for every λ >= 0 (Zhu, Dong and Wang 2022). Each promise below
-holds for every ordered pair of values x, x', except where a relation restricts the histories.
+**Notation.** P and Q are the distributions of M(x) and M(x'), T is any set of outputs, and Φ is the normal
+distribution function. L = ln P(o)/Q(o), for o drawn from P, is the privacy loss, in nats. D_α is the Rényi divergence
+of order α. H(λ) = sup over T of P(T) - λQ(T) is the hockey-stick divergence, and δ(ε) = H(e^ε) the privacy profile. A
+pair (A, B) *dominates* (P, Q) if its H(λ) is at least that of (P, Q) for every λ >= 0 (Zhu, Dong and Wang 2022). Each
+promise below holds for every ordered pair of values x, x', except where a relation restricts the histories.
 
 **Definitions.** ε (`bound`, `curve`, `cap`) and ρ are in nats and from 0 to 1e6. δ (`slack`) and τ (`tau`) are
 probabilities. μ is dimensionless, a distance in standard deviations, from 0 to 1e6.
@@ -17,15 +18,15 @@ probabilities. μ is dimensionless, a distance in standard deviations, from 0 to
 - `Approximate(bound=ε, slack=δ)`: P(T) <= e^ε Q(T) + δ for every T. With δ > 0 it promises no ρ and no μ.
 - `SymmetricPair(bound=ε, tau=τ)`: (P, Q) is dominated by binary randomized response at ε, erased with probability
   1 - τ. The loss of that pair is +ε with probability τe^ε/(1+e^ε), -ε with probability τ/(1+e^ε), and else 0.
-- `FinitePair(outcomes)`: (P, Q) is dominated by the listed pair ((A[1], B[1]), (A[2], B[2]), …) of exact fractions, each
-  side with the sum 1. Its ε is ln max A[o]/B[o] over the outcomes with B[o] > 0, and at least 0. Its δ is the sum of A[o]
-  over those with B[o] = 0.
+- `FinitePair(outcomes)`: (P, Q) is dominated by the listed pair ((A[1], B[1]), (A[2], B[2]), …) of exact fractions,
+  each side with the sum 1. Its ε is ln max A[o]/B[o] over the outcomes with B[o] > 0, and at least 0. Its δ is the
+  sum of A[o] over those with B[o] = 0.
 - `Laplace(bound=ε)`: (P, Q) is dominated by Laplace noise of scale b on two values at the distance S, with ε = S/b.
   The loss is at most ε, and ρ = ε + e^-ε - 1 and μ = 2Φ⁻¹(1 - e^(-ε/2)/2).
 - `ZeroConcentrated(rho=ρ)`: D_α(P‖Q) <= ρα for every α > 1 (ρ-zCDP). It promises no ε and no μ.
-- `Gaussian(mu=μ, bound=ε, slack=δ)`: (P, Q) is dominated by (N(μ, 1), N(0, 1)), which is μ-Gaussian DP. Gaussian noise of
-  standard deviation σ on values of sensitivity S has μ = S/σ, and ρ = μ²/2. The optional ε and δ, both or neither, add
-  the promise of `Approximate`: they are the calibration point, which the rule `basic` charges.
+- `Gaussian(mu=μ, bound=ε, slack=δ)`: (P, Q) is dominated by (N(μ, 1), N(0, 1)), which is μ-Gaussian DP. Gaussian
+  noise of standard deviation σ on values of sensitivity S has μ = S/σ, and ρ = μ²/2. The optional ε and δ, both or
+  neither, add the promise of `Approximate`: they are the calibration point, which the rule `basic` charges.
 - `Memoised(curve, cap, values, relation)`: t reports that repeat one memoised randomization of a value are, together,
   `Pure` with ε = `curve[t-1]`. Any number of them are `Pure` with ε = `cap`. All reports of one question and secret
   together lose at most as much as `values` independent reports of `Pure(cap)` (None: no bound). The promise holds for
@@ -34,9 +35,9 @@ probabilities. μ is dimensionless, a distance in standard deviations, from 0 to
   P and Q are products of `count` distributions.
 - `Unbounded()`: no promise. All four costs are unbounded.
 
-**Costs.** `amounts()` returns ε, δ, ρ and μ² of one report as decimals, rounded up; None is unbounded. Amounts are exact
-decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward. `Costs` counts ε in 1e-9, δ in 1e-18,
-ρ and μ² in 1e-12.
+**Costs.** `amounts()` returns ε, δ, ρ and μ² of one report as decimals, rounded up; None is unbounded. Amounts are
+exact decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward. `Costs` counts ε in 1e-9, δ in
+1e-18, ρ and μ² in 1e-12.
 
 The end of the module has the levels of evidence that a mechanism keeps its guarantee: `EXACT`, `AUDITED` and `NO`.
 `certification` stores who checked a mechanism and when.
@@ -226,8 +227,8 @@ class FinitePair(Guarantee):
 class Approximate(Guarantee):
     """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ for all inputs x, x' and all events T.
 
-    With δ > 0 it promises no ρ and no μ. Its reports are post-processing of a report that reveals the value with probability δ, and else is randomized
-    response at ε (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    With δ > 0 it promises no ρ and no μ. Its reports are post-processing of a report that reveals the value with
+    probability δ, and else is randomized response at ε (Kairouz, Oh, Viswanath 2015, Theorem 2).
     """
 
     kind: ClassVar[str] = "approximate"
@@ -356,8 +357,8 @@ class Memoised(Guarantee):
     question and secret together lose at most as much as `values` independent reports of pure ε = `cap` (None: no
     bound). `relation` names the neighboring histories of the promise, see `RELATIONS`.
 
-    A report without a label may repeat any value. It is charged the most that one more report adds to the curve, which
-    is mostly `curve[0]`.
+    A report without a label may repeat any value. It is charged the most that one more report adds to the curve,
+    which is mostly `curve[0]`.
     """
 
     kind: ClassVar[str] = "memoised"
@@ -390,7 +391,7 @@ class Memoised(Guarantee):
         return max(UP.subtract(after, before) for before, after in pairwise((Decimal(0), *self.curve, self.cap)))
 
     def amounts(self) -> Amounts:
-        # Converting the curve to ρ or μ gives no valid filter (errata.md), so ρ and μ² charge the cap of a value at once.
+        # Converting the curve to ρ or μ gives no valid filter (errata.md), so ρ and μ² charge the cap at once.
         return pure_amounts(self.cap)._replace(epsilon=self._most_added)
 
     def divergence(self, order: Decimal) -> Decimal:
@@ -408,13 +409,16 @@ class Memoised(Guarantee):
         return whole._replace(epsilon=epsilon)
 
     def given(self, earlier: int) -> Guarantee:
-        """Return the guarantee of any number of reports of one value together, given what `earlier` of them showed."""
+        """Return the guarantee of any number of reports of one value together, given what `earlier` ones showed."""
         bounds = (Decimal(0), *self.curve, self.cap)
         total = UP.add(self.cap, bounds[min(earlier, len(bounds) - 1)])
         return Pure(total) if total <= MOST else Unbounded()
 
     def most_reports(self, done: int, epsilon: int, *, earlier: int = 0) -> int:
-        """Return the number of reports of one value that cost at most `epsilon` units after `done`; `LARGEST`: no end."""
+        """Return the number of reports of one value that cost at most `epsilon` units after `done` reports.
+
+        `LARGEST` means any number.
+        """
         before, shown = self._units(done, earlier), self._points[min(earlier, len(self._points) - 1)]
         points = self._points
         if before is None or shown is None:
@@ -427,7 +431,7 @@ class Memoised(Guarantee):
         return max(0, bisect.bisect_right(counted, most) - 1 - done - earlier)
 
     def _units(self, reports: int, earlier: int = 0) -> int | None:
-        """Return the ε of `reports` reports of one value given what `earlier` showed, in units: c(n + t) + c(n), or 0."""
+        """Return the ε, in units, of `reports` reports of one value given `earlier` ones: c(n + t) + c(n), or 0."""
         last = len(self._points) - 1
         together, shown = self._points[min(earlier + reports, last)], self._points[min(earlier, last)]
         if not reports:
@@ -447,7 +451,7 @@ class Memoised(Guarantee):
 
 
 def _count_of_values(values: Any) -> int | None:
-    """Return the largest number of values, or None. Raises ValueError unless it is None or a whole number >= 1."""
+    """Return the largest number of values, or None. Raises ValueError for all but None and whole numbers >= 1."""
     if values is None or (isinstance(values, int) and not isinstance(values, bool) and values >= 1):
         return values
     raise ValueError(f"values is not a whole number >= 1: {shown(values)}. Leave it out where there is no bound.")

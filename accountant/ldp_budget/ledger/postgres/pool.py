@@ -47,7 +47,7 @@ _PRINTED = re.compile(r"(?:[!-$&-~]|[^\x00-\xa0\ud800-\udfff]|%[0-9A-Fa-f]{2})*"
 
 
 class Address(NamedTuple):
-    """Parsed address. `partitions` matters only when the ledger is created; `ha` is the declaration about standbys."""
+    """Parsed address. `partitions` matters only when the ledger is created; `ha` declares the use of standbys."""
 
     connect: str
     """The connection string for libpq."""
@@ -193,9 +193,9 @@ def _judge_standbys(synchronous: str, standbys: int, address: Address) -> None:
 def check_isolation(first: Connection, second: Connection, schema: str, address: Address) -> None:
     """Raise `LedgerError` if two transactions can lock the same row at the same time.
 
-    The check never waits for the lock. If several processes open a ledger behind a pooler, each would wait in a session
-    that the others need. A process whose first transaction does not get the lock has seen that the lock excludes it,
-    which is what the check tests.
+    The check never waits for the lock. If several processes open a ledger behind a pooler, each would wait in a
+    session that the others need. A process whose first transaction does not get the lock has seen that the lock
+    excludes it, which is what the check tests.
     """
     from psycopg import errors
 
@@ -260,18 +260,18 @@ class Connections:
         self._pool: ConnectionPool | None = None
         self._pid = os.getpid()
         self._closed = False
-        # The checked connections, each with True if it goes through a pooler. Another server may have the same address by
-        # now, so each new connection is checked.
+        # The checked connections, each with True if it uses a pooler. Another server may have the same address by now,
+        # so each new connection is checked.
         self._pooled: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
         self.prepares = True
-        """True if statements are prepared by name on connections without a detected pooler.
+        """True if statements are prepared on connections without a detected pooler.
 
         It becomes False when an error reveals a pooler that was not detected.
         """
 
     @contextmanager
     def lend(self, patience: float | None = None) -> Iterator[Connection]:
-        """Yield an idle connection. If the caller leaves a transaction open, it is rolled back or the connection closed.
+        """Yield an idle connection. A transaction that the caller leaves open by an exception is rolled back.
 
         `patience` is the longest silence of the server in seconds, in place of `ANSWER_SECONDS`.
         """
@@ -281,7 +281,7 @@ class Connections:
         except (Exception, GeneratorExit):
             raise
         except BaseException:
-            # An interrupt (Ctrl-C) may have stopped the pool's bookkeeping, which would then lose a connection forever.
+            # An interrupt (Ctrl-C) may have stopped the pool's bookkeeping, which would lose a connection forever.
             self._leave_pool()
             raise
 
@@ -350,7 +350,7 @@ class Connections:
             pause = min(1.0, 2 * pause + 0.01)
 
     def is_pooled(self, connection: Connection) -> bool:
-        """True if the connection goes through a pooler, which assigns a server session for one transaction at a time."""
+        """True if the connection uses a pooler, which assigns a server session for one transaction at a time."""
         return self._pooled[connection]
 
     def _opened(self) -> ConnectionPool:
@@ -373,7 +373,7 @@ class Connections:
             return self._pool
 
     def _leave_pool(self, left: ConnectionPool | None = None) -> None:
-        """Discard the pool, if it is still `left`, and use a new one. Borrowed connections are closed on their return."""
+        """Discard the pool, if it is still `left`, and use a new one. Borrowed connections close on their return."""
         with self._lock:
             if left is not None and self._pool is not left:
                 return
@@ -506,8 +506,8 @@ def plain(error: BaseException) -> str:
 def of_driver(error: BaseException, connection: Connection) -> Error | None:
     """Return the driver's error in `error`, if there is one: the error itself, or its cause.
 
-    If a session ends during a pipeline, the driver's own bookkeeping may fail with an IndexError. The connection is then
-    unusable, and the error counts as a lost connection.
+    If a session ends during a pipeline, the driver's own bookkeeping may fail with an IndexError. The connection is
+    then unusable, and the error counts as a lost connection.
     """
     from psycopg import Error, OperationalError
 
@@ -529,7 +529,7 @@ def _raised_in(error: BaseException) -> str:
 
 
 def roll_back(connection: Connection) -> None:
-    """Roll back an open transaction. If that fails, close the connection, which ends the transaction on the server."""
+    """Roll back an open transaction. If that fails, close the connection, so the server ends the transaction."""
     from psycopg import Error
     from psycopg.pq import TransactionStatus
 

@@ -1,12 +1,12 @@
 """Tables of a ledger on PostgreSQL, and the check of the server's catalog against them.
 
-**Tables.** They are those of `sqlite.schema`, but each key begins with its partition. So an engine that stores the rows
-of one partition together can hold a ledger.
+**Tables.** They are those of `sqlite.schema`, but each key begins with its partition. So an engine that stores the
+rows of one partition together can hold a ledger.
 
-**Catalog check.** It parses the expected tables from the CREATE statements of this module, so there is no second list to
-maintain. A trigger, a rule, a row-security policy, a view in place of a table or a missing unique key can change the
-effect of a statement although every stored row is genuine. Each of them is a difference. A trigger on TRUNCATE alone is
-not a difference, as the store never truncates.
+**Catalog check.** It parses the expected tables from the CREATE statements of this module, so there is no second list
+to maintain. A trigger, a rule, a row-security policy, a view in place of a table or a missing unique key can change
+the effect of a statement although every stored row is genuine. Each of them is a difference. A trigger on TRUNCATE
+alone is not a difference, as the store never truncates.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _AMOUNTS = "epsilon int8, delta int8, rho int8, mu_squared int8"
 
 TABLES = (
     "CREATE TABLE meta (name text PRIMARY KEY, value bytea NOT NULL)",
-    # The row of a partition is its write lock and the head of its journal. Half of each page is left free, so that a new
-    # version of a row is on the same page and no index changes.
+    # The row of a partition is its write lock and the head of its journal. Half of each page is left free, so that a
+    # new version of a row is on the same page and no index changes.
     """CREATE TABLE partitions (
         partition int4 PRIMARY KEY, entry int8 NOT NULL, at int8, chain_hash bytea NOT NULL, accounts int8 NOT NULL,
         priced_mechanisms int8 NOT NULL, policies int8 NOT NULL, collections int8 NOT NULL,
@@ -192,8 +192,8 @@ _PLAIN = "an ordinary, logged table without row security"
 _OTHER_TYPES = (
     "EXISTS (SELECT FROM pg_type t WHERE t.oid = ANY({types}) AND t.typnamespace <> 'pg_catalog'::regnamespace)"
 )
-# A function or operator of the schema may match the values of a statement better than the server's own one of that name.
-# PostgreSQL then calls it instead. With exactly the same types the server's own comes first, so that is harmless.
+# A function or operator of the schema may match the values of a statement better than the server's own one of that
+# name. PostgreSQL then calls it instead. With exactly the same types the server's own comes first: that is harmless.
 _ASK = f"""
 WITH ours AS MATERIALIZED (
     SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -5,11 +5,12 @@
 **Transactions.** A transaction takes three round trips, and is repeated if the server asks for that. The first trip
 takes the locks and reads, the second writes, and the third commits after the row counts of all writes are checked.
 
-A transaction locks the rows of its partitions, and reads them in a later statement. In READ COMMITTED, a statement sees
-what was committed when the statement began. So a statement that locked and read together could decide on data from
-before the lock. A transaction that needs several partitions waits for them in ascending order. A group waits for its
-first partition only, and takes those of the others that are free. So there is no deadlock. The store uses only what
-every engine of this protocol has: no stored procedures, temporary tables, sequences, advisory locks or notifications.
+A transaction locks the rows of its partitions, and reads them in a later statement. In READ COMMITTED, a statement
+sees what was committed when the statement began. So a statement that locked and read together could decide on data
+from before the lock. A transaction that needs several partitions waits for them in ascending order. A group waits for
+its first partition only, and takes those of the others that are free. So there is no deadlock. The store uses only
+what every engine of this protocol has: no stored procedures, temporary tables, sequences, advisory locks or
+notifications.
 """
 
 from __future__ import annotations
@@ -196,8 +197,8 @@ class PostgresStore:
     def _create(self, connection: Connection, given: bytes | None, sandbox: bool | None, ledger_id: str) -> None:
         """Create the tables and the key. If several processes do so at the same time, one creates them for all.
 
-        The other processes get an error that depends on the progress of the first: an existing table, an existing type
-        of the same name, or an existing row of the server's catalog.
+        The other processes get an error that depends on the progress of the first: an existing table, an existing
+        type of the same name, or an existing row of the server's catalog.
         """
         from psycopg import errors
 

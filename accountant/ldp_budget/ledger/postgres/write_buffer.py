@@ -262,8 +262,8 @@ class PostgresBatch:
         self._new: list[bytes] = []
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition, or
-        # all partitions if it has no row counts yet.
+        # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition,
+        # or all partitions if it has no row counts yet.
         erased = "(u.account IS NULL AND t.user_hash IS NOT NULL)"
         refused = " OR ".join([erased, *(_over(place, room) for place, (_, room) in enumerate(rooms))])
         joins = [

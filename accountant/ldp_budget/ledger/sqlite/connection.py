@@ -13,7 +13,8 @@ what a commit wrote to the disk before that commit was checked. Two more things 
   (https://sqlite.org/wal.html; versions 3.7.0 to 3.51.2, except 3.44.6 and 3.50.7). The race needs a commit that
   resets the WAL during a checkpoint of another connection. One checkpoint happens without the lock: that of the last
   connection when it closes. SQLite then has the file to itself (see `file_guard`).
-- A process that waits for the lock holds no snapshot of the WAL. So the WAL can be reset between any two transactions.
+- A process that waits for the lock holds no snapshot of the WAL. So the WAL can be reset between any two
+  transactions.
 
 An `flock` belongs to its file descriptor. SQLite's POSIX locks belong to the process, which loses them when it closes
 any descriptor of the file. The key file exists as long as the ledger, in the same folder, and SQLite never opens it.
@@ -406,7 +407,7 @@ def _make_durable(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
-    """Raise `LedgerError` unless this is a ledger of a known schema version. Only reads, so a foreign file is unchanged."""
+    """Raise `LedgerError` unless this is a ledger of a known schema version. It only reads the file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
     if application != APPLICATION_ID:
@@ -454,7 +455,7 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def _came_before_the_end(error: BaseException) -> bool:
-    """True if a failed commit certainly did not write its last page. After other errors the page may be on the disk."""
+    """True if a failed commit did not write its last page. After other errors the page may be on the disk."""
     return _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_READONLY)
 
 

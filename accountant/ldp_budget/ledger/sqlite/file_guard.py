@@ -3,24 +3,25 @@
 The module has three parts.
 
 1. The WAL stays short and belongs to its database. SQLite uses any file that has the WAL's name as the WAL of the
-   database. Next to a restored copy, such a file would overwrite the pages of one state with those of another. So each
-   transaction that resets the WAL writes into it the number of journal entries, which the database then has as well. A
-   database with fewer entries, or with an entry that the WAL does not know, is another one. This detects copies made
-   page by page, as `cp` and `backup` make them.
+   database. Next to a restored copy, such a file would overwrite the pages of one state with those of another. So
+   each transaction that resets the WAL writes into it the number of journal entries, which the database then has as
+   well. A database with fewer entries, or with an entry that the WAL does not know, is another one. This detects
+   copies made page by page, as `cp` and `backup` make them.
 
 2. Recovery of a database whose last checkpoint was torn by a power cut. A disk writes sectors, often of 512 bytes, so
    a power cut can leave a database page half old and half new. The WAL still has the whole page, and SQLite reads it
-   from there. So only the database without its WAL is damaged. A copy that replaced the database is consistent without
-   the WAL. This difference distinguishes the two cases.
+   from there. So only the database without its WAL is damaged. A copy that replaced the database is consistent
+   without the WAL. This difference distinguishes the two cases.
 
 3. The files stay the ones that were opened. SQLite keeps a database in two files and trusts their names. Two events
    can separate them without SQLite noticing, and each loses acknowledged charges:
 
    - A process opens and closes the database file itself, for a checksum, a backup or a file response. That drops all
      SQLite locks of this process, for they are POSIX locks. Another process that closes the database would then find
-     no other user, and delete a WAL that is still in use. `_Guard` prevents this: a shared lock on the same bytes that
-     belongs to an open file (Linux's "open file description lock"). Closing another descriptor does not drop it. While
-     any process holds it, no SQLite, not even another program's, can lock the database exclusively and remove the WAL.
+     no other user, and delete a WAL that is still in use. `_Guard` prevents this: a shared lock on the same bytes
+     that belongs to an open file (Linux's "open file description lock"). Closing another descriptor does not drop it.
+     While any process holds it, no SQLite, not even another program's, can lock the database exclusively and remove
+     the WAL.
    - A user renames, replaces or deletes a file or its folder. No lock prevents that. So the files are checked before
      each transaction, and after each commit before the commit is acknowledged.
 """
@@ -149,8 +150,8 @@ class LogLimit:
     def keep(self, connection: sqlite3.Connection, before: int, now: int) -> bool:
         """Truncate a WAL that is too long, if no reader needs it; return True if that was tried.
 
-        `before` and `now` are its sizes in bytes before and after a transaction. A shorter WAL is truncated only if the
-        free disk space is below its size, because a checkpoint may have to copy all of it into the database.
+        `before` and `now` are its sizes in bytes before and after a transaction. A shorter WAL is truncated only if
+        the free disk space is below its size, because a checkpoint may have to copy all of it into the database.
         """
         if now < SHORTENED_BYTES and (now <= before or now < _room(self._path)):
             return False
@@ -405,8 +406,8 @@ class DatabaseFile:
     def check(self, then: str = "") -> tuple[os.stat_result, int]:
         """Raise `LedgerError` unless the files are the ones that were opened.
 
-        `then` is added to the message: it says what the failure means for the charge. Returns the database's stat result
-        and the size of its WAL.
+        `then` is added to the message: it says what the failure means for the charge. Returns the database's stat
+        result and the size of its WAL.
         """
         database = self._check_database(then)
         self.check_frozen()

@@ -1,7 +1,7 @@
 """Tables and indexes of a ledger in SQLite.
 
-The ledger is an ordinary SQLite file: sqlite-utils and Datasette open it. Amounts are whole units (see `fixed_point`),
-and NULL if unbounded: in SQL, a sum with NULL is NULL. Times are microseconds since 1970, UTC.
+The ledger is an ordinary SQLite file: sqlite-utils and Datasette open it. Amounts are whole units (see
+`fixed_point`), and NULL if unbounded: in SQL, a sum with NULL is NULL. Times are microseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ TABLES = (
         policy INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL,
         created_at INTEGER NOT NULL, definition TEXT NOT NULL, row_mac BLOB NOT NULL,
         UNIQUE (name, version)) STRICT""",
-    # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are negative.
+    # Append-only. The four amounts are what the entry added to the account's lifetime; `voided` has negative ones.
     # `label_commitment` commits to the label of a memoised value. `resolves` is the reservation that a `committed`,
     # `voided` or `expired` entry ends. `has_record` and `has_note` are 1 if the entry has an idempotency record or a
     # note. `api_key` is the number of the record that created the API key of the writer. The last entry of each
@@ -124,7 +124,7 @@ TABLES = (
     # The heads of all partitions at one time, with a keyed hash over them and the previous checkpoint.
     """CREATE TABLE checkpoints (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, chain_hash BLOB NOT NULL) STRICT""",
-    # Administrative events in order of their numbers, such as new API keys; `api_key` is the key that caused the event.
+    # Administrative events in order of their numbers, such as new API keys; `api_key` is the key that caused one.
     """CREATE TABLE admin_log (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
         api_key INTEGER NOT NULL) STRICT""",

@@ -1,6 +1,7 @@
 """Store of a ledger in one SQLite file, or in memory: atomic transactions and concurrent readers.
 
-One connection writes, while others read consistent snapshots. All writers of all processes take the writer lock first.
+One connection writes, while others read consistent snapshots. All writers of all processes take the writer lock
+first.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _IDLE_READERS = 4
 _EMPTYING_SECONDS, _EMPTYING_PAUSE_SECONDS = 1.0, 0.1
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
-# Connections inherited by a fork: kept, and never used or closed. Closing or dropping one would disturb what the parent
-# is writing.
+# Connections inherited by a fork: kept, and never used or closed. Closing or dropping one would disturb what the
+# parent is writing.
 _OF_PARENTS: list[sqlite3.Connection] = []
 
 
@@ -59,8 +60,8 @@ class SqliteStore:
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
         self._writer: sqlite3.Connection | None = None
-        # The partition head after a commit. It is valid while the writer's PRAGMA data_version is unchanged, as commits
-        # of all other connections change that.
+        # The partition head after a commit. It is valid while the writer's PRAGMA data_version is unchanged, as
+        # commits of all other connections change that.
         self._known_end: tuple[int, tuple[PartitionHead, bytes] | None] = (0, None)
         self._readers: list[sqlite3.Connection] = []
         # The active readers, each with its thread.
@@ -105,8 +106,9 @@ class SqliteStore:
     def _unlock(self) -> None:
         """Create new locks: `_lock` for writing, `_pool` for the list of readers. Take them in this order.
 
-        An interrupt (Ctrl-C) cannot happen between taking such a lock and entering the `with` that releases it. It can
-        happen inside the methods of a condition, which are Python code: so the condition is used only for waiting.
+        An interrupt (Ctrl-C) cannot happen between taking such a lock and entering the `with` that releases it. It
+        can happen inside the methods of a condition, which are Python code: so the condition is used only for
+        waiting.
         """
         self._lock = threading.RLock()
         self._pool = threading.RLock()
@@ -302,7 +304,7 @@ class SqliteStore:
             self.key.learn(found)
 
     def change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
-        """Replace the key file with what `change` makes of it, while holding the writer lock, which locks the file."""
+        """Replace the key file with what `change` makes of it, while holding the writer lock on that file."""
         if self.name == MEMORY:
             self.key.learn(keyfile.Key(change(self.key)))
             return
@@ -415,7 +417,7 @@ class SqliteStore:
             self._reader_is_through.notify_all()
 
     def _give_up(self, connection: sqlite3.Connection) -> None:
-        """Close a connection, but open another one before the last: without a guard lock SQLite would remove the WAL."""
+        """Close a connection; before the last, open another: without a guard lock SQLite would remove the WAL."""
         if self._pid != os.getpid():
             _OF_PARENTS.append(connection)
             return
@@ -481,7 +483,7 @@ class SqliteStore:
         self._writer, self._readers, self._reading = None, [], {}
 
     def _check_process(self) -> None:
-        """Raise `LedgerError` in the child of a fork: a connection open during the fork is unusable (see `fork_safety`)."""
+        """Raise `LedgerError` in a forked child: connections open during a fork are unusable (see `fork_safety`)."""
         if self._pid != os.getpid():
             why = "a ledger in memory does not survive a fork"
             if self.name != MEMORY:
