@@ -89,9 +89,9 @@ def release(
 ) -> Released:
     """Charge users, randomize their values, and write the reports of the accepted users to a file.
 
-    Parameters: out: the path of the file; a partition if it ends in `.parquet`. Until the run is complete,
-        `OUT.partial` exists
-            next to it, from which an interrupted run resumes. Both files hold reports of charged users only.
+    Parameters:
+        out: the path of the file; a partition if it ends in `.parquet`. Until the run is complete, `OUT.partial`
+            exists next to it, from which an interrupted run resumes. Both files hold reports of charged users only.
         collection: the collection of the reports.
         accountant: the accountant whose ledger is charged.
         values: one value for each user, an array as `collection.read_values` returns it.

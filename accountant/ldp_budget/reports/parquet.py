@@ -68,12 +68,12 @@ class PartitionWriter:
     Use it as a context manager; on an exception no file is left behind. An existing partition is replaced only at the
     end, so a repeated task replaces its earlier partition.
 
-    Parameters: path: the path of the file, which should end in `.parquet`; or a URL that `fsspec` knows. collection:
-        the collection of the reports. task: the permanent name of the partition, such as `2026-11-21/7`. Of all
-        partitions of a task only one is ever
-            counted, at any place. None for a random name.
-        charged: True if the users were charged for the reports, False if not; the file records it. None records
-            nothing.
+    Parameters:
+        path: the path of the file, which should end in `.parquet`; or a URL that `fsspec` knows.
+        collection: the collection of the reports.
+        task: the permanent name of the partition, such as `2026-11-21/7`. Of all partitions of a task only one is
+            ever counted, at any place. None for a random name.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
 
     Raises:
         ReportFileError: the file cannot be written, or another run is writing it.
@@ -218,9 +218,10 @@ def writer_to(
 ) -> PartitionWriter | ReportWriter:
     """Return the writer for a file name: of a partition if it ends in `.parquet`, else of a report file.
 
-    Parameters: path: the path of the file, or a URL that `fsspec` knows. collection: the collection of the reports.
-        charged: True if the users were charged for the reports, False if not; the file records it. None records
-        nothing.
+    Parameters:
+        path: the path of the file, or a URL that `fsspec` knows.
+        collection: the collection of the reports.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
 
     Raises:
         ReportFileError: the file cannot be written.
@@ -238,8 +239,9 @@ def charged_at(place: str | os.PathLike[str]) -> bool | None:
     Parameters:
         place: a report file or a partition; a path, or a URL that `fsspec` knows.
 
-    Returns: True or False as the writer recorded it. None if the writer recorded nothing, or the file is neither of
-        the two.
+    Returns:
+        True or False as the writer recorded it. None if the writer recorded nothing, or the file is neither of the
+        two.
 
     Raises:
         ReportFileError: the file cannot be read.

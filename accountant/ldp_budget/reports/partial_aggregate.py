@@ -255,14 +255,14 @@ def aggregate_reports(reports: NDArray[Any], collection: Collection) -> Partial:
 def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
     """Return the partial of the reports at a place, read to the end and compared with its hash.
 
-    Parameters: place: a partition; a folder of partitions, of which every `*.parquet` is read; a report file; or a
-        partial that
-            was written to a file. A path, or a URL that `fsspec` knows.
+    Parameters:
+        place: a partition; a folder of partitions, of which every `*.parquet` is read; a report file; or a partial
+            that was written to a file. A path, or a URL that `fsspec` knows.
         collection: the collection of the reports.
 
-    Raises: ReportFileError: a file is foreign, truncated, damaged or made for another collection; a partition appears
-        twice;
-            or there is no file.
+    Raises:
+        ReportFileError: a file is foreign, truncated, damaged or made for another collection; a partition appears
+            twice; or there is no file.
         InvalidParameter: an argument has the wrong type.
         NotSupported: pyarrow is missing, or fsspec for a URL; or a report file has no reports of the mechanism.
     """

@@ -165,8 +165,10 @@ class ReportWriter:
     For a URL that fsspec knows, the file is uploaded at the end. Files at that URL must appear complete or not at
     all.
 
-    Parameters: path: the path or URL of the file. collection: the collection of the reports. charged: True if the
-        users were charged for the reports, False if not; the file records it. None records nothing.
+    Parameters:
+        path: the path or URL of the file.
+        collection: the collection of the reports.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
 
     Raises:
         ReportFileError: the file cannot be written, or another run is writing it.

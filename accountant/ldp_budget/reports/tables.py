@@ -64,9 +64,9 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
         shown: the path or URL for messages.
         head: the first 64 bytes, or all bytes of a shorter file.
 
-    Raises: TableError: the file has the name of a Parquet or Arrow file, but is neither of them nor text; or it is a
-        Feather
-            file of version 1 or an encrypted Parquet file.
+    Raises:
+        TableError: the file has the name of a Parquet or Arrow file, but is neither of them nor text; or it is a
+            Feather file of version 1 or an encrypted Parquet file.
     """
     if head.startswith(b"ARROW1\0\0"):
         return ARROW

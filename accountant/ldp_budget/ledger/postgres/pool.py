@@ -260,7 +260,7 @@ class Connections:
         self._pool: ConnectionPool | None = None
         self._pid = os.getpid()
         self._closed = False
-        # The checked connections, each with True if it uses a pooler. Another server may have the same address by now,
+        # The checked connections, each with True if it uses a pooler. Another server may have the address by now,
         # so each new connection is checked.
         self._pooled: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
         self.prepares = True
