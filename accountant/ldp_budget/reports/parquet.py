@@ -320,7 +320,7 @@ class Partition:
             raise ReportFileError(place, "its columns are not those of a report partition")
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the reports in order, in blocks of some megabytes, which are views of Arrow's memory.
+        """Return an iterator over the reports in order, in blocks of some megabytes, which are views of Arrow's memory.
 
         Raises:
             ReportFileError: the reports or their number differ from what was written. It is raised at the latest when

@@ -243,7 +243,7 @@ class ReportWriter:
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
-    """Yield the blocks of reports in a file, in order; the file is opened when the first block is requested.
+    """Return an iterator over the blocks of reports in a file, in order; the first request opens the file.
 
     Parameters:
         path: the path or URL of the file.
