@@ -13,7 +13,7 @@ from public_surface import SECTIONS, Public, everything
 PUBLIC = list(everything())
 
 # A summary that begins so says what comes back, and needs no section for it.
-_ANSWERS = {"The", "A", "An", "All", "Bias", "Every", "How", "Predicted", "What", "Whether", "Which"}
+_ANSWERS = {"The", "A", "An", "All", "Bias", "Every", "How", "Predicted", "Return", "What", "Whether", "Which"}
 _NOTHING = re.compile(r"    Nothing(\.| but `\w+`\.)")
 
 

@@ -1,4 +1,8 @@
-"""What a report is promised to cost: integer amounts, and the closed vocabulary of guarantees."""
+"""Privacy guarantees of one report, and their costs in integer units.
+
+It holds the closed set of guarantee classes, certified bounds in each privacy measure, the calibration of Gaussian
+noise, and fixed-point amounts. It imports no other room.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Neighbours: which histories of answers a guarantee compares. The one definition that all other texts repeat.
+"""Base class of all guarantees, and the neighboring relations that guarantees are promised for.
 
-What all guarantees have in common: their costs in units, their way to JSON and back, and how they print.
+- The neighboring relations say which two histories of one user a guarantee compares. All other texts quote the
+  definition given here.
+- `Guarantee` has what all guarantees share: their costs in units, their JSON form, and how they print.
 """
 
 from __future__ import annotations
@@ -18,30 +20,31 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
 
+# -- neighboring relations -----------------------------------------------------------------------------------
+
 ANY_INPUTS = "any inputs"
-"""Any two histories of one user."""
+"""Relation of any two histories of one user."""
 
 SAME_CHANGE_PATTERN = "same change pattern"
-"""Two histories that are equal in the same places, see `are_equal_in_same_places`."""
+"""Relation of two histories that are equal in the same places, see `are_equal_in_same_places`."""
 
 RELATIONS = (ANY_INPUTS, SAME_CHANGE_PATTERN)
+"""All neighboring relations."""
 
 EQUAL_IN_SAME_PLACES = (
     "histories that are equal in the same places: wherever the one repeats an earlier answer, "
     "the other repeats its own answer from the same earlier place, and the other way round"
 )
-"""The definition in words; documentation quotes this sentence."""
+"""Definition of `SAME_CHANGE_PATTERN` in words; the documentation quotes this sentence."""
 
 
 def are_equal_in_same_places(first: Sequence[Hashable], second: Sequence[Hashable]) -> bool:
-    """Whether two histories are equal in the same places: (A, B, A) and (C, D, C), and not (C, D, E).
+    """True if two histories are equal in the same places: (A, B, A) and (C, D, C) are, (A, B, A) and (C, D, E) not.
 
-    It is not enough that they change at the same moments: the third report of the first history repeats the noise of
-    its first, and that of (C, D, E) does not, which shows. Where a report is drawn from a cell that a value falls
-    into, the histories are those of the cells; where a secret decides the cells, they must be so for every secret.
-
-    Raises:
-        Nothing.
+    It is not enough that both change at the same moments. The third report of (A, B, A) repeats the noise of its
+    first report; the third report of (C, D, E) does not, and an observer sees the difference. If a report is drawn
+    from the cell that a value falls into, compare the histories of the cells. If a secret decides the cells, the
+    histories must be equal in the same places for every secret.
     """
     if len(first) != len(second):
         return False
@@ -49,12 +52,15 @@ def are_equal_in_same_places(first: Sequence[Hashable], second: Sequence[Hashabl
     return len(pairs) == len(set(first)) == len(set(second))
 
 
-Number = int | float | str | Decimal
+# -- the base class ------------------------------------------------------------------------------------------
 
-# No promise above this is worth anything, and its exponential would not fit the arithmetic.
+Number = int | float | str | Decimal
+"""A number as a guarantee accepts it; a float means its shortest decimal."""
+
+# A larger parameter would promise nothing of value, and its exponential would not fit the arithmetic.
 MOST = 10**6
 
-# By what part of itself a cost that was stored may be below the one worked out now: ε, δ, ρ, μ².
+# 1/n is the largest relative amount by which a stored cost may be below the one computed now: n for ε, δ, ρ, μ².
 _LOOSENESS = (10**12, 10**12, 5 * 10**6, 10**8)
 
 _FEW_DIGITS, _FEW_PARTS = 9, 5
@@ -66,7 +72,7 @@ _KINDS: dict[str, type[Guarantee]] = {}
 
 
 class Amounts(NamedTuple):
-    """What one report costs before it is counted in units: decimals, rounded up; None where unbounded."""
+    """Costs of one report before conversion to units: decimals, rounded up; None if unbounded."""
 
     epsilon: Decimal | None
     delta: Decimal | None
@@ -75,9 +81,10 @@ class Amounts(NamedTuple):
 
 
 class Guarantee:
-    """What one report is promised to cost. The subclasses in `vocabulary` are all there are.
+    """Upper bound of the privacy loss of one report. The subclasses in `guarantees` are a closed set.
 
-    Numbers may be given as text. Each raises ValueError for what is no number or out of its range.
+    Numbers may be given as text. The constructors raise ValueError for an argument that is not a number or is out of
+    its range.
     """
 
     kind: ClassVar[str]
@@ -95,36 +102,22 @@ class Guarantee:
         _KINDS[cls.kind] = cls
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
-        """The exact (ε, δ) that `basic` charges for one report; None where there is no such bound.
-
-        Raises:
-            Nothing.
-        """
+        """Return the exact (ε, δ) that the rule `basic` charges for one report; None if no such bound exists."""
         raise NotImplementedError
 
     def amounts(self) -> Amounts:
-        """The ε, δ, ρ (zCDP) and μ² (Gaussian DP) of one report, as decimals, rounded up.
-
-        Raises:
-            Nothing.
-        """
+        """Return the ε, δ, ρ (zCDP) and μ² (Gaussian DP) of one report, as decimals, rounded up."""
         raise NotImplementedError
 
     def costs(self) -> Costs:
-        """The four integer amounts that one report adds to an account, in units, see `amounts`.
-
-        Raises:
-            Nothing.
-        """
+        """Return the four integer amounts that one report adds to an account, in units, see `fixed_point`."""
         return Costs.of(*self.amounts())
 
     def least_costs(self) -> Costs:
-        """What one report costs for certain, in units: a stored cost that is below it was not worked out from this.
+        """Return a lower bound of the costs of one report, in units.
 
-        `costs` may be larger, by their looseness and by what better bounds were found since they were stored.
-
-        Raises:
-            Nothing.
+        A stored cost below this bound was not computed from this guarantee. Stored costs may be larger than the
+        bound: costs are rounded up, and a later version may compute tighter ones.
         """
         return Costs(
             *(
@@ -134,61 +127,44 @@ class Guarantee:
         )
 
     def aside(self) -> Decimal | None:
-        """The δ of one report that `zcdp` and `renyi` set aside; what is left has ρ `concentrated`. None: unbounded.
+        """Return the δ of one report that the rules `zcdp` and `renyi` set aside; None if it is unbounded.
 
-        The report is that of somebody with the probability δ, and else of a mechanism with these divergences.
-
-        Raises:
-            Nothing.
+        With probability δ the report may reveal everything. Otherwise it is the report of a mechanism with the ρ
+        `concentrated` and the Rényi divergences `divergence`.
         """
         return Decimal(0)
 
     def concentrated(self) -> Decimal | None:
-        """The ρ (zCDP) of one report but for what it sets aside; None where it is unbounded.
-
-        Raises:
-            Nothing.
-        """
+        """Return the ρ (zCDP) of one report without the δ that it sets aside; None if it is unbounded."""
         return self.amounts().rho
 
     def divergence(self, order: Decimal) -> Decimal | None:
-        """The Rényi divergence of one report but for what it sets aside, rounded up; None where it is unbounded.
+        """Return the Rényi divergence of one report without the δ that it sets aside, rounded up; None if unbounded.
 
         Parameters:
-            order: a decimal > 1.
-
-        Raises:
-            Nothing.
+            order: the order α, a decimal > 1.
         """
         raise NotImplementedError
 
     @property
     def epsilon(self) -> float:
-        """ε of one report, rounded up; infinity where it is unbounded."""
+        """The ε of one report, rounded up; infinity if it is unbounded."""
         loss = self.loss()
         return math.inf if loss is None else float_up(loss[0])
 
     @property
     def delta(self) -> float:
-        """δ of one report, rounded up; 1 where no (ε, δ) is promised."""
+        """The δ of one report, rounded up; 1 if no (ε, δ) is promised."""
         loss = self.loss()
         return 1.0 if loss is None else float_up(loss[1])
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal guarantee; every number as exact text.
-
-        Raises:
-            Nothing.
-        """
+        """Return a JSON object from which `from_json` makes an equal guarantee; every number is exact text."""
         fields = {field.name: _encode(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"kind": self.kind, **fields}
 
     def describe(self) -> dict[str, Any]:
-        """What `calibrate --json` prints: plain numbers, rounded up; null where unbounded.
-
-        Raises:
-            Nothing.
-        """
+        """Return the object that `calibrate --json` prints: plain numbers, rounded up; null if unbounded."""
         loss = self.loss()
         return {
             "epsilon": None if loss is None else self.epsilon,
@@ -199,7 +175,7 @@ class Guarantee:
 
 
 def from_json(data: dict[str, Any]) -> Guarantee:
-    """Read back what `Guarantee.to_json` wrote. Raises ValueError for anything else."""
+    """Return the guarantee that `Guarantee.to_json` wrote. Raises ValueError for other data."""
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"not a guarantee: kind {kind!r}; expected one of {', '.join(_KINDS)}")
@@ -223,7 +199,7 @@ def _encode(value: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    """A part of a guarantee as it prints: of a long number its first digits, rounded up, of a long list its ends."""
+    """Return a parameter of a guarantee for printing: a long number rounded up, a long list with its ends only."""
     if isinstance(value, Decimal):
         return canonical(value if len(value.as_tuple().digits) <= _FEW_DIGITS else _SHORT.plus(value))
     if isinstance(value, Fraction):
@@ -237,13 +213,13 @@ def _short(value: Any) -> str:
 
 
 def fraction_text(value: Fraction) -> str:
-    """A fraction as text. Python's own way ends at 4,300 digits, the one by decimals does not."""
+    """Return a fraction as text. Python's `str` refuses more than 4,300 digits; formatting decimals has no limit."""
     parts = [format(Decimal(part), "f") for part in (value.numerator, value.denominator)]
     return parts[0] if value.denominator == 1 else "/".join(parts)
 
 
 def fraction_of(value: Any) -> Fraction:
-    """The fraction that a number or a text means, of as many digits as there are. Raises as `Fraction` does."""
+    """Return the exact fraction of a number or a text with any number of digits. Raises as `Fraction` does."""
     if isinstance(value, str) and len(value) > _MANY_DIGITS:
         parts = value.split("/")
         if len(parts) > 2 or not all(part.isdecimal() and part.isascii() for part in parts):
@@ -263,6 +239,7 @@ def store(guarantee: Guarantee, **values: Any) -> None:
 
 
 def number_within(name: str, value: Number, low: int, high: float, *, open_low: bool = False) -> Decimal:
+    """Return a number as a decimal. Raises ValueError unless it is in [low, high]; (low, high] if `open_low`."""
     left = "(" if open_low else "["
     try:
         number = decimal(value)

@@ -1,4 +1,4 @@
-"""What the losses of a report come to in every measure: bounds of ε, ρ, μ² and Rényi divergences, rounded up."""
+"""Certified upper bounds of ρ (zCDP), μ² (Gaussian DP) and Rényi divergences of a report, all rounded up."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ def decimal_down(fraction: Fraction) -> Decimal:
     return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
-# -- ε-LDP and nothing more ----------------------------------------------------------------------------------
+# -- bounds from ε-LDP alone ---------------------------------------------------------------------------------
 
 
 def pure_amounts(epsilon: Decimal) -> Amounts:
+    """Return the amounts of a report that is ε-LDP."""
     return Amounts(epsilon, Decimal(0), rho_of_pure(epsilon), mu_squared_of_pure(epsilon))
 
 
 def no_more_than_pure(epsilon: Decimal, rho: Decimal, mu_squared: Decimal) -> Amounts:
-    """The amounts of a report that is ε-DP, and has this ρ and μ² as well."""
+    """Return the amounts of a report that is ε-LDP and also satisfies this ρ and μ²."""
     return Amounts(epsilon, Decimal(0), min(rho, rho_of_pure(epsilon)), min(mu_squared, mu_squared_of_pure(epsilon)))
 
 
 def rho_of_pure(epsilon: Decimal) -> Decimal:
-    """The ρ of zCDP that every ε-DP report satisfies: ε·tanh(ε/2), rounded up.
+    """Return the ρ (zCDP) that every ε-DP report satisfies: ε·tanh(ε/2), rounded up.
 
-    It is the Kullback-Leibler divergence of randomised response, the worst pair; sharper than the ε²/2 of Bun
-    and Steinke 2016, Proposition 1.4.
+    It is the Kullback-Leibler divergence of randomized response, which is the worst pair. It is tighter than the ε²/2
+    of Bun and Steinke 2016, Proposition 1.4.
     """
     # tanh(ε/2) = 1 - 2/(e^ε + 1) grows with e^ε, so a larger exponential gives the larger bound.
     divisor = UP.add(exp_up(epsilon), Decimal(1))
@@ -47,18 +48,18 @@ def rho_of_pure(epsilon: Decimal) -> Decimal:
 
 
 def mu_squared_of_pure(epsilon: Decimal) -> Decimal:
-    """μ² of the Gaussian DP that every ε-DP report satisfies: μ = 2Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
+    """Return the μ² (Gaussian DP) that every ε-DP report satisfies: μ = 2Φ⁻¹(e^ε/(1+e^ε)), rounded up."""
     from .gaussian_calibration import mu_of_pure
 
     if not epsilon:
         return Decimal(0)
-    # μ grows with ε, so below the smallest ε it is computed for, the μ of that one is a bound.
+    # μ grows with ε. So the μ of the smallest ε that it can be computed for bounds the μ of all smaller ε.
     mu = Decimal(mu_of_pure(float_up(max(epsilon, _LEAST))))
     return UP.multiply(mu, mu)
 
 
 def mu_squared_of_laplace(epsilon: Decimal) -> Decimal:
-    """μ² of Laplace noise, rounded up."""
+    """Return the μ² (Gaussian DP) of Laplace noise, rounded up."""
     from .gaussian_calibration import mu_of_laplace
 
     if not epsilon:
@@ -68,24 +69,27 @@ def mu_squared_of_laplace(epsilon: Decimal) -> Decimal:
 
 
 def odds(epsilon: Decimal) -> tuple[Decimal, Decimal]:
-    """A lower and an upper bound of e^ε; from them mechanisms round p, q and τ to the safe side."""
+    """Return a lower and an upper bound of e^ε. Mechanisms use them to round p, q and τ to the safe side."""
     return exp_down(epsilon), exp_up(epsilon)
 
 
 @lru_cache(maxsize=1024)
 def divergence_of_pure(epsilon: Decimal, order: Decimal) -> Decimal:
-    """The largest Rényi divergence of ε-DP reports, that of randomised response."""
+    """Return the largest Rényi divergence of an ε-DP report: that of randomized response."""
     return symmetric_law(epsilon, Decimal(1)).divergence(order)
 
 
 # -- the trade-off curve of a pair ---------------------------------------------------------------------------
 
 Test = tuple[Decimal, Decimal, Decimal]
-"""Q(T) rounded down, P(T) up, and 1 - P(T) down."""
+"""A test T: Q(T) rounded down, P(T) rounded up, and 1 - P(T) rounded down."""
 
 
 def corners(outcomes: list[Test]) -> list[Test]:
-    """The tests that accept the first outcomes and leave the others, from P rounded up and down, and Q down."""
+    """Return the tests that accept the first outcomes and reject the others.
+
+    Each outcome is (P rounded up, P rounded down, Q rounded down).
+    """
     misses = [Decimal(0)]
     for _, p_down, _ in reversed(outcomes[1:]):
         misses.append(DOWN.add(misses[-1], p_down))
@@ -98,7 +102,10 @@ def corners(outcomes: list[Test]) -> list[Test]:
 
 
 def mu_squared_of_tests(tests: list[Test]) -> Decimal:
-    """μ² of the least Gaussian trade-off curve below that with these corners, rounded up; may be infinite."""
+    """Return the smallest μ² whose Gaussian trade-off curve is below the curve with these corners, rounded up.
+
+    The result may be infinite.
+    """
     from .gaussian_calibration import mu_of_tests
 
     mu = Decimal(mu_of_tests(tests))
@@ -110,6 +117,7 @@ def mu_squared_of_tests(tests: list[Test]) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def symmetric_amounts(epsilon: Decimal, tau: Decimal) -> Amounts:
+    """Return the amounts of a report with a loss of ±ε with probability τ, see `SymmetricPair`."""
     if tau == 1 or not epsilon:
         return pure_amounts(epsilon)
     if not tau:
@@ -122,10 +130,11 @@ def symmetric_amounts(epsilon: Decimal, tau: Decimal) -> Amounts:
 
 
 def rho_of_symmetric(epsilon: Decimal, tau: Decimal) -> Decimal:
-    """ρ of a loss of ±ε with probability τ, rounded up: τ·ε·tanh(ε/2) if cosh(ε/2) ≤ 2τ/(1 - τ), else by a search.
+    """Return the ρ of a loss of ±ε with probability τ, rounded up.
 
-    With a = ε/2, y = ε(u + ½) and ψ = 1 - τ + τ cosh(y)/cosh(a), ρ is the largest of ε² ln ψ/(y² - a²) for y > a.
-    Where ln ψ is concave in y², that is its slope at y = a, τ·ε·tanh(a). It is concave if and only if
+    It is τ·ε·tanh(ε/2) if cosh(ε/2) ≤ 2τ/(1 - τ); otherwise a search finds it. With a = ε/2, y = ε(u + ½) and
+    ψ = 1 - τ + τ cosh(y)/cosh(a), ρ is the largest of ε² ln ψ/(y² - a²) for y > a. If ln ψ is concave in y², ρ is the
+    slope at y = a, which is τ·ε·tanh(a). It is concave if and only if
 
         (1 - τ) cosh(a) (y cosh y - sinh y) ≤ τ (sinh y cosh y - y),
 
@@ -141,12 +150,12 @@ def rho_of_symmetric(epsilon: Decimal, tau: Decimal) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def symmetric_law(epsilon: Decimal, tau: Decimal) -> Law:
-    """The loss under P."""
+    """Return the distribution of the loss ±ε with probability τ, under P."""
     low = UP.divide(tau, DOWN.add(exp_down(epsilon), _ONE))
     loss = epsilon if tau else Decimal(0)
     return Law(((_high(epsilon, tau), loss), (low, loss.copy_negate()), (UP.subtract(_ONE, tau), Decimal(0))))
 
 
 def _high(epsilon: Decimal, tau: Decimal) -> Decimal:
-    """τe^ε/(1+e^ε), rounded up."""
+    """Return τe^ε/(1+e^ε), rounded up."""
     return UP.divide(tau, DOWN.add(DOWN.divide(_ONE, exp_up(epsilon)), _ONE))

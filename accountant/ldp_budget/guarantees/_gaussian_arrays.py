@@ -1,4 +1,4 @@
-"""The calibration of Gaussian noise for whole arrays of targets; formulas and bounds are those of `gaussian`."""
+"""Calibration of Gaussian noise for arrays of targets, with the formulas and bounds of `gaussian_calibration`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def sigma_array(epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike, method: str) -> _Array:
-    """As `gaussian_sigma`, of the broadcast shape."""
+    """Return the σ of `gaussian_sigma` as an array of the broadcast shape."""
     e, d, s = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (epsilon, delta, sensitivity)))
     if e.size:
         check_target(float(e.min()), float(d.min()), float(s.min()))  # a nan is both min and max
@@ -66,7 +66,10 @@ def _mu_exact_array(epsilon: _Array, delta: _Array, mu_tail: _Array) -> _Array:
 
 
 def _log_delta_exact_array(c: _Array, mu: _Array) -> tuple[_Array, _Array]:
-    """As `gaussian._log_delta_exact`. erfcx replaces the fraction, and the series serves any c: a root has c < 39."""
+    """Return ln δ and its slope, as `gaussian_calibration._log_delta_exact` does for one number.
+
+    erfcx replaces the continued fraction. The series is used for any c, as a root has c < 39.
+    """
 
     def mills(x: _Array) -> _Array:
         return SQRT_HALF_PI * erfcx(x / SQRT_2)
@@ -77,6 +80,6 @@ def _log_delta_exact_array(c: _Array, mu: _Array) -> tuple[_Array, _Array]:
     density = np.exp(-c * c / 2) / SQRT_TAU
     missing = density * (mills(np.abs(c)) + mills(c + mu))
     use_fall = small | (c >= 0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # every element goes through both sides
+    with np.errstate(divide="ignore", invalid="ignore"):  # numpy computes both sides for every element
         value = np.where(use_fall, -c * c / 2 - LOG_SQRT_TAU + np.log(mu * fall), np.log1p(-missing))
         return value, np.where(use_fall, 1 / fall, mu * density / np.exp(value))

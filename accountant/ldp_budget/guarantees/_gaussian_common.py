@@ -1,4 +1,7 @@
-"""What calibrating Gaussian noise needs for one number and for arrays alike; the symbols are those of `gaussian`."""
+"""Constants and steps of the calibration of Gaussian noise, for numbers and arrays.
+
+`gaussian_calibration` defines the symbols.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ LOG_SQRT_TAU = math.log(math.tau) / 2
 
 # The relative error of μ is below 4e-14: rounding in c acts like a change of μ by a few units in the last
 # place, and the worst evaluation, m(c) − m(b) for c < 5, is off by at most 2e-15, which moves μ by
-# 2e-15 / SMALL_MU (2.4e-14 is the most that was seen). So this factor keeps σ on the private side, and its
+# 2e-15 / SMALL_MU (the largest error observed is 2.4e-14). So this factor keeps σ on the private side, with an
 # excess far below 1e-12.
 ROUND_UP = 1 + 3e-13
 
 # Below this μ, m(c) − m(b) cancels and a Taylor series replaces it; the first term left out is below 2e-16.
 SMALL_MU = 0.05
-# The σ of the two methods differ by a factor of about 1 + 1/(2ε), invisible from here on.
+# The σ of the two methods differ by a factor of about 1 + 1/(2ε). From this ε on, doubles cannot show the difference.
 METHODS_AGREE_EPSILON = 1e13
-# Keeps μ away from subnormal numbers, which have no relative accuracy to promise.
+# Keeps μ away from subnormal numbers, which have no guaranteed relative accuracy.
 EPSILON_MIN = 1e-300
 
 MAX_STEPS = 30  # Four are enough for ε in [1e-8, 1000] and δ in [1e-300, 0.9].
@@ -50,13 +53,13 @@ def check_target(epsilon: float, delta: float, sensitivity: float) -> None:
 
 
 def halley_step(missing: _Number, slope: _Number, cb: _Number) -> _Number:
-    """The step in ln μ; the second derivative of ln δ is slope · (1 + cb − slope)."""
+    """Return the step in ln μ; the second derivative of ln δ is slope · (1 + cb − slope)."""
     newton = missing / slope
     return newton / (1 + newton * (1 + cb - slope) / 2)
 
 
 def mills_fall_series(x: _Number, mu: _Number, mills: _Number) -> _Number:
-    """(m(x − h) − m(x + h)) / μ = −(m′ + h² m‴/3! + …) with h = μ/2, for μ < SMALL_MU, given mills = m(x).
+    """Return (m(x − h) − m(x + h)) / μ = −(m′ + h² m‴/3! + …) with h = μ/2, for μ < SMALL_MU, given mills = m(x).
 
     The derivatives follow from m′ = xm − 1 and m⁽ᵏ⁺¹⁾ = x m⁽ᵏ⁾ + k m⁽ᵏ⁻¹⁾.
     """

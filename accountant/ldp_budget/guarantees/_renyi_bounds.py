@@ -1,21 +1,23 @@
-"""Rényi divergences of a pair of distributions over finitely many outcomes, certified from above.
+"""Certified upper bounds of the Rényi divergences of a pair of distributions over finitely many outcomes.
 
 With L = ln P/Q the privacy loss, and u = α - 1 > 0,
 
     K(u) = ln E_P[e^{uL}],    D_α(P‖Q) = K(u)/u,    ρ = sup over α > 1 of D_α/α = sup over u > 0 of K(u)/(u(1+u))
 
-(Rényi 1961; Bun and Steinke 2016, Definition 1.1). K is convex, so between two values of u it lies below its chord
-mu - c, and (mu - c)/(u(1+u)) has one maximum, m²/(√(m+c) + √c)² at u = (c + √(c²+mc))/m. Below the first value of u
-it is D there at most, as D grows with α; beyond the last the largest loss divided by α.
+(Rényi 1961; Bun and Steinke 2016, Definition 1.1). K is convex. So between two values of u it is below its chord
+mu - c, and (mu - c)/(u(1+u)) has one maximum, m²/(√(m+c) + √c)² at u = (c + √(c²+mc))/m. Below the first value of u,
+D_α/α is at most the D at that value, as D grows with α. Beyond the last value it is at most the largest loss divided
+by α.
 
-Where the losses are small and P, Q are whole distributions, there is a closer bound for small u, with K ≤ M and
+If the losses are small and P, Q are complete distributions, there is a tighter bound for small u, with K ≤ M and
 
     M(u) = E_P[e^{uL}] - 1,    M(u)/(u(1+u)) = ∫ t^{u-1} dν(t) for some measure ν >= 0
 
-(the power divergence of Cressie and Read 1984, as a mixture over the second derivative of its generator). So its
-logarithm is convex in u, and from 0 to u it is at most the larger of its ends. At 0 that is E_P[L].
+(the power divergence of Cressie and Read 1984, as a mixture over the second derivative of its generator). So the
+logarithm of M(u)/(u(1+u)) is convex in u, and from 0 to u the quotient is at most the larger of its two ends. Its
+limit at 0 is E_P[L].
 
-All of the former holds as well where P is but a part of a distribution and has less mass than one.
+The bounds before this one are also valid if P is only a part of a distribution and has less mass than one.
 """
 
 from __future__ import annotations
@@ -26,31 +28,31 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
 
-# Sums of a few hundred terms near one, of which down to 1e-25 is what counts: ten digits are left.
+# Sums of a few hundred terms near one, whose digits down to 1e-25 matter: fifty digits leave ten to spare.
 _UP = Context(prec=50, rounding=ROUND_CEILING)
 _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
 _ABOUT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
 RHO_LOOSENESS = Decimal("5e-4")
-"""By how much, relatively, `Law.rho` may exceed the supremum, at most. Most often it does by less than 1e-7.
+"""Largest relative excess of `Law.rho` over the supremum. The excess is mostly below 1e-7.
 
-It may be more where K(u)/(u(1+u)) is nearly the same for many u, as for losses of ±ε with a probability near ⅓, or
-for discrete Gaussians. There the search ends after `_MOST_SPLITS` parts.
+It may be larger if K(u)/(u(1+u)) is nearly constant for many u, as for losses of ±ε with a probability near ⅓, or for
+discrete Gaussians. There the search ends after `_MOST_SPLITS` splits.
 """
 _SEARCHED = 9e-8
-"""How close the search in doubles comes; the certificate adds next to nothing."""
+"""Relative accuracy of the search in doubles; the certificate adds almost nothing."""
 _MOST_SPLITS = 500
-# Beyond it e^{uL} does not fit the arithmetic, and a smaller bound than the largest loss is worth nothing.
+# Beyond this exponent e^{uL} does not fit the arithmetic, and a bound below the largest loss has no use.
 _LARGEST_EXPONENT = 1_000_000
 _SMALL = Decimal("0.03")
-"""Below it the largest loss counts as small. Above it the values of u from 0 on are few."""
-_LEAST = Decimal("0.99999999999999999999999999999999999999")  # of a probability that was rounded up, what is true
-_SMALLEST = Decimal("1e-280")  # below it doubles cannot be searched, and D_∞ is a bound of ρ as well
+"""Largest loss below which the losses count as small. Above it the search needs few values of u near 0."""
+_LEAST = Decimal("0.99999999999999999999999999999999999999")  # least true part of a probability that was rounded up
+_SMALLEST = Decimal("1e-280")  # below it a search in doubles is impossible; D_∞ bounds ρ as well
 
 
 @dataclass(frozen=True)
 class Law:
-    """The privacy loss under P: pairs of a probability and a loss, both rounded up."""
+    """Distribution of the privacy loss under P: pairs of a probability and a loss, both rounded up."""
 
     outcomes: tuple[tuple[Decimal, Decimal], ...]
 
@@ -60,18 +62,18 @@ class Law:
         return max((Decimal(0), *(loss for _, loss in self.outcomes)))
 
     def divergence(self, order: Decimal) -> Decimal:
-        """D_α at an order α > 1, rounded up; never below zero."""
+        """Return D_α at an order α > 1, rounded up; never below zero."""
         excess = _DOWN.subtract(order, Decimal(1))
         if not self.most or excess <= 0:
             return self.most
-        # e^{uL} is largest at the larger u, and the quotient at the smaller.
+        # The larger u gives the larger e^{uL}, the smaller u the larger quotient.
         above = _UP.subtract(order, Decimal(1))
         if _UP.multiply(above, self.most) > _LARGEST_EXPONENT:
             return self.most
         return min(self.most, _UP.divide(max(self._log_moment(above), Decimal(0)), excess))
 
     def rho(self) -> Decimal:
-        """The ρ of zero-concentrated privacy, the supremum of D_α/α, rounded up by at most `RHO_LOOSENESS` of it."""
+        """Return the ρ of zCDP, the supremum of D_α/α, rounded up by at most `RHO_LOOSENESS` of it."""
         if self.most < _SMALLEST or self.most > _LARGEST_EXPONENT:
             return self.most
         at_zero = self._mean_of_small()
@@ -88,7 +90,7 @@ class Law:
         return rho
 
     def _mean_of_small(self) -> Decimal | None:
-        """E_P[L], rounded up, where the losses are small and P is whole; else None."""
+        """Return E_P[L], rounded up, if the losses are small and P is complete; else None."""
         total = mean = Decimal(0)
         for probability, loss in self.outcomes:
             total = _UP.add(total, probability)
@@ -96,16 +98,16 @@ class Law:
         return max(mean, Decimal(0)) if total >= 1 and self.most < _SMALL else None
 
     def _power(self, excess: Decimal) -> Decimal:
-        """M(u)/(u(1+u)), rounded up."""
+        """Return M(u)/(u(1+u)), rounded up."""
         moment = _UP.subtract(self._moment(excess), Decimal(1))
         return _UP.divide(max(moment, Decimal(0)), _DOWN.multiply(excess, _DOWN.add(excess, Decimal(1))))
 
     def _log_moment(self, excess: Decimal) -> Decimal:
-        """K(u), rounded up."""
+        """Return K(u), rounded up."""
         return _UP.ln(self._moment(excess)).next_plus(_UP)
 
     def _moment(self, excess: Decimal) -> Decimal:
-        """E_P[e^{uL}], rounded up."""
+        """Return E_P[e^{uL}], rounded up."""
         total = Decimal(0)
         for probability, loss in self.outcomes:
             grown = _UP.exp(_UP.multiply(excess, loss)).next_plus(_UP) if loss else Decimal(1)
@@ -114,9 +116,9 @@ class Law:
 
 
 def _largest_between(left: Decimal, right: Decimal, low: Decimal, high: Decimal) -> Decimal:
-    """An upper bound of K(u)/(u(1+u)) for u from `left` to `right`, where K is `low` and `high` at most."""
+    """Return an upper bound of K(u)/(u(1+u)) for u from `left` to `right`, where K is at most `low` and `high`."""
     at_left = _UP.divide(low, _DOWN.multiply(left, _DOWN.add(left, Decimal(1))))
-    # A line through the left point that is nowhere below the chord: steeper by its rounding.
+    # A line through the left point that is nowhere below the chord: its slope is rounded up.
     slope = _UP.divide(
         _UP.subtract(high, low), _DOWN.subtract(right, left) if high > low else _UP.subtract(right, left)
     )
@@ -138,9 +140,10 @@ _JUST_BELOW_ONE, _JUST_ABOVE_ONE = Decimal("0.99999999999999999999"), Decimal("1
 
 
 class _Search:
-    """Where to look: values of u between which the chords bound K(u)/(u(1+u)) closely, found in doubles.
+    """Search, in doubles, for values of u between which the chords bound K(u)/(u(1+u)) tightly.
 
-    Any values give a valid bound. Whatever is most in the way is split, until nothing is by more than `_SEARCHED`.
+    Any values give a valid bound. The search splits the interval with the largest bound, until no bound exceeds the
+    best value by more than `_SEARCHED`.
     """
 
     def __init__(self, outcomes: tuple[tuple[Decimal, Decimal], ...], most: Decimal, at_zero: Decimal | None) -> None:
@@ -154,7 +157,7 @@ class _Search:
         self._best = self._at_zero or 0.0
 
     def points(self) -> list[Decimal]:
-        """The values of u, ascending."""
+        """Return the values of u, ascending."""
         first = (1e-3 if self._at_zero is None else 2e-4) / self._most
         moments = {u: self._moment(u) for u in (first * 4**k for k in range(60)) if u == first or self._open(u)}
         found = sorted(moments)
@@ -187,11 +190,11 @@ class _Search:
         return [Decimal(u) for u in sorted(moments)]
 
     def _open(self, u: float) -> bool:
-        """Whether the largest loss alone does not yet rule out that a better value lies beyond u."""
+        """True if the bound by the largest loss does not yet rule out a better value beyond u."""
         return self._best * (1 + u) < 16 * self._most and u < 1e300
 
     def _moment(self, u: float) -> float:
-        """K(u), and the best value remembered."""
+        """Return K(u) and remember the best value of K(u)/(u(1+u))."""
         highest = u * self._most
         if highest < 30:
             grown = math.fsum(probability * math.expm1(u * loss) for probability, loss in self._outcomes)
@@ -205,7 +208,7 @@ class _Search:
 
 
 def _between(left: float, right: float, low: float, high: float) -> float:
-    """`_largest_between` in doubles."""
+    """Return `_largest_between`, computed in doubles."""
     slope = (high - low) / (right - left)
     offset = slope * left - low
     if slope <= 0 or offset <= 0:

@@ -1,12 +1,12 @@
-"""Finite channels: the pair of distributions that dominates every ordered pair of inputs.
+"""Dominating pairs of a finite channel: the pair of distributions that dominates every ordered pair of inputs.
 
-Testing input x against x' from a report, the best test at each false-alarm rate accepts the outcomes o with the
-largest P[o]/Q[o] first. The points (Q(T), P(T)) of these tests form a concave curve that says all there is about
-telling x from x' apart. The concave hull of the curves of all ordered pairs is such a curve again: that of one
-pair, which dominates them all, and no smaller pair does (Zhu, Dong and Wang 2022, section 3).
+To test an input x against x' from a report, the best test at each false-alarm rate first accepts the outcomes o with
+the largest P[o]/Q[o]. The points (Q(T), P(T)) of these tests form a concave curve, which determines how well x and x'
+can be distinguished. The concave hull of the curves of all ordered pairs is again such a curve, of one pair. That
+pair dominates all of them, and no smaller pair does (Zhu, Dong and Wang 2022, section 3).
 
-Seen from the other side, H(λ) = sup over T of P(T) - λQ(T) is a convex function of λ, and a pair dominates another if
-its H is nowhere smaller. So bounds of H at some λ are bounds between them as well, along the chords.
+Equivalently, H(λ) = sup over T of P(T) - λQ(T) is a convex function of λ. A pair dominates another one if its H is
+nowhere smaller. So bounds of H at some values of λ also bound H between them, along the chords.
 """
 
 from __future__ import annotations
@@ -26,22 +26,26 @@ if TYPE_CHECKING:
 
 
 def dominating_pair(rows: Sequence[Sequence[Fraction]]) -> FinitePair:
-    """The tightest `FinitePair` over every ordered pair of `rows`, each the output distribution of one input."""
+    """Return the tightest `FinitePair` over every ordered pair of `rows`, the output distributions of the inputs."""
     distinct = list(dict.fromkeys(tuple(map(Fraction, row)) for row in rows))
     return _pair_above(_tests(p, q) for p, q in permutations(distinct, 2))
 
 
 def joined(*pairs: FinitePair) -> FinitePair:
-    """The tightest `FinitePair` that dominates all of these: that of a channel as it is meant, and as it is drawn."""
+    """Return the tightest `FinitePair` that dominates all of `pairs`.
+
+    Mechanisms join the pair of the exact channel and the pair of the channel that the client samples.
+    """
     return _pair_above(_tests(*zip(*pair.outcomes, strict=True)) for pair in pairs)
 
 
 def pair_below(bounds: Iterable[tuple[Decimal, Decimal]]) -> FinitePair:
-    """The pair that dominates every two inputs, in either order, from bounds (λ, H(λ)) for them all at some λ >= 1.
+    """Return the pair that dominates every two inputs, in either order, from bounds (λ, H(λ)) at some λ >= 1.
 
-    At the largest of these λ nothing may be left of H. Where λ < 1 it is that of the swapped pair, as H(λ) = 1 - λ +
-    λ·H'(1/λ), so that mirrored bounds hold there. The masses are rounded up to some digits at the cost of the outcome
-    that tells nothing: to split such an outcome into two that tell something only raises H. Raises ValueError.
+    Each bound is valid for all ordered pairs of inputs. The bound at the largest λ is 0. For λ < 1, H follows from
+    the swapped pair: H(λ) = 1 - λ + λ·H'(1/λ), so the mirrored bounds are valid there. The masses are rounded up to
+    12 digits, and the outcome with loss 0 shrinks by as much. Splitting that outcome into two with a loss only raises
+    H. Raises ValueError if the bounds are not such bounds.
     """
     stated = {Fraction(slope): Fraction(most) for slope, most in bounds}
     if not stated or min(stated) < 1 or stated[max(stated)]:
@@ -64,7 +68,7 @@ def pair_below(bounds: Iterable[tuple[Decimal, Decimal]]) -> FinitePair:
 
 
 def _short(mass: Fraction) -> Fraction:
-    """A mass rounded up to few digits."""
+    """Return a mass rounded up to 12 digits."""
     return Fraction(_SHORT.plus(UP.divide(Decimal(mass.numerator), Decimal(mass.denominator))))
 
 
@@ -72,14 +76,14 @@ _SHORT = Context(prec=12, rounding=ROUND_CEILING)
 
 
 def _pair_above(curves: Iterable[Iterable[Point]]) -> FinitePair:
-    """The pair whose curve is the concave hull of these."""
+    """Return the pair whose curve is the concave hull of `curves`."""
     points = {(Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))}.union(*curves)
     steps = pairwise(_concave_hull(points))
     return FinitePair(tuple((p1 - p0, q1 - q0) for (q0, p0), (q1, p1) in steps))
 
 
 def _tests(p: Sequence[Fraction], q: Sequence[Fraction]) -> Iterator[Point]:
-    """(Q(T), P(T)) of the likelihood-ratio tests of P against Q."""
+    """Yield (Q(T), P(T)) of the likelihood-ratio tests T of P against Q."""
     outcomes = [(a, b) for a, b in zip(p, q, strict=True) if a or b]
     # a/b descending; a/(a+b) orders the same way and is defined where b is zero.
     outcomes.sort(key=lambda outcome: outcome[0] / (outcome[0] + outcome[1]), reverse=True)
@@ -90,7 +94,7 @@ def _tests(p: Sequence[Fraction], q: Sequence[Fraction]) -> Iterator[Point]:
 
 
 def _concave_hull(points: Iterable[Point]) -> list[Point]:
-    """The corners of the upper hull, from (0, 0) to (1, 1) (Andrew's monotone chain, exact)."""
+    """Return the corners of the upper hull, from left to right (Andrew's monotone chain, exact)."""
     hull: list[Point] = []
     for point in sorted(points):
         while len(hull) >= 2 and _turns_up(hull[-2], hull[-1], point):
@@ -100,5 +104,5 @@ def _concave_hull(points: Iterable[Point]) -> list[Point]:
 
 
 def _turns_up(a: Point, b: Point, c: Point) -> bool:
-    """Whether b lies on or below the segment from a to c."""
+    """True if b is on or below the segment from a to c."""
     return (b[0] - a[0]) * (c[1] - a[1]) >= (b[1] - a[1]) * (c[0] - a[0])

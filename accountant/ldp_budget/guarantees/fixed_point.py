@@ -1,14 +1,14 @@
-"""Privacy amounts as integers: decimals in, outward rounding, exact sums.
+"""Fixed-point privacy amounts, outward rounding and sampling thresholds.
 
-ε is counted in units of 1e-9, δ in 1e-18, ρ (zCDP) and μ² (Gaussian DP) in 1e-12. A cost is rounded up and a
-capacity down, so a sum of costs that fits a capacity fits in the reals as well; a positive cost is at least
-one unit. `None` stands for an unbounded amount, which fits nothing but an unlimited account.
+The unit of ε is 1e-9, of δ 1e-18, of ρ (zCDP) and μ² (Gaussian DP) 1e-12. Costs are rounded up and capacities down.
+So a sum of costs that fits a capacity in units also fits it in real numbers. A positive cost is at least one unit.
+`None` is an unbounded amount, which fits only an unlimited account.
 
 A float argument means its shortest decimal: 0.1 is one tenth, not the double next to it.
 
-Probabilities as the client draws them: whole numbers of 2**-64, rounded to whichever side is safe.
+`threshold` converts a probability to a whole number of 2**-64, as clients sample it, rounded to the safe side.
 
-A calibration needs no more than this, so nothing here loads numpy.
+A calibration needs no other arithmetic, so this module does not import numpy.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ DELTA_DIGITS = 18
 RHO_DIGITS = 12
 MU_SQUARED_DIGITS = 12
 
-# Amounts are kept in 64-bit columns. What is larger is as good as unbounded, and is treated so.
+# Amounts are stored in 64-bit columns. A larger amount is treated as unbounded.
 LARGEST = 2**62
 
-# Outside these powers of ten the arithmetic below has no room left to round in, and nothing is that small.
+# Outside these powers of ten the arithmetic below has no room left to round in. No real parameter is that small.
 _LARGEST_EXPONENT = 500_000
 
-# Forty digits are far more than any amount keeps; the two contexts round the last of them outward.
+# Forty digits are far more than any amount stores; the two contexts round the last digit outward.
 UP = Context(prec=40, rounding=ROUND_CEILING)
 DOWN = Context(prec=40, rounding=ROUND_FLOOR)
-# What is neither rounded up nor down. The operators of Decimal would round it to the caller's own decimal context.
+# For exact results. The operators of Decimal would round them to the caller's decimal context.
 _EXACT = Context(prec=4 * _LARGEST_EXPONENT, rounding=ROUND_CEILING)
 
 
 def decimal(value: int | float | str | Decimal) -> Decimal:
-    """The finite decimal that `value` means, every digit of it: 0.1 and "0.1" are both one tenth.
+    """Return the exact, finite decimal that `value` means: 0.1 and "0.1" are both one tenth.
 
-    Raises ValueError for NaN, infinity, a truth value, what is no number at all, and a number that is too large or
-    too small to compute with, beyond 10**±500000.
+    Raises ValueError for NaN, infinity, a truth value and text that is not a number. A number beyond 10**±500000 is
+    too large or too small to compute with, and raises ValueError too.
     """
     if isinstance(value, bool):
         raise ValueError("a truth value is not a number")
@@ -59,14 +59,14 @@ def decimal(value: int | float | str | Decimal) -> Decimal:
     if not number.is_finite():
         raise ValueError("not a finite number")
     if not number:
-        return Decimal(0)  # whatever its exponent and sign were
+        return Decimal(0)  # without the exponent and sign of the given zero
     if abs(number.adjusted()) > _LARGEST_EXPONENT:
         raise ValueError("too large or too small a number")
     return number
 
 
 def canonical(number: Decimal) -> str:
-    """One spelling for each number: `1`, `0.1`, `1E-30`; so that 1, 1.0 and "1.00" have one fingerprint."""
+    """Return the one spelling of a number, such as `1`, `0.1` or `1E-30`, so that 1, 1.0 and "1.00" are the same."""
     plain = number.normalize(Context(prec=max(1, len(number.as_tuple().digits))))
     if not plain:
         return "0"
@@ -74,7 +74,7 @@ def canonical(number: Decimal) -> str:
 
 
 def float_up(number: Decimal) -> float:
-    """The nearest double whose shortest decimal is not below `number`: for a cost that is shown."""
+    """Return the nearest double whose shortest decimal is not below `number`, to display a cost."""
     nearest = float(number)
     while Decimal(repr(nearest)) < number:
         nearest = math.nextafter(nearest, math.inf)
@@ -82,7 +82,7 @@ def float_up(number: Decimal) -> float:
 
 
 def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
-    """The sum of decimals, every digit of it, where `+` would round to the caller's decimal context."""
+    """Return the exact sum of decimals; `+` would round it to the caller's decimal context."""
     total = Decimal(0)
     for number in numbers:
         total = _EXACT.add(total, number)
@@ -90,30 +90,30 @@ def exact_sum(numbers: Iterable[Decimal]) -> Decimal:
 
 
 def float_down(number: Decimal) -> float:
-    """The nearest double whose shortest decimal is not above `number`: for what is left of a budget."""
+    """Return the nearest double whose shortest decimal is not above `number`, to display a remaining budget."""
     return -float_up(number.copy_negate())
 
 
 def exp_up(x: Decimal) -> Decimal:
-    """An upper bound of e**x, less than two units of the fortieth digit above it."""
+    """Return an upper bound of e**x, less than two units of the fortieth digit above it."""
     return UP.exp(x).next_plus(UP)
 
 
 def exp_down(x: Decimal) -> Decimal:
-    """A lower bound of e**x, less than two units of the fortieth digit below it, and never below 0."""
+    """Return a lower bound of e**x, less than two units of the fortieth digit below it, and never below 0."""
     return max(Decimal(0), DOWN.exp(x).next_minus(DOWN))
 
 
 def ln_up(x: Decimal) -> Decimal:
-    """An upper bound of ln x for x > 0, less than two units of the fortieth digit above it; of ln 1 it is 0.
+    """Return an upper bound of ln x for x > 0, less than two units of the fortieth digit above it; 0 for x = 1.
 
-    For a lower bound give `ln_up` of an upper bound of 1/x, with its sign turned.
+    A lower bound of ln x is the negative of `ln_up` of an upper bound of 1/x.
     """
     return UP.ln(x).next_plus(UP) if x != 1 else Decimal(0)
 
 
 def to_cost(amount: Decimal | None, digits: int) -> int | None:
-    """`amount` ≥ 0 in units of 10**-digits, rounded up; None if unbounded or too large to count."""
+    """Return `amount` ≥ 0 in units of 10**-digits, rounded up; None if unbounded or too large to count."""
     if amount is None:
         return None
     if amount < 0:
@@ -125,19 +125,19 @@ def to_cost(amount: Decimal | None, digits: int) -> int | None:
 
 
 def to_capacity(amount: Decimal, digits: int) -> int:
-    """`amount` ≥ 0 in units of 10**-digits, rounded down."""
+    """Return `amount` ≥ 0 in units of 10**-digits, rounded down."""
     if amount and amount.adjusted() > 18:
         return LARGEST
     return min(LARGEST, math.floor(DOWN.scaleb(amount, digits)))
 
 
 def from_units(units: int, digits: int) -> Decimal:
-    """The decimal that `units` of 10**-digits stand for."""
+    """Return the decimal value of `units` of 10**-digits."""
     return Decimal(units).scaleb(-digits, UP)
 
 
 class Costs(NamedTuple):
-    """What one charge adds to an account: four integer amounts, each None where it is unbounded."""
+    """Costs that one charge adds to an account: four integer amounts, each None if it is unbounded."""
 
     epsilon: int | None
     delta: int | None
@@ -161,20 +161,20 @@ class Costs(NamedTuple):
         )
 
     def times(self, count: int) -> Costs:
-        """The costs of `count` such charges."""
+        """Return the costs of `count` such charges."""
         return self if count == 1 else Costs(*[_times(amount, count) for amount in self])
 
     def plus(self, other: Costs) -> Costs:
-        """The costs of both; unbounded absorbs."""
+        """Return the sum of both costs; a sum with an unbounded amount is unbounded."""
         return Costs._make(add_amounts(self, other))
 
     def minus(self, other: Costs) -> Costs:
-        """These costs with `other` taken back; what is unbounded stays so."""
+        """Return these costs without `other`; an unbounded amount stays unbounded."""
         return Costs(*(None if a is None or b is None else a - b for a, b in zip(self, other, strict=True)))
 
 
 def add_amounts(amounts: Amounts, others: Amounts) -> Amounts:
-    """The sums of amounts, place by place; unbounded absorbs, and what is too large to count is unbounded."""
+    """Return the sums of amounts by position. A sum with an unbounded amount, or too large to count, is unbounded."""
     return tuple([None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(amounts, others)])  # noqa: B905
 
 
@@ -191,7 +191,7 @@ def _times(amount: int | None, count: int) -> int | None:
 
 
 def float_above(number: Decimal) -> float:
-    """The least double that is not below `number`, neither in binary nor as it prints.
+    """Return the smallest double that is not below `number`, neither in binary nor as it prints.
 
     For `parameters` that are safe on the upper side, such as the scale of a noise.
     """
@@ -202,13 +202,15 @@ def float_above(number: Decimal) -> float:
 
 
 def float_below(number: Decimal) -> float:
-    """The greatest double that is not above `number`, neither in binary nor as it prints.
+    """Return the largest double that is not above `number`, neither in binary nor as it prints.
 
     For `parameters` that are safe on the lower side, such as the probability of the true answer.
     """
     # Not `-number`: that would round to the precision of the caller's decimal context.
     return -float_above(number.copy_negate())
 
+
+# -- thresholds ----------------------------------------------------------------------------------------------
 
 ONE = 1 << 64
 """The threshold of probability 1."""
@@ -219,10 +221,10 @@ def threshold(probability: Decimal | Fraction, *, up: bool) -> int:
 
     Parameters:
         probability: in [0, 1].
-        up: the direction: whichever makes the true loss of the mechanism at most the declared one.
+        up: True rounds up, False down. Choose the direction that keeps the true loss at most the declared one.
 
     Raises:
-        TypeError: ``probability`` is a float, which would hide a rounding that nobody chose.
+        TypeError: ``probability`` is a float, which would hide an unintended rounding.
         ValueError: ``probability`` is outside [0, 1] or not a number.
     """
     if isinstance(probability, float):

@@ -1,4 +1,4 @@
-"""Gaussian noise: the smallest σ for a privacy target, and the privacy of a given σ.
+"""Calibration of Gaussian noise: the smallest σ for a privacy target, and the privacy of a given σ.
 
 For the worst pair of inputs, adding N(0, σ²) to a value of sensitivity S gives the outputs N(0, 1) and
 N(μ, 1) in units of σ, with μ = S/σ. The privacy loss L is normal with mean μ²/2 and standard deviation μ.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gaussian_delta", "gaussian_log_delta", "gaussian_sigma", "mu_of_laplace", "mu_of_pure", "mu_of_tests"]
 
-# From here on Mills ratios come from Laplace's continued fraction: erfc loses digits and then underflows.
+# From this c on, Laplace's continued fraction computes Mills ratios: erfc loses digits and then underflows.
 _LARGE_C = 5.0
 
 _DIGITS = Context(prec=60)
@@ -132,9 +132,9 @@ def gaussian_delta(epsilon: float, mu: float, *, method: str = "exact") -> float
 def mu_of_pure(epsilon: float) -> float:
     """Return μ = 2Φ⁻¹(e^ε / (1 + e^ε)): every ε-DP mechanism is μ-GDP (Gaussian differentially private).
 
-    The trade-off curve of randomised response, the worst of them, is two chords of that of N(0, 1) against
-    N(μ, 1), which is convex and so below. Rounded up, by at most 1e-12 relatively. Raises ValueError unless
-    `epsilon` is finite and at least 1e-300.
+    The worst ε-DP mechanism is randomized response. Its trade-off curve consists of two chords of the curve of N(0,
+    1) against N(μ, 1), which is convex and so below the chords. The result is rounded up, by at most 1e-12
+    relatively. Raises ValueError unless `epsilon` is finite and at least 1e-300.
     """
     check_epsilon(epsilon)
     z = (
@@ -146,11 +146,12 @@ def mu_of_pure(epsilon: float) -> float:
 
 
 def mu_of_laplace(epsilon: float) -> float:
-    """Return μ = 2Φ⁻¹(1 − e^{−ε/2}/2): Laplace noise at ε = S/b is μ-GDP, and no smaller μ will do.
+    """Return μ = 2Φ⁻¹(1 − e^{−ε/2}/2): Laplace noise at ε = S/b is μ-GDP, and not for any smaller μ.
 
-    Its trade-off curve is the hyperbola e^{-ε}/(4a) between two chords. At a = e^{-s}/2 there the curve of N(0, 1)
-    against N(μ, 1) meets it for μ = h(s) + h(ε − s) with h(s) = Φ⁻¹(1 − e^{-s}/2), which is concave, as the hazard of
-    the normal distribution grows; so s = ε/2 is the worst. Accuracy and errors as of `mu_of_pure`.
+    The trade-off curve of Laplace noise is the hyperbola e^{-ε}/(4a) between two chords. At a = e^{-s}/2 the curve of
+    N(0, 1) against N(μ, 1) meets the hyperbola for μ = h(s) + h(ε − s) with h(s) = Φ⁻¹(1 − e^{-s}/2). This h is
+    concave, as the hazard of the normal distribution grows, so s = ε/2 is the worst. Accuracy and errors are those of
+    `mu_of_pure`.
     """
     check_epsilon(epsilon)
     half = epsilon / 2
@@ -159,7 +160,7 @@ def mu_of_laplace(epsilon: float) -> float:
 
 
 def mu_of_tests(tests: Iterable[tuple[Decimal, Decimal, Decimal]]) -> float:
-    """Return the μ of Gaussian DP for the tests at the corners of a trade-off curve, rounded up; infinity if none.
+    """Return the μ of Gaussian DP for the tests at the corners of a trade-off curve, rounded up; else infinity.
 
     Each test is (Q(T), P(T), 1 − P(T)), the first and last rounded down and P(T) up, with 0 < Q(T) ≤ P(T). Between
     the corners the curve is straight and that of N(0, 1) against N(μ, 1) convex, so the least μ is the largest
@@ -175,7 +176,7 @@ def mu_of_tests(tests: Iterable[tuple[Decimal, Decimal, Decimal]]) -> float:
 
 
 def _quantile_of(p: Decimal, rest: Decimal | None) -> float:
-    """Φ⁻¹(1 − p), to a relative accuracy; `rest` is 1 − p where that is better known than as a difference."""
+    """Return Φ⁻¹(1 − p), relatively accurate. `rest` is 1 − p if it is known more accurately than the difference."""
     if p > _HALF:
         return -_quantile_of(_DIGITS.subtract(_ONE, p) if rest is None else rest, None)
     if p > _QUARTER:
@@ -188,7 +189,7 @@ def _check_method(method: str) -> None:
         raise ValueError(f"method must be 'tail' or 'exact', found {method!r}")
 
 
-# One number at a time: the standard library only. Whole arrays have a file of their own.
+# -- calibration of one number, with the standard library only; `_gaussian_arrays` calibrates arrays ----------
 
 
 def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> float:
@@ -204,7 +205,7 @@ def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> flo
 
 
 def _mu_tail(epsilon: float, delta: float) -> float:
-    """The root of μ²/2 + zμ = ε, in the form in which nothing cancels."""
+    """Return the root of μ²/2 + zμ = ε, computed without cancellation."""
     z = _normal_quantile(delta)
     root = math.hypot(z, SQRT_2 * math.sqrt(epsilon))
     return 2 * (epsilon / (z + root)) if z > 0 else root - z
@@ -229,14 +230,14 @@ def _mu_exact(epsilon: float, delta: float, mu_tail: float) -> float:
 
 
 def _log_delta_exact(c: float, mu: float) -> tuple[float, float]:
-    """ln δ and its derivative by ln μ, which is μφ(c)/δ."""
+    """Return ln δ and its derivative by ln μ, which is μφ(c)/δ."""
     if c >= _LARGE_C:
         fall = _mills_fall(c, mu)
     elif mu < SMALL_MU:
         fall = mills_fall_series(c + mu / 2, mu, _mills(c + mu / 2))
     elif c >= 0:
         fall = (_mills(c) - _mills(c + mu)) / mu
-    else:  # δ may be close to 1: sum what is missing
+    else:  # δ may be close to 1: compute 1 − δ
         density = _density(c)
         value = math.log1p(-density * (_mills(-c) + _mills(c + mu)))
         return value, mu * density / math.exp(value)
@@ -244,7 +245,7 @@ def _log_delta_exact(c: float, mu: float) -> tuple[float, float]:
 
 
 def _log_delta_tail(c: float, mu: float) -> tuple[float, float]:
-    """ln δ and its derivative by ln μ, which is bφ(c)/δ."""
+    """Return ln δ and its derivative by ln μ, which is bφ(c)/δ."""
     if c >= 0:
         mills = _mills(c)
         return _log_density(c) + math.log(mills), (c + mu) / mills
@@ -261,7 +262,7 @@ def _density(x: float) -> float:
 
 
 def _mills(x: float) -> float:
-    """m(x) = Φ(−x) / φ(x) for x >= 0."""
+    """Return m(x) = Φ(−x) / φ(x) for x >= 0."""
     if x < _LARGE_C:
         return SQRT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / SQRT_2)
     rest = 0.0
@@ -271,7 +272,7 @@ def _mills(x: float) -> float:
 
 
 def _mills_fall(c: float, mu: float) -> float:
-    """(m(c) − m(c + μ)) / μ for c >= _LARGE_C, without cancellation.
+    """Return (m(c) − m(c + μ)) / μ for c >= _LARGE_C, without cancellation.
 
     m(x) = 1 / (x + k₁(x)) with kⱼ(x) = j / (x + kⱼ₊₁(x)). Both fractions are summed from the inside out,
     together with dⱼ = (kⱼ(c) − kⱼ(b)) / μ = kⱼ(c) kⱼ(b) (1 − dⱼ₊₁) / j.
@@ -285,19 +286,19 @@ def _mills_fall(c: float, mu: float) -> float:
 
 
 def _fraction_terms(x: float) -> int:
-    """How many terms of the fraction give 1e-15; by trial 24 are needed at x = 5, 12 at 10, 5 at 40."""
+    """Return the number of terms for an accuracy of 1e-15; by trial 24 are needed at x = 5, 12 at 10, 5 at 40."""
     return int(8 + 430 / (x * x))
 
 
 def _normal_quantile(p: float) -> float:
-    """Φ⁻¹(1 − p)."""
+    """Return Φ⁻¹(1 − p)."""
     if p > 0.5:
         return -_normal_quantile(1 - p)
     return _central_quantile(1 - 2 * p) if p > 0.25 else _upper_quantile(math.log(p))
 
 
 def _central_quantile(w: float) -> float:
-    """Φ⁻¹((1 + w)/2) for 0 <= w <= 1/2, to a relative accuracy: two Halley steps after two terms in w."""
+    """Return Φ⁻¹((1 + w)/2) for 0 <= w <= 1/2, relatively accurate: two Halley steps after two terms in w."""
     z = SQRT_HALF_PI * w * (1 + math.pi / 12 * w * w)
     for _ in range(2):
         newton = (w - math.erf(z / SQRT_2)) / (2 * _density(z))
@@ -306,7 +307,7 @@ def _central_quantile(w: float) -> float:
 
 
 def _upper_quantile(log_p: float) -> float:
-    """Φ⁻¹(1 − p) for p <= 0.3: two Halley steps after Abramowitz and Stegun 26.2.23, good to 4.5e-4."""
+    """Return Φ⁻¹(1 − p) for p <= 0.3: two Halley steps after Abramowitz and Stegun 26.2.23, accurate to 4.5e-4."""
     t = SQRT_2 * math.sqrt(-log_p)
     above = (0.010328 * t + 0.802853) * t + 2.515517
     below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1

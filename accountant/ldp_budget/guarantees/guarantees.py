@@ -1,13 +1,46 @@
-"""The closed vocabulary of promises a mechanism can make to one user.
+"""Guarantee classes: the closed set of privacy promises that a mechanism makes to one user.
 
-A guarantee bounds, for any two inputs x, x' of one user (local adjacency), how far the output distributions of a
-report may lie apart. The accountant sees only guarantees, never mechanisms: each can be written to JSON and
-read back, and knows its four integer costs, so a ledger can be read, priced and verified without the plugin
-that wrote it.
+A guarantee bounds how much the distribution of one report M(x) can differ between two values x, x' of one user. Only
+that user's value changes (local differential privacy). The accountant sees guarantees, never mechanisms. Each
+guarantee has a JSON form and four integer costs, so a ledger can be read, priced and verified without the plugin that
+wrote it.
 
-Amounts are exact decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward.
+**Notation.** P and Q are the distributions of M(x) and M(x'), T is any set of outputs, and Φ is the normal
+distribution function. L = ln P(o)/Q(o), for o drawn from P, is the privacy loss, in nats. D_α is the Rényi divergence
+of order α. H(λ) = sup over T of P(T) - λQ(T) is the hockey-stick divergence, and δ(ε) = H(e^ε) the privacy profile. A
+pair (A, B) *dominates* (P, Q) if its H(λ) is at least that of (P, Q) for every λ >= 0 (Zhu, Dong and Wang 2022). Each
+promise below holds for every ordered pair of values x, x', except where a relation restricts the histories.
 
-How sure one can be that a mechanism keeps its guarantee. Who found out, and when, is kept by `certificates`.
+**Definitions.** ε (`bound`, `curve`, `cap`) and ρ are in nats and from 0 to 1e6. δ (`slack`) and τ (`tau`) are
+probabilities. μ is dimensionless, a distance in standard deviations, from 0 to 1e6.
+
+- `Pure(bound=ε)`: P(T) <= e^ε Q(T) for every T, so |L| <= ε always.
+- `Approximate(bound=ε, slack=δ)`: P(T) <= e^ε Q(T) + δ for every T. With δ > 0 it promises no ρ and no μ.
+- `SymmetricPair(bound=ε, tau=τ)`: (P, Q) is dominated by binary randomized response at ε, erased with probability
+  1 - τ. The loss of that pair is +ε with probability τe^ε/(1+e^ε), -ε with probability τ/(1+e^ε), and else 0.
+- `FinitePair(outcomes)`: (P, Q) is dominated by the listed pair ((A[1], B[1]), (A[2], B[2]), …) of exact fractions,
+  each side with the sum 1. Its ε is ln max A[o]/B[o] over the outcomes with B[o] > 0, and at least 0. Its δ is the
+  sum of A[o] over those with B[o] = 0.
+- `Laplace(bound=ε)`: (P, Q) is dominated by Laplace noise of scale b on two values at the distance S, with ε = S/b.
+  The loss is at most ε, and ρ = ε + e^-ε - 1 and μ = 2Φ⁻¹(1 - e^(-ε/2)/2).
+- `ZeroConcentrated(rho=ρ)`: D_α(P‖Q) <= ρα for every α > 1 (ρ-zCDP). It promises no ε and no μ.
+- `Gaussian(mu=μ, bound=ε, slack=δ)`: (P, Q) is dominated by (N(μ, 1), N(0, 1)), which is μ-Gaussian DP. Gaussian
+  noise of standard deviation σ on values of sensitivity S has μ = S/σ, and ρ = μ²/2. The optional ε and δ, both or
+  neither, add the promise of `Approximate`: they are the calibration point, which the rule `basic` charges.
+- `Memoised(curve, cap, values, relation)`: t reports that repeat one memoised randomization of a value are, together,
+  `Pure` with ε = `curve[t-1]`. Any number of them are `Pure` with ε = `cap`. All reports of one question and secret
+  together lose at most as much as `values` independent reports of `Pure(cap)` (None: no bound). The promise holds for
+  the pairs of histories that `relation` names, see `ANY_INPUTS` and `SAME_CHANGE_PATTERN`.
+- `Copies(count, of)`: `count` independent reports of the same value, each with the guarantee `of`, sent together.
+  P and Q are products of `count` distributions.
+- `Unbounded()`: no promise. All four costs are unbounded.
+
+**Costs.** `amounts()` returns ε, δ, ρ and μ² of one report as decimals, rounded up; None is unbounded. Amounts are
+exact decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward. `Costs` counts ε in 1e-9, δ in
+1e-18, ρ and μ² in 1e-12.
+
+The end of the module has the levels of evidence that a mechanism keeps its guarantee: `EXACT`, `AUDITED` and `NO`.
+`certification` stores who checked a mechanism and when.
 """
 
 from __future__ import annotations
@@ -97,11 +130,11 @@ class Pure(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class SymmetricPair(Guarantee):
-    """The worst two inputs differ by a loss of ±ε with total probability τ, and not at all otherwise.
+    """Domination by a pair whose loss is ±ε with total probability τ, and 0 otherwise.
 
-    The output distributions P, Q are those of binary randomised response at ε, erased with probability 1-τ:
-    loss +ε has probability τe^ε/(1+e^ε) under P and τ/(1+e^ε) under Q, loss -ε the reverse. Every pair of
-    inputs must be dominated by it. Pure ε-LDP is the case τ = 1 (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    The pair P, Q is binary randomized response at ε, erased with probability 1-τ. The loss +ε has the probability
+    τe^ε/(1+e^ε) under P and τ/(1+e^ε) under Q; the loss -ε has the reverse. This pair must dominate every pair of
+    inputs. Pure ε-LDP is the case τ = 1 (Kairouz, Oh, Viswanath 2015, Theorem 2).
     """
 
     kind: ClassVar[str] = "symmetric-pair"
@@ -119,7 +152,7 @@ class SymmetricPair(Guarantee):
         return self.bound, Decimal(0)
 
     def amounts(self) -> Amounts:
-        # Never τ·ε·tanh(ε/2): that fails already for one report of OUE at ε ≥ 4.
+        # Never τ·ε·tanh(ε/2) alone: it is too small already for one report of OUE at ε ≥ 4.
         return symmetric_amounts(self.bound, self.tau)
 
     def divergence(self, order: Decimal) -> Decimal:
@@ -128,7 +161,7 @@ class SymmetricPair(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class FinitePair(Guarantee):
-    """Two distributions over finitely many outcomes that dominate every ordered pair of inputs.
+    """Domination of every ordered pair of inputs by a pair of distributions over finitely many outcomes.
 
     `outcomes` holds (P[o], Q[o]) as exact fractions; each side sums to one. Outcomes with Q[o] = 0 are charged
     to δ, the others to ε.
@@ -159,7 +192,7 @@ class FinitePair(Guarantee):
 
     @cached_property
     def _amounts(self) -> Amounts:
-        """Worked out once: with many outcomes it takes a while."""
+        """The amounts, computed once: with many outcomes this takes long."""
         epsilon, delta = self.loss()
         if delta:
             return Amounts(epsilon, delta, None, None)
@@ -169,7 +202,7 @@ class FinitePair(Guarantee):
         return self.loss()[1]
 
     def concentrated(self) -> Decimal | None:
-        # With a δ it is (ε, δ)-LDP, and so what `Approximate` says.
+        # With a δ it is (ε, δ)-LDP, so the ρ is that of `Approximate`.
         epsilon, delta = self.loss()
         return rho_of_pure(epsilon) if delta else self.amounts().rho
 
@@ -178,12 +211,12 @@ class FinitePair(Guarantee):
 
     @cached_property
     def _law(self) -> Law:
-        """The loss under P, where it is finite."""
+        """The distribution of the loss under P, where the loss is finite."""
         both = [(p, q) for p, q in self.outcomes if p and q]
         return Law(tuple([(decimal_up(p), ln_up(decimal_up(p / q))) for p, q in both]))
 
     def _tests(self) -> list[Test]:
-        """The likelihood-ratio tests at the corners of the trade-off curve, but for the trivial ones."""
+        """Return the likelihood-ratio tests at the corners of the trade-off curve, without the trivial ones."""
         outcomes = sorted(
             ((p, q) for p, q in self.outcomes if p or q), key=lambda each: each[0] / (each[0] + each[1])
         )
@@ -192,10 +225,10 @@ class FinitePair(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class Approximate(Guarantee):
-    """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ. It has no ρ and no μ of its own.
+    """(ε, δ)-LDP: P[M(x) ∈ T] ≤ e^ε P[M(x') ∈ T] + δ for all inputs x, x' and all events T.
 
-    Whatever it reports follows from a report that tells all with the probability δ, and is that of randomised
-    response at ε else (Kairouz, Oh, Viswanath 2015, Theorem 2).
+    With δ > 0 it promises no ρ and no μ. Its reports are post-processing of a report that reveals the value with
+    probability δ, and else is randomized response at ε (Kairouz, Oh, Viswanath 2015, Theorem 2).
     """
 
     kind: ClassVar[str] = "approximate"
@@ -229,7 +262,10 @@ class Approximate(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class ZeroConcentrated(Guarantee):
-    """ρ-zCDP: Rényi divergence of every order α > 1 at most ρα (Bun and Steinke 2016). `basic` cannot charge it."""
+    """ρ-zCDP: the Rényi divergence of every order α > 1 is at most ρα (Bun and Steinke 2016).
+
+    The rule `basic` cannot charge it, as it promises no (ε, δ).
+    """
 
     kind: ClassVar[str] = "zcdp"
     rho: Decimal
@@ -249,9 +285,9 @@ class ZeroConcentrated(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(Guarantee):
-    """The Laplace mechanism at ε = S/b: for inputs a distance S apart the loss is ε clipped to |L| ≤ ε.
+    """The Laplace mechanism at ε = S/b: noise of scale b on inputs at most S apart, with a loss |L| ≤ ε.
 
-    It is ε-LDP, and ρ = ε + e^{-ε} - 1 where any other ε-LDP report may have ε·tanh(ε/2), μ = 2Φ⁻¹(1 - e^{-ε/2}/2).
+    It is ε-LDP. Its ρ is ε + e^{-ε} - 1, below the ε·tanh(ε/2) of other ε-LDP reports; μ = 2Φ⁻¹(1 - e^{-ε/2}/2).
     """
 
     kind: ClassVar[str] = "laplace"
@@ -268,7 +304,7 @@ class Laplace(Guarantee):
         return Amounts(self.bound, Decimal(0), max(rho, Decimal(0)), mu_squared_of_laplace(self.bound))
 
     def divergence(self, order: Decimal) -> Decimal:
-        """ln(α e^{(α-1)ε}/(2α-1) + (α-1) e^{-αε}/(2α-1))/(α-1) (Mironov 2017, Table II)."""
+        """Return ln(α e^{(α-1)ε}/(2α-1) + (α-1) e^{-αε}/(2α-1))/(α-1) (Mironov 2017, Table II), rounded up."""
         excess, twice = UP.subtract(order, Decimal(1)), DOWN.subtract(DOWN.add(order, order), Decimal(1))
         exponent = UP.multiply(excess, self.bound)
         if exponent > MOST or excess <= 0:
@@ -281,10 +317,10 @@ class Laplace(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Guarantee):
-    """μ-Gaussian DP, μ = S/σ, with the (ε, δ) point it was calibrated to.
+    """μ-Gaussian DP, μ = S/σ, with the (ε, δ) point that the noise was calibrated to.
 
-    `basic` charges that point and never another one of its curve; without a point it is unbounded there.
-    Source: Dong, Roth and Su 2022, Theorem 2.7.
+    The rule `basic` charges that point, and never another point of the curve. Without a point the report is unbounded
+    under `basic`. Source: Dong, Roth and Su 2022, Theorem 2.7.
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -315,13 +351,14 @@ class Gaussian(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class Memoised(Guarantee):
-    """Reports that repeat one memoised randomisation of a value.
+    """Reports that repeat one memoised randomization of a value.
 
-    `curve[t-1]` is the ε of t reports of the *same* memoised value, `cap` bounds it for every t. However many
-    values there are, all reports of one question and secret together lose no more than `values` independent reports
-    of pure ε = `cap` (None: no bound).
-    `relation` is the neighbours it is promised for, see `relations`. A report of which nothing more is known may
-    repeat any value; it is charged the most that one more report adds to the curve, which is mostly `curve[0]`.
+    `curve[t-1]` is the ε of t reports of the *same* memoised value; `cap` bounds it for every t. All reports of one
+    question and secret together lose at most as much as `values` independent reports of pure ε = `cap` (None: no
+    bound). `relation` names the neighboring histories of the promise, see `RELATIONS`.
+
+    A report without a label may repeat any value. It is charged the most that one more report adds to the curve,
+    which is mostly `curve[0]`.
     """
 
     kind: ClassVar[str] = "memoised"
@@ -348,23 +385,23 @@ class Memoised(Guarantee):
     def _most_added(self) -> Decimal:
         """The most that one more report of a value can add to the curve: t reports never lose more than t times it.
 
-        It is the ε of one report where no later report adds more than the first. A report without a label may repeat
-        any value, so it is charged this.
+        It equals the ε of one report if no later report adds more than the first. A report without a label is charged
+        this amount, as it may repeat any value.
         """
         return max(UP.subtract(after, before) for before, after in pairwise((Decimal(0), *self.curve, self.cap)))
 
     def amounts(self) -> Amounts:
-        # The curve turned into ρ or μ is not a filter (errata.md), so there a value is charged its cap at once.
+        # Converting the curve to ρ or μ gives no valid filter (errata.md), so ρ and μ² charge the cap at once.
         return pure_amounts(self.cap)._replace(epsilon=self._most_added)
 
     def divergence(self, order: Decimal) -> Decimal:
         return divergence_of_pure(self.cap, order)
 
     def step(self, done: int, reports: int, *, earlier: int = 0) -> Costs:
-        """What `reports` more reports of one value cost after `done` of them, where the value is known by a label.
+        """Return the costs of `reports` more reports of one labeled value after `done` of them.
 
-        ε follows the curve; ρ and μ² are charged whole with the first report. Steps add up to the curve exactly.
-        `earlier`: how many reports came before the `done`, and count elsewhere; see `guarantees.memoised`.
+        ε follows the curve, and the steps add up to the curve exactly. ρ and μ² are charged in full with the first
+        report. `earlier` is the number of reports before the `done` that count elsewhere; see `guarantees.costs`.
         """
         before, after = self._units(done, earlier), self._units(done + reports, earlier)
         epsilon = None if before is None or after is None else after - before
@@ -372,13 +409,16 @@ class Memoised(Guarantee):
         return whole._replace(epsilon=epsilon)
 
     def given(self, earlier: int) -> Guarantee:
-        """What any number of reports of one value cost together, given what `earlier` of them showed."""
+        """Return the guarantee of any number of reports of one value together, given what `earlier` ones showed."""
         bounds = (Decimal(0), *self.curve, self.cap)
         total = UP.add(self.cap, bounds[min(earlier, len(bounds) - 1)])
         return Pure(total) if total <= MOST else Unbounded()
 
     def most_reports(self, done: int, epsilon: int, *, earlier: int = 0) -> int:
-        """How many more reports of one value cost at most `epsilon` units after `done` of them; `LARGEST`: any."""
+        """Return the number of reports of one value that cost at most `epsilon` units after `done` reports.
+
+        `LARGEST` means any number.
+        """
         before, shown = self._units(done, earlier), self._points[min(earlier, len(self._points) - 1)]
         points = self._points
         if before is None or shown is None:
@@ -386,12 +426,12 @@ class Memoised(Guarantee):
         most = before + epsilon - (shown if earlier else 0)
         if points[-1] is not None and points[-1] <= most:
             return LARGEST
-        # The last point is the cap, so what fits ends before it; unbounded points come last.
+        # The last point is the cap, which does not fit here; unbounded points come last.
         counted = [point for point in points if point is not None]
         return max(0, bisect.bisect_right(counted, most) - 1 - done - earlier)
 
     def _units(self, reports: int, earlier: int = 0) -> int | None:
-        """ε of `reports` reports of one value given what `earlier` showed, in units: c(n + t) + c(n), or 0."""
+        """Return the ε, in units, of `reports` reports of one value given `earlier` ones: c(n + t) + c(n), or 0."""
         last = len(self._points) - 1
         together, shown = self._points[min(earlier + reports, last)], self._points[min(earlier, last)]
         if not reports:
@@ -400,18 +440,18 @@ class Memoised(Guarantee):
 
     @cached_property
     def _points(self) -> tuple[int | None, ...]:
-        """ε of 0, 1, 2 … reports of one value in units, the cap last."""
+        """The ε of 0, 1, 2 … reports of one value in units, the cap last."""
         bounds = (Decimal(0), *self.curve, self.cap)
         return tuple([Costs.of(bound, None, None, None).epsilon for bound in bounds])
 
     def describe(self) -> dict[str, Any]:
-        # Of all reports there can be where that is bounded, else of those of one value.
+        # The ε of all possible reports if that is bounded, else of all reports of one value.
         lifetime = UP.multiply(self.cap, 1 if self.values is None else self.values)
         return {**super().describe(), "lifetime_epsilon": float_up(lifetime)}
 
 
 def _count_of_values(values: Any) -> int | None:
-    """How many values there are at most, if that is known. Raises ValueError unless it is a whole number >= 1."""
+    """Return the largest number of values, or None. Raises ValueError for all but None and whole numbers >= 1."""
     if values is None or (isinstance(values, int) and not isinstance(values, bool) and values >= 1):
         return values
     raise ValueError(f"values is not a whole number >= 1: {shown(values)}. Leave it out where there is no bound.")
@@ -462,7 +502,7 @@ class Copies(Guarantee):
 
 @dataclass(frozen=True, repr=False)
 class Unbounded(Guarantee):
-    """No promise: some pair of inputs can be told apart for certain, or nobody could bound the loss."""
+    """No promise: some pair of inputs can be distinguished with certainty, or no bound of the loss is known."""
 
     kind: ClassVar[str] = "unbounded"
 
@@ -479,13 +519,17 @@ class Unbounded(Guarantee):
         return None
 
 
+# -- evidence ------------------------------------------------------------------------------------------------
+
 EXACT = "exact"
-"""Proved from the mechanism's channel or density, and its client is held to that by more than samples: of our own, by
-the tests of every release. No check of a program that cannot be read comes to this."""
+"""Proved from the mechanism's channel or density, and more than samples show that the client keeps to it.
+
+The tests of every release check our own clients. A check of a program that cannot be read never reaches this level.
+"""
 AUDITED = "audited"
-"""Nothing speaks against it in what its client was seen to send."""
+"""Not contradicted by the reports that its client was observed to send."""
 NO = "no"
-"""Unknown, failed, or changed since it was checked."""
+"""Unknown, failed, or changed since the last check."""
 
 LEVELS = (NO, AUDITED, EXACT)
-"""All of them, the weakest first; ledgers store a level by its place here."""
+"""All levels, the weakest first; ledgers store a level as its index here."""

@@ -1,4 +1,8 @@
-"""From answers to report files, and from charged users to released reports."""
+"""Files of reports: charge users, write and read their reports, and estimate from them.
+
+It holds report files, Parquet partitions, partial aggregates, the inbox, charged releases and input tables.
+It may import guarantees, sampling, ledger, composition, sdk, registry and accounting.
+"""
 
 LEAST_REPORTS = 20
-"""By default, the service and `ldp-budget inbox seal` take reports in whole groups of so many."""
+"""Default group size: the service and `ldp-budget inbox seal` take reports only in whole groups of this size."""

@@ -1,4 +1,4 @@
-"""A stretch of a column as answers to a collection: each different text is read once."""
+"""Conversion of table columns to answers of a collection; each distinct text is read once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Cells(NamedTuple):
-    """The answers of a stretch.
+    """Answers in a stretch of a column.
 
-    `values`: of the rows that hold one, as the mechanism takes them. `kept`: which rows these are. `wrong`: the other
-    rows, each with its text. `changed`: how many of the kept ones count as something else than they say.
+    `values` are the values of the valid rows, as the mechanism takes them. `kept` are the numbers of these rows.
+    `wrong` are the other rows, each with its text. `changed` is the number of kept rows that count as another text.
     """
 
     values: NDArray[Any]
@@ -38,14 +38,14 @@ def read_cells(
     none: frozenset[str] = frozenset(),
     without: Sequence[int] = (),
 ) -> Cells:
-    """The answers of a stretch of a column, and where there are none.
+    """Return the answers in a stretch of a column, and the rows without an answer.
 
     Parameters:
-        collection: what was asked.
-        found: the column.
-        counts_as: what is taken in a text's place.
-        none: texts that are no answers whatever is asked.
-        without: rows that are left out whatever they hold.
+        collection: the collection whose question the column answers.
+        found: the stretch of the column.
+        counts_as: a function that maps a text to the text it counts as.
+        none: texts that never are answers.
+        without: numbers of rows to leave out.
 
     Raises:
         NotSupported: the mechanism has no client that reads text.
@@ -83,12 +83,9 @@ def _is_answer(collection: Collection, text: str) -> bool:
 
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """The values of several stretches, of which there is at least one, one after the other.
+    """Return the concatenated values of at least one stretch.
 
     Parameters:
-        parts: as `Cells` has them.
-
-    Raises:
-        Nothing.
+        parts: the `values` of `Cells`.
     """
     return np.concatenate(parts)

@@ -1,10 +1,12 @@
-"""Parquet and Arrow files as text: columns are read in stretches of rows, never the whole file.
+"""Reader of Parquet and Arrow files as text, and writer of CSV, Parquet and Arrow files.
 
-A cell is the text that it would be in a CSV file, so that the same checks hold for all kinds of files, and the same
-user is the same user. Whole numbers are their decimals; a number with a fraction is a value of a range of numbers,
-and nobody's name; nothing (a null) is the empty text. Any other type has no one text, and is refused by name.
+The reader converts columns to text in stretches of rows, and never holds the whole file. A cell becomes the text that
+it would be in a CSV file. So the same checks apply to all kinds of files, and a user has the same name in all of
+them. Whole numbers become their decimals. A number with a fraction is a value from a range of numbers, never a user.
+A null becomes the empty text. Other types have no unique text; the error names the type.
 
-Rows as a CSV, Parquet or Arrow file, by its name: there when all went well, whole and durable, or not at all.
+The writer chooses the format by the file name. The file appears complete and durable when all went well, or not at
+all.
 """
 
 from __future__ import annotations
@@ -26,17 +28,19 @@ if TYPE_CHECKING:
 
     Note = Callable[[Sequence[object]], None]
 
+# -- reading -------------------------------------------------------------------------------------------------
+
 ROWS = 1 << 16
-"""How many rows are held at a time, at most."""
+"""Largest number of rows held at a time."""
 
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 def arrow() -> Any:
-    """pyarrow, with what is read by it.
+    """Return pyarrow with the modules that read and write files.
 
     Raises:
-        NotSupported: it is not installed.
+        NotSupported: pyarrow is not installed.
     """
     try:
         import pyarrow
@@ -49,27 +53,27 @@ def arrow() -> Any:
 
 
 class Stretch(NamedTuple):
-    """A stretch of a column: its different texts, and which of them each row holds (n,); -1 for nothing."""
+    """Stretch of a column: its distinct texts, and for each row the index of its text, shape (n,); -1 for a null."""
 
     texts: list[str]
     codes: NDArray[np.int64]
 
     def cells(self) -> list[str]:
-        """The text of each row; the empty one for nothing."""
+        """Return the text of each row; the empty text for a null."""
         texts = [*self.texts, ""]
         return [texts[code] for code in self.codes.tolist()]
 
 
 class ArrowFile:
-    """An open Parquet or Arrow file: its `columns`, and stretches of some of them, once.
+    """Open Parquet or Arrow file with its `columns`; stretches of columns can be read once.
 
     Parameters:
-        path: a path or an address.
-        kind: which of the kinds it is.
-        file: the same, open at its first byte.
+        path: a path or a URL.
+        kind: the kind of the file: `PARQUET`, `ARROW` or `STREAM`.
+        file: the same file, open at its first byte.
 
     Raises:
-        TableError: it is damaged, or cannot be read in pieces.
+        TableError: the file is damaged, or cannot be read in pieces.
         NotSupported: pyarrow is not installed.
     """
 
@@ -79,7 +83,7 @@ class ArrowFile:
         self._kind = kind
         if kind in (PARQUET, ARROW) and not file.seekable():
             raise TableError(self._shown, f"{kind} is read from its end, so it cannot come through a pipe")
-        # A file of this machine is read without Python's help; standard input is none.
+        # pyarrow opens local files itself; standard input is not a local file.
         here = None if path == "-" or is_address(path) else local_path(path)
         with self._damage():
             if kind == PARQUET:
@@ -93,17 +97,17 @@ class ArrowFile:
                 self._schema = self._reader.schema
         self.columns: list[str] = list(self._schema.names)
         self.rows = 0
-        """How many rows were read so far."""
+        """Number of rows read so far."""
 
     def check(self, column: str, *, numbers: bool = False) -> None:
-        """Raise `TableError` unless the cells of a column have one text each.
+        """Raise `TableError` unless each cell of a column has a unique text.
 
         Parameters:
-            column: its name.
-            numbers: whether a number with a fraction will do, as values from a range of numbers are asked for.
+            column: the name of the column.
+            numbers: True if numbers with a fraction are valid, as values from a range of numbers.
 
         Raises:
-            TableError: they have none.
+            TableError: the type of the column has no unique text.
         """
         kind = self._schema.field(self.columns.index(column)).type
         if not _has_text(self._arrow.types, kind, numbers):
@@ -111,10 +115,10 @@ class ArrowFile:
             raise TableError(self._shown, f"column {column}: expected {expected}; found the type {kind}")
 
     def stretches(self, columns: Sequence[str]) -> Iterator[list[Stretch]]:
-        """Stretches of the columns, in order, of the same rows.
+        """Yield stretches of the columns, in order; all stretches of one list cover the same rows.
 
         Parameters:
-            columns: names, each of which one column has.
+            columns: the names of existing columns.
 
         Raises:
             TableError: the file is damaged, or ends too early.
@@ -150,14 +154,14 @@ class ArrowFile:
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number)
             return
-        # A stream begins once, so it is read with all its columns.
+        # A stream can be opened only once, so all its columns are read.
         yield from self._reader
         assert self._tail is not None
         if self._tail.last != _END:
             raise self._arrow.ArrowInvalid("it ends without the mark of its end, so some of it may be missing")
 
     def _stretch(self, array: Any) -> Stretch:
-        """The texts of an array."""
+        """Return an array as a stretch of texts."""
         types = self._arrow.types
         if types.is_dictionary(array.type) and len(array.dictionary) > len(array):
             array = array.dictionary_decode()
@@ -173,7 +177,7 @@ class ArrowFile:
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
-        """What pyarrow finds wrong with a file, as an error that names it."""
+        """Convert errors of pyarrow to `TableError` with the name of the file."""
         try:
             yield
         except (self._arrow.ArrowException, UnicodeDecodeError, EOFError, KeyError) as error:
@@ -191,7 +195,7 @@ class ArrowFile:
 
 
 def _has_text(types: Any, kind: Any, numbers: bool) -> bool:
-    """Whether a cell of that type has one text."""
+    """True if a cell of that type has a unique text."""
     if types.is_dictionary(kind):
         return _has_text(types, kind.value_type, numbers)
     plain = (types.is_string, types.is_large_string, types.is_integer, types.is_null)
@@ -200,12 +204,12 @@ def _has_text(types: Any, kind: Any, numbers: bool) -> bool:
 
 
 def _is_view(types: Any, kind: Any) -> bool:
-    """Whether it is a text of the newest layout, which older pyarrow does not have."""
+    """True for the string view type, which older versions of pyarrow lack."""
     return hasattr(types, "is_string_view") and bool(types.is_string_view(kind))
 
 
 class _Tail:
-    """A file that remembers the last bytes that were read of it."""
+    """Wrapper of a file that remembers the last bytes read from it."""
 
     closed = False
 
@@ -228,23 +232,26 @@ class _Tail:
         return False
 
     def close(self) -> None:
-        """It is closed by whoever opened it."""
+        """Do nothing: the code that opened the file closes it."""
 
+
+# -- writing -------------------------------------------------------------------------------------------------
 
 _TOGETHER = 10_000
 
 
 @contextmanager
 def row_file(path: str, columns: Mapping[str, type]) -> Iterator[Note]:
-    """A function that takes rows for a file.
+    """Open a file for rows; yield a function that writes one row.
 
     Parameters:
-        path: a path or an address; its ending says of what kind the file is.
-        columns: what they are called, and whether they hold str, int, float or bool; None in a row is nothing.
+        path: a path or a URL; its ending decides the kind of the file.
+        columns: the type of each column by its name: str, int, float or bool. None in a row is a null.
 
     Raises:
-        OSError: it cannot be written.
-        NotSupported: for that kind of file, or of place, something is not installed; or nothing is promised there.
+        OSError: the file cannot be written.
+        NotSupported: a package for that kind of file or URL is not installed, or files at that URL are not written
+            atomically.
     """
     kind = named_kind(path)
     if kind not in _FORMS:
@@ -268,7 +275,7 @@ def _write(file: IO[bytes], row: Sequence[object]) -> None:
 
 
 def _csv(row: Sequence[object]) -> bytes:
-    """One row of a CSV file, in UTF-8."""
+    """Return one row of a CSV file, in UTF-8."""
     text = io.StringIO()
     csv.writer(text).writerow(row)
     return text.getvalue().encode()

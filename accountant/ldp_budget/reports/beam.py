@@ -1,4 +1,4 @@
-"""Report partitions added up by Apache Beam (extra `beam`):
+"""Aggregation of report partitions with Apache Beam (extra `beam`):
 
     import apache_beam as beam
     from ldp_budget.reports.beam import AggregatePartitions
@@ -8,8 +8,8 @@
         partial = addresses | beam.CombineGlobally(AggregatePartitions(collection))
         partial | beam.Map(lambda partial: print(partial.estimate()))
 
-A bundle that is repeated is no second count: Beam drops what a failed one had, and an accumulator knows its
-partitions, so that one that arrives a second time all the same ends the pipeline with an error that names it.
+A repeated bundle is not counted twice: Beam drops the result of the failed bundle. Each accumulator also knows its
+partitions. If one still arrives a second time, the pipeline ends with an error that names it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class AggregatePartitions(apache_beam.CombineFn):  # type: ignore[misc]
-    """A `CombineFn` from addresses of partitions, or partials, to the one `Partial` of all of them.
+    """`CombineFn` from URLs or paths of partitions, or partials, to the one `Partial` of all of them.
 
     Parameters:
-        collection: what the reports are of.
+        collection: the collection of the reports.
 
     Raises:
-        InvalidParameter: it is no collection.
+        InvalidParameter: `collection` is not a collection.
     """
 
     def __init__(self, collection: Collection) -> None:
@@ -46,29 +46,25 @@ class AggregatePartitions(apache_beam.CombineFn):  # type: ignore[misc]
         self._collection = check_instance("collection", collection, Collection, "a collection")
 
     def create_accumulator(self, *_: Any, **__: Any) -> Partial:
-        """The partial of nothing.
-
-        Raises:
-            Nothing.
-        """
+        """Return an empty partial."""
         return Partial(self._collection)
 
     def add_input(self, accumulator: Partial, element: str | Partial, *_: Any, **__: Any) -> Partial:
-        """The accumulator with one partition, or one partial, more.
+        """Return the accumulator merged with one more partition or partial.
 
         Parameters:
             accumulator: a partial.
-            element: an address as `aggregate` takes it, or a partial.
+            element: a path or URL as `aggregate` takes it, or a partial.
 
         Raises:
             ReportFileError: the partition is foreign, truncated, damaged or made for another collection.
-            InvalidParameter: the accumulator holds it already.
+            InvalidParameter: the accumulator already contains it.
         """
         part = element if isinstance(element, Partial) else aggregate(element, self._collection)
         return accumulator.merge(part)
 
     def merge_accumulators(self, accumulators: Iterable[Partial], *_: Any, **__: Any) -> Partial:
-        """All of them together.
+        """Return all accumulators merged.
 
         Parameters:
             accumulators: partials.
@@ -79,12 +75,9 @@ class AggregatePartitions(apache_beam.CombineFn):  # type: ignore[misc]
         return functools.reduce(Partial.merge, accumulators, Partial(self._collection))
 
     def extract_output(self, accumulator: Partial, *_: Any, **__: Any) -> Partial:
-        """The accumulator itself.
+        """Return the accumulator itself.
 
         Parameters:
             accumulator: a partial.
-
-        Raises:
-            Nothing.
         """
         return accumulator

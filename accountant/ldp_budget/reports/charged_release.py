@@ -1,15 +1,18 @@
-"""Charging users and releasing their reports, so that an interruption neither charges twice nor frees a report.
+"""Charged release: charge users and write their reports to a file, safe against interruption.
 
-Batch by batch the users are charged, under a key that is bound to the whole input. Only then are the reports of those
-who were accepted drawn and stored in `OUT.partial`. At the end the file takes its name. A report of a user who was
-refused, or was not charged yet, is never on the disk. A run that was interrupted is run again with the same input:
-what was charged is not charged again, and what was stored is used and never drawn again. When the file has its name,
-`OUT.partial` goes, and the run is over: the same command once more would be another round of charges, so it is
-refused for as long as the file is there.
+An interruption neither charges a user twice nor releases an uncharged report. The users are charged batch by batch,
+with an idempotency key that is bound to the whole input. Only then are the reports of the accepted users drawn and
+stored in `OUT.partial`. At the end the output file gets its name. A report of a user who was refused, or not charged
+yet, is never on the disk.
 
-A batch that was only partly written must not be drawn again while parts of it can be read, which would be two reports
-for one charge. So it is written under a mask, whose key follows when all of it is on the disk. Without the key what
-was written says nothing, and is drawn again; with the key it is whole, and is used.
+To resume an interrupted run, run it again with the same input. Charges are not repeated, and stored reports are
+reused and never drawn again. When the output file has its name, `OUT.partial` is removed and the run is complete. The
+same command would then be another round of charges, so it is refused as long as the output file exists.
+
+A partly written batch must not be drawn again while parts of it are readable: that would be two reports for one
+charge. So a batch is written under a mask, and the key of the mask follows when all of the batch is on the disk.
+Without the key the written data is unreadable, and the batch is drawn again. With the key the batch is complete, and
+is used.
 """
 
 from __future__ import annotations
@@ -48,7 +51,10 @@ _SIZE = struct.Struct("<I")
 _BATCH = 10_000
 _KEY_BYTES = 32
 _SLOT = 2 * _KEY_BYTES
-"""The key of a mask and its SHA-256. At a multiple of their size one sector holds both, which a disk writes whole."""
+"""Size of the key of a mask with its SHA-256.
+
+At a multiple of this size, one sector holds both, and a disk writes a sector as a whole.
+"""
 
 _FINISHED = (
     "it is there already, and no run of it was interrupted, so nothing was charged; for a new round, in which "
@@ -63,7 +69,7 @@ _OTHER_VERSION = (
 
 @dataclass(frozen=True)
 class Released:
-    """How many reports were released, and how many users were refused and sent nothing."""
+    """Numbers of released reports and of refused users, for whom no report exists."""
 
     reports: int
     refused: int
@@ -81,32 +87,33 @@ def release(
     on_batch: Callable[[int], None] = lambda users: None,
     on_refused: Callable[[list[str]], None] = lambda users: None,
 ) -> Released:
-    """Randomize values, charge their users, and write the reports of those who fit to a file.
+    """Charge users, randomize their values, and write the reports of the accepted users to a file.
 
     Parameters:
-        out: the file, a partition where it ends in `.parquet`; beside it lies `OUT.partial` until all is done, from
-            which an interrupted run goes on. Both hold reports of users who were charged, and no others.
-        collection: what is asked.
-        accountant: whose ledger is charged.
-        values: one for each user, an array as `collection.read_values` gives it.
-        users: who is charged, one for each value.
-        policy: the policy to hold it against.
-        secrets: one for each user, for mechanisms that memoise; reports of one value are then charged along its
-            curve.
+        out: the path of the file; a partition if it ends in `.parquet`. Until the run is complete, `OUT.partial`
+            exists next to it, from which an interrupted run resumes. Both files hold reports of charged users only.
+        collection: the collection of the reports.
+        accountant: the accountant whose ledger is charged.
+        values: one value for each user, an array as `collection.read_values` returns it.
+        users: the users to charge, one for each value.
+        policy: the name of the policy to charge against.
+        secrets: one secret for each user, for mechanisms that memoise. Reports of one value are then charged along
+            its curve.
         on_batch: called with the number of users after each batch.
-        on_refused: called before that with who of them was refused, also where an earlier run has refused them.
+        on_refused: called before `on_batch` with the refused users of the batch, including those refused in an
+            earlier run.
 
     Returns:
-        How many reports were written, and how many users were refused.
+        The number of written reports and the number of refused users.
 
     Raises:
-        ReportFileError: before anything is drawn or charged, where `out` is there and no run of it was interrupted;
-            where `OUT.partial` belongs to other input, or to something else; where another run is writing it; and
-            where they cannot be written.
-        InvalidParameter: one of them is of another kind, `out` is an address and no path, or there are not as many
-            users as values. Nothing was charged.
+        ReportFileError: `out` exists and no run of it was interrupted; `OUT.partial` belongs to other input or is not
+            such a file; another run is writing it; or the files cannot be written. In the first three cases nothing
+            was drawn or charged.
+        InvalidParameter: an argument has the wrong type, `out` is a URL and not a path, or the numbers of users and
+            values differ. Nothing was charged.
         OutsideDomain: a value is not in the declared domain.
-        UnknownName: there is no such policy.
+        UnknownName: the policy does not exist.
         NotSupported: the mechanism has no client.
         LedgerError: the ledger cannot be read or written.
     """
@@ -126,12 +133,12 @@ def release(
     _check_drawable(collection, values, secrets)
     refused = 0
     mechanism = collection.mechanism
-    # An unknown policy, or a place that is no file, is told before anything is stored.
+    # Raise for an unknown policy or an invalid output path before anything is stored.
     singly = secrets is not None or accountant.policy(policy).plan is not None
     writer = writer_to(out, collection, charged=True)
     with _Store(Path(out), collection, accountant.keyed_digest(_input(values, users, policy, singly))) as store:
         if isinstance(writer, PartitionWriter):
-            writer.call(store.run)  # gone on with, it makes the same partition, of which one is counted
+            writer.call(store.run)  # a resumed run makes a partition of the same name, so only one is ever counted
         with writer:
             for number, start in enumerate(range(0, len(values), _BATCH)):
                 batch = slice(start, start + _BATCH)
@@ -144,7 +151,7 @@ def release(
                 if drawn is None:
                     some = None if own is None else [own[place] for place in accepted]
                     drawn = store.add(accepted, collection.randomize(values[batch][accepted], secrets=some))
-                # The ledger decides again about what was stored: it may be a backup from before the charge.
+                # The ledger decides again about stored reports: it may be a backup from before the charge.
                 released = np.isin(drawn.places, accepted)
                 writer.write(drawn.reports[released])
                 stays = set(drawn.places[released].tolist())
@@ -157,7 +164,7 @@ def release(
 
 
 def check_out(out: str | os.PathLike[str]) -> str:
-    """The path of a file on this machine, for reports to be released to. Raises `InvalidParameter`."""
+    """Return the local path for a release. Raises `InvalidParameter` for a URL."""
     check_path("out", out)
     if is_address(os.fspath(out)):
         expected = "a path of this machine, on whose disk an interrupted run goes on"
@@ -166,7 +173,7 @@ def check_out(out: str | os.PathLike[str]) -> str:
 
 
 def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
-    """The users as they were given, if all is of its kind, and each value has one. Raises `InvalidParameter`."""
+    """Return the users as given. Raises `InvalidParameter` unless all types are right and each value has one user."""
     check_instance("collection", collection, Collection, "a collection")
     if isinstance(accountant, type) or not isinstance(accountant, BudgetClient):
         raise InvalidParameter("accountant", "an accountant", shown(accountant))
@@ -179,14 +186,14 @@ def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[
 
 
 def _check_drawable(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> None:
-    """Raise what drawing would raise, before any user is charged. The report that is tried goes nowhere."""
+    """Raise the errors of drawing reports before any user is charged. The trial report is discarded."""
     if collection.mechanism.domain is not None:
         collection.mechanism.domain.check(values)
     collection.randomize(values[:1], secrets=None if secrets is None else secrets[:1])
 
 
 class _Charge:
-    """The charges of one batch, under keys of their run, which is that of one input."""
+    """Charges of one batch, with idempotency keys of the run, which belongs to one input."""
 
     def __init__(self, accountant: BudgetClient, collection: Collection, policy: str, key: str) -> None:
         self._accountant = accountant
@@ -195,13 +202,16 @@ class _Charge:
         self._key = key
 
     def together(self, users: list[str]) -> NDArray[np.int64]:
-        """Charge all of them at once; returns the places of those who were accepted."""
+        """Charge all users at once; return the positions of the accepted users."""
         result = self._accountant.spend_many(users, self._collection, key=self._key, policy=self._policy)
         struck = set(refused_places(users, result.refused_users))
         return _places(place for place in range(len(users)) if place not in struck)
 
     def one_by_one(self, users: list[str], labels: list[str | None]) -> NDArray[np.int64]:
-        """Charge each under the label of its memoised value, or under none; a plan admits its reports only so."""
+        """Charge users one by one, with the label of the memoised value, or without; return the accepted positions.
+
+        A policy with a plan admits reports only one by one.
+        """
         kept = []
         for place, (user, label) in enumerate(zip(users, labels, strict=True)):
             receipt = self._accountant.spend(
@@ -223,17 +233,20 @@ def _places(places: Iterable[int]) -> NDArray[np.int64]:
 
 
 def _labels(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
-    """Which memoised value each report repeats; None without a curve, where that makes no difference."""
+    """Return the label of the memoised value that each report repeats.
+
+    Without a curve the labels make no difference, and are None.
+    """
     if secrets is None or not isinstance(collection.mechanism.guarantee, Memoised):
         return [None] * len(values)
     return [*collection.labels(values, secrets)]
 
 
 def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> bytes:
-    """What makes two runs the same run, so that each charge has the same key in both.
+    """Return the digest that makes two runs the same run, so that each charge has the same idempotency key in both.
 
-    It is a digest of the true answers, of which there are few: whoever has it can try them all. So it is stored only
-    under the ledger's key.
+    It is a digest of the true answers. There are few possible answers, so a reader of the digest could try them all.
+    So only its keyed digest, made with the ledger's key, is ever stored.
     """
     digest = hashlib.sha256(values.tobytes())
     digest.update(json.dumps([list(users), policy, singly]).encode())
@@ -241,14 +254,14 @@ def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool
 
 
 class _Drawn(NamedTuple):
-    """The reports of a batch: of which of its users, by their places, and what was drawn for them."""
+    """Reports of a batch, with the positions of their users in the batch."""
 
     places: NDArray[np.int64]
     reports: NDArray[Any]
 
 
 class _Store:
-    """`OUT.partial`: the reports of users who were charged. What was not stored whole says nothing."""
+    """The file `OUT.partial` with the reports of charged users. An incompletely stored batch is unreadable."""
 
     def __init__(self, out: Path, collection: Collection, digest: str) -> None:
         self._out = out
@@ -271,7 +284,7 @@ class _Store:
         return self
 
     def _open(self) -> None:
-        """Go on with the run that was interrupted, or begin a new one."""
+        """Resume the interrupted run, or begin a new one."""
         assert self._file is not None
         self._file.seek(0)
         magic = self._file.read(len(_MAGIC))
@@ -280,7 +293,7 @@ class _Store:
         line = self._file.readline()
         if line.endswith(b"\n"):
             self._resume(line)
-        else:  # it was interrupted before anything was drawn, if it was there at all
+        else:  # a new file, or a run that was interrupted before anything was drawn
             self._begin()
 
     def __exit__(self, *exception: object) -> None:
@@ -288,11 +301,11 @@ class _Store:
         self._file.close()
 
     def stored(self, number: int) -> _Drawn | None:
-        """The reports of a batch that an earlier run has drawn."""
+        """Return the reports of a batch that an earlier run has drawn; None if there are none."""
         return self._batches[number] if number < len(self._batches) else None
 
     def add(self, places: NDArray[np.int64], reports: NDArray[Any]) -> _Drawn:
-        """Put the next batch of reports on the disk, and return them. Their users have been charged."""
+        """Write the next batch of reports to the disk and return them. Charge their users before."""
         import numpy as np
 
         assert self._file is not None
@@ -307,7 +320,7 @@ class _Store:
         slot = start + len(block) + _padding(start + len(block))
         self._file.write(block.ljust(slot + _SLOT - start, b"\0"))
         self._sync()
-        with open(self._path, "r+b", buffering=0) as file:  # in place, which the other handle cannot write
+        with open(self._path, "r+b", buffering=0) as file:  # in place; the other handle only appends
             file.seek(slot)
             file.write(key + hashlib.sha256(key).digest())
             os.fsync(file.fileno())
@@ -315,7 +328,7 @@ class _Store:
         return drawn
 
     def remove(self) -> None:
-        """The release is done; nothing of it needs to be kept."""
+        """Delete the file after the release is complete."""
         self._path.unlink(missing_ok=True)
 
     def _begin(self) -> None:
@@ -349,7 +362,7 @@ class _Store:
         self._file.truncate(end)
 
     def _block(self) -> _Drawn | None:
-        """The next block; None where it was not written whole, or its key was not."""
+        """Return the next block; None if the block or its key is incomplete."""
         import numpy as np
 
         assert self._file is not None
@@ -373,7 +386,7 @@ class _Store:
 
 
 def _masked(data: bytes, key: bytes) -> bytes:
-    """Data under a mask that its key alone makes; masked twice it is what it was."""
+    """Return data XORed with a mask derived from the key; applying it twice restores the data."""
     import numpy as np
 
     mask = hashlib.shake_256(key).digest(len(data))
@@ -381,5 +394,5 @@ def _masked(data: bytes, key: bytes) -> bytes:
 
 
 def _padding(place: int) -> int:
-    """How many bytes after that place the slot of a key begins."""
+    """Return the number of bytes from `place` to the next slot of a key."""
     return -place % _SLOT

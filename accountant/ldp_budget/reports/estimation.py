@@ -1,4 +1,4 @@
-"""Estimates of a collection from its reports, and what is said of them."""
+"""Estimates of a collection from its report files, and their rows for output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_countable(collection: Collection, names: Sequence[str] | None, most: int | None) -> None:
-    """Raise `InvalidParameter` where candidates are missing, and where there is nothing to be counted."""
+    """Raise `InvalidParameter` if candidates are missing, or if counts are requested of a mean."""
     kind = collection.mechanism.name
     if not isinstance(collection.mechanism.domain, Categories):
         for option, given in (("candidates", names), ("top", most)):
@@ -37,7 +37,7 @@ def check_countable(collection: Collection, names: Sequence[str] | None, most: i
 
 
 def check_candidates(collection: Collection, names: Sequence[str]) -> None:
-    """Raise `InvalidParameter` unless each is an answer of the collection, and named once."""
+    """Raise `InvalidParameter` unless each name is an answer of the collection and appears once."""
     for name, times in Counter(names).items():
         if times > 1:
             raise InvalidParameter("candidates", "distinct answers", f"{name!r} {times} times")
@@ -50,7 +50,7 @@ def check_candidates(collection: Collection, names: Sequence[str]) -> None:
 
 
 def total_of(collection: Collection, blocks: Iterable[NDArray[Any]]) -> Any:
-    """The aggregate of blocks of reports; None where there are none."""
+    """Return the aggregate of blocks of reports; None if there are no blocks."""
     mechanism: Any = collection.mechanism
     total = None
     for block in blocks:
@@ -62,17 +62,17 @@ def total_of(collection: Collection, blocks: Iterable[NDArray[Any]]) -> Any:
 def estimate_totals(
     collection: Collection, rounds: Iterable[Any], names: Sequence[str] | None = None, *, independent: bool = False
 ) -> Estimate | None:
-    """One estimate from the aggregates of rounds; where answers are not listed, of those named.
+    """Return one estimate from the aggregates of rounds; None if there are no reports.
 
-    Several rounds of a collection that memoises are taken for those of the same users unless `independent`. None
-    where there are no reports.
+    `names` are the answers to estimate if the collection does not list its answers. Several rounds of a collection
+    that memoises are taken as rounds of the same users unless `independent`.
     """
     total, parts, keeps = None, [], collection.mechanism.repeats and not independent
     for each in rounds:
         if each is not None:
             if keeps and each.reports:
                 parts.append(estimate_total(collection, each, names))
-            total = copy.deepcopy(each) if total is None else total.merge(each)  # what is given stays as it is
+            total = copy.deepcopy(each) if total is None else total.merge(each)  # the given aggregates stay unchanged
     if total is None:
         return None
     estimated = estimate_total(collection, total, names)
@@ -87,11 +87,11 @@ def estimate_files(
     independent: bool = False,
     on_mixed: Callable[[int, int], None] | None = None,
 ) -> Estimate:
-    """One estimate from all the files, each a round; see `estimate_totals`. Raises `ReportFileError`.
+    """Return one estimate from all files, each one round; see `estimate_totals`. Raises `ReportFileError`.
 
-    A file is one of reports, a partition of them, a partial, or a folder of partitions, which is one round. None of
-    the partitions may be there twice. Where some reports were charged to their users and others were not, that is an
-    error; or `on_mixed` is called with how many of each there are.
+    A file is a report file, a partition, a partial, or a folder of partitions, which is one round. No partition may
+    appear twice. If some reports were charged to their users and others were not, that is an error. With `on_mixed`
+    it is not an error: `on_mixed` is called with the numbers of charged and uncharged reports.
     """
     charges = _Charges()
     estimated = estimate_totals(collection, _totals(collection, files, charges), names, independent=independent)
@@ -106,14 +106,14 @@ def estimate_files(
 
 @dataclass
 class _Charges:
-    """How many reports were charged to their users and how many were not, of those whose writer said so."""
+    """Numbers of charged and of uncharged reports, among those whose writer recorded it."""
 
     charged: int = 0
     uncharged: int = 0
 
 
 def _totals(collection: Collection, files: Sequence[str], charges: _Charges) -> Iterator[Any]:
-    """The aggregate of each file. Raises `ReportFileError` at a partition that one before it held."""
+    """Yield the aggregate of each file. Raises `ReportFileError` at a partition that an earlier file contained."""
     known: dict[str, Source] = {}
     for path in files:
         part = aggregate(path, collection)
@@ -129,7 +129,7 @@ def _totals(collection: Collection, files: Sequence[str], charges: _Charges) -> 
 
 
 def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: int | None) -> list[dict[str, Any]]:
-    """The rows of the answers that are named, in that order, or of those with the largest counts."""
+    """Return the rows of the named answers, in that order; of these, or of all rows, the `most` largest counts."""
     if names is not None:
         by_name = {row["answer"]: row for row in rows}
         rows = [by_name[name] for name in names]
@@ -139,9 +139,10 @@ def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: i
 def estimate_row(
     collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """What `estimate --json` prints. `std_error`, `low` and `high` are those of the count; `share_…` of the share.
+    """Return the object that `estimate --json` prints.
 
-    `names` are those of the counts where the collection lists no answers.
+    `std_error`, `low` and `high` are those of the count, `share_…` those of the share. `low` and `high` bound the
+    confidence interval at `level`. `names` are the names of the counts if the collection does not list its answers.
     """
     if isinstance(result, CountEstimate):
         answers = _count_rows(collection, result, level, names)
@@ -181,7 +182,7 @@ def _count_rows(
 
 
 def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dict[str, Any]:
-    """The mean; of a mechanism whose reports are biased also by how much, which no interval shows."""
+    """Return the row of a mean, with `max_bias` for a biased mechanism: no confidence interval includes the bias."""
     low, high = result.interval(level)
     bias = collection.mechanism.utility().get("max_bias")
     row = {
@@ -196,12 +197,12 @@ def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dic
 
 
 def _overlap(result: Estimate) -> dict[str, float]:
-    """By how much variances were raised as reports may repeat; nothing where they were not."""
+    """Return the factor by which variances were raised because reports may repeat; empty if they were not."""
     return {"overlap": result.overlap} if result.overlap > 1 else {}
 
 
 def add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
-    """Put the adjusted counts beside the unbiased ones, and say which they are."""
+    """Add the adjusted counts and shares to a row of unbiased counts, with the name of the adjustment."""
     if not isinstance(result, CountEstimate):
         raise InvalidParameter("adjust", "a collection of answers to count", f"a mean with {how}")
     row["adjusted"] = how

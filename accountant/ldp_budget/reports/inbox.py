@@ -1,24 +1,24 @@
-"""An inbox for reports that devices send one by one: each is checked, charged by its key, and kept till it is sealed.
+"""Inbox for reports that devices send one by one: it checks, charges and stores each report until a seal.
 
-A sender retries with the same key and the same report, as often as needed: it is charged once and kept once. Of two
-reports under one key the first one that is kept counts. The answer is the same for both, so that no answer says which
-report that was. A sealed file holds reports in an order that is drawn at random, and no user, key or time. The ledger
+A sender may retry with the same key and the same report as often as needed: the report is charged once and stored
+once. Of two reports with one key, the first stored one counts. The response is the same for both, so no response
+reveals which report was stored. A sealed file holds reports in random order, without users, keys or times. The ledger
 holds nothing of a report, not even a digest.
 
-A collection has one inbox, a folder with an identity. The ledger records it with the first report, and refuses any
-other folder from then on: two folders would each count a report that was sent again. What is charged covers the
-identity, so that a report which an earlier folder took is a conflict in the folder that replaced it.
+A collection has one inbox: a folder with an identity. The ledger records the identity with the first report, and
+refuses any other folder afterwards, as two folders would each count a report that was sent twice. The charge covers
+the identity. So a report that an earlier folder took is a conflict in the folder that replaced it.
 
-The folder holds `collection.json`, `inbox.json` (its identity, and whose it is: a digest that a copy of the ledger
-has too) and, each a row of 16 bytes for the receipt and then the report:
+The folder holds `collection.json`, `inbox.json` (its identity, and a digest of its ledger that a copy of the ledger
+has too), and three files of rows. A row has 16 bytes for the receipt and then the report:
 
-    pending    what was taken since the last seal
-    sealing    what is being sealed, in `pending` too for a moment; a stopped seal continues with it
-    sealed     the receipts, without their reports, of all that was sealed
+    pending    reports taken since the last seal
+    sealing    reports being sealed, for a moment in `pending` too; a resumed seal continues with it
+    sealed     the receipts, without their reports, of all sealed reports
 
-Receipts stand there as hashes. With the ledger and this folder, a reader links each report that is not sealed yet to
-its user; of sealed reports, that reader learns only who sent one. A report is kept when its row is on the disk, and
-`take` returns no earlier.
+Receipts are stored as hashes. With the ledger and this folder, a reader can link each unsealed report to its user. Of
+sealed reports, that reader learns only which users sent one. `take` returns only after the report's row is on the
+disk.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ROWS = 1 << 14
 
 @dataclass
 class _Known:
-    """What was read of a file: which file that was, how much of it, and the receipts in it."""
+    """Cached receipts of a file, with the identity of the file and the number of bytes read."""
 
     same: tuple[int, int]
     read: int = 0
@@ -68,7 +68,7 @@ class _Known:
 
 
 class TooFewReports(LdpBudgetError):  # noqa: N818 - reads as what it is
-    """There are fewer reports than are ever sealed together. Attributes: `reports`, `least`."""
+    """Fewer reports than one group, so none were sealed. Attributes: `reports`, `least`."""
 
     code = "too-few-reports"
 
@@ -89,13 +89,13 @@ def _follow(serving: Mapping[str, Mapping[str, Any]], record: Record) -> Mapping
 
 
 class Inbox:
-    """The inbox of a collection in a folder, made where there is none; several processes may share it.
+    """Inbox of a collection in a folder, which is created if missing; several processes may share it.
 
-    `replaces`: from now on this folder takes the reports, and the folder that took them before is refused.
+    With `replaces`, this folder takes the reports from now on, and the previous folder is refused.
 
-    Raises `ReportFileError` where the folder is that of another collection or ledger, where another folder takes the
-    reports of the collection, or where the folder cannot be written; `NotSupported` where the collection's mechanism
-    has no client program, which says how a report is laid out.
+    Raises `ReportFileError` if the folder belongs to another collection or ledger, if another folder takes the
+    reports of the collection, or if the folder cannot be written. Raises `NotSupported` if the collection's mechanism
+    has no client program, which defines the layout of a report.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Inbox:
         program = collection.mechanism.client_program()
         self._dtype, self._shape = np.dtype(program.report["dtype"]), tuple(program.report["shape"])
         self.report_bytes = program.size
-        """How many bytes a report has."""
+        """Size of a report in bytes."""
         self._row = NAME_BYTES + self.report_bytes
         self._known: dict[str, _Known] = {}
         self._serving: Projection[Mapping[str, Mapping[str, Any]]] = Projection(accountant, {}, _follow)
@@ -125,11 +125,11 @@ class Inbox:
 
     @property
     def folder(self) -> Path:
-        """Where the reports are kept."""
+        """The folder in which the reports are stored."""
         return self._folder
 
     def using(self, accountant: RecordLog, policy: str) -> Inbox:
-        """The same inbox, charging through another accountant of the ledger, as one that acts for a caller."""
+        """Return the same inbox with another accountant of the ledger, for example one that acts for an API key."""
         other = copy.copy(self)
         other._accountant, other._policy = accountant, policy
         return other
@@ -171,7 +171,7 @@ class Inbox:
         return INBOX, self._collection.fingerprint, body
 
     def _serves(self, serving: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Whether the ledger names this inbox; False where it names none. Raises `ReportFileError`."""
+        """True if the ledger records this inbox, False if it records none. Raises `ReportFileError` for another."""
         found = serving.get(self._collection.fingerprint)
         if found is None or found["id"] == self._id.hex():
             return found is not None
@@ -183,7 +183,7 @@ class Inbox:
         )
 
     def _claim(self) -> None:
-        """Have the ledger name this inbox, unless it does. Raises `ReportFileError` where it names another one."""
+        """Record this inbox in the ledger, unless it is recorded. Raises `ReportFileError` if another one is."""
 
         def decide(serving: Mapping[str, Mapping[str, Any]]) -> tuple[str, str, dict[str, Any]]:
             if self._serves(serving):
@@ -201,14 +201,15 @@ class Inbox:
         self._collection.mechanism.check_reports(self._rows(report, 1))
 
     def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
-        """Check, charge and keep a report; the receipt says whether it was refused.
+        """Check, charge and store a report; the receipt says if the budget refused it.
 
-        `key` belongs to one report of this user in this inbox: a report under a key that has one is answered as that
-        one was, and is neither charged nor kept. A key of an earlier folder or of another request raises
-        `KeyConflict`. `label`: for memoised reports, which draw it repeats. Raises as `check` and as
-        `Accountant.spend`; then nothing was kept, and nothing charged but by an earlier call. Raises
-        `ReportFileError` where another folder takes the reports, and where the report was charged and cannot be
-        kept; a retry keeps it.
+        `key` belongs to one report of this user in this inbox. A second report with the same key gets the response of
+        the first one, and is neither charged nor stored. A key of an earlier folder or of another request raises
+        `KeyConflict`. `label` names the memoised draw that the report repeats.
+
+        Raises as `check` and as `Accountant.spend`. Then nothing was stored, and only an earlier call can have
+        charged. Raises `ReportFileError` if another folder takes the reports, or if the report was charged and cannot
+        be stored; a retry then stores it.
         """
         self.check(report)
         self._claim()
@@ -220,7 +221,7 @@ class Inbox:
         return receipt
 
     def _charged(self, user: str, key: str, label: str | None) -> Receipt:
-        # Nothing of the report: the ledger keeps this digest, and would say whose report a sealed one is.
+        # The digest covers nothing of the report: the ledger stores it, and it would reveal whose a sealed report is.
         inbox = bytes.fromhex(self._collection.fingerprint) + self._id
 
         digest = hashlib.sha256(inbox).hexdigest()
@@ -233,7 +234,7 @@ class Inbox:
             raise
 
     def _keep(self, name: bytes, report: bytes) -> None:
-        """Append a row, unless it is kept already: a retry may overtake, so that the first comes after it."""
+        """Append a row, unless it is stored already: a retry may overtake the first request."""
         with self._alone():
             if not any(name in self._names(file) for file in ("pending", "sealing", "sealed")):
                 self._append("pending", self._row, name + report)
@@ -241,7 +242,7 @@ class Inbox:
     def _append(self, file: str, row: int, data: bytes) -> None:
         """Append whole rows, durably, or none. Raises OSError."""
         with self._opened(file) as descriptor:
-            end = os.fstat(descriptor).st_size // row * row  # what a crash left of a row goes
+            end = os.fstat(descriptor).st_size // row * row  # drop an incomplete row that a crash left
             os.ftruncate(descriptor, end)
             try:
                 if os.pwrite(descriptor, data, end) < len(data):  # the disk is full
@@ -252,20 +253,20 @@ class Inbox:
                 raise
 
     def _names(self, file: str) -> set[bytes]:
-        """The receipts in a file, of which only what is new is read."""
+        """Return the receipts in a file; only the new part of the file is read."""
         row = NAME_BYTES if file == "sealed" else self._row
         path = self._folder / file
         if not path.exists():
             return set()
         found = path.stat()
-        # Another process may have sealed the file that was read, and this be a new one.
+        # Another process may have sealed the known file, and this may be a new one.
         same = (found.st_ino, 0 if file == "sealed" else self._size("sealed"))
         known = self._known.get(file)
         size = found.st_size // row * row
         with open(path, "rb") as content:
             if known is None or known.same != same or known.read > size:
                 known = self._known[file] = _Known(same)
-                os.fsync(content.fileno())  # whoever wrote it may have been killed before
+                os.fsync(content.fileno())  # the process that wrote it may have been killed before its fsync
             content.seek(known.read)
             data = content.read(size - known.read)
         known.names.update(data[at : at + NAME_BYTES] for at in range(0, len(data), row))
@@ -273,11 +274,11 @@ class Inbox:
         return known.names
 
     def unsealed(self, together: int = 1) -> Iterator[NDArray[Any]]:
-        """The reports that are kept and not sealed yet, in the order in which they came, as blocks of an array.
+        """Yield the stored, unsealed reports in order of arrival, as blocks of an array.
 
-        As they are now; others may be taken while these are read. What a seal that was stopped has written already
-        is not among them. `together`: only as many as make whole groups of so many, so that nobody who reads again
-        and again sees which report came alone.
+        They are those of now; new reports may arrive while these are read. Reports that an interrupted seal has
+        already written are not included. `together` is the group size: only whole groups are included. So a reader
+        who repeats the call never sees a single new report.
         """
         opened: list[tuple[IO[bytes], int]] = []
         with self._alone():
@@ -286,7 +287,7 @@ class Inbox:
             written = begun.exists() and Path(os.fsdecode(begun.read_bytes())).exists()
             for path in (sealing, self._folder / "pending"):
                 if path.exists() and not (path == sealing and written):
-                    file = open(path, "rb")  # noqa: SIM115 - read when nobody is held off any more
+                    file = open(path, "rb")  # noqa: SIM115 - read after the lock is released
                     opened.append((file, path.stat().st_size // self._row))
         whole = sum(count for _, count in opened) // together * together
         return self._blocks(opened, whole)
@@ -303,19 +304,19 @@ class Inbox:
     # -- sealing ------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many reports are kept and not sealed yet."""
+        """Return the number of stored, unsealed reports."""
         with self._alone():
             self._part()
             return sum(self._size(file) // self._row for file in ("pending", "sealing"))
 
     def seal(self, out: str | os.PathLike[str], together: int = 1) -> int:
-        """Write what was taken to a report file, in random order, and drop it here; returns how many reports.
+        """Move the stored reports to a report file, in random order; return their number.
 
-        `together`: only the oldest reports that make whole groups of so many; the rest waits for the next seal.
-        Raises `TooFewReports` where there is no whole group.
+        `together` is the group size: only the oldest reports that fill whole groups are sealed, the others wait for
+        the next seal. Raises `TooFewReports` if there is no whole group.
 
-        A seal that was stopped is gone on with first: it goes to the file that it was begun for, and `out` must be
-        that one. Raises `ReportFileError` where `out` is there already or cannot be written; then nothing is dropped.
+        An interrupted seal is resumed first: it writes the file that it was begun for, and `out` must name that file.
+        Raises `ReportFileError` if `out` exists or cannot be written. Then no report is removed.
         """
         place = Path(out).absolute()
         with self._alone():
@@ -324,13 +325,13 @@ class Inbox:
                 if begun.read_bytes() != os.fsencode(place):
                     why = f"a seal to {os.fsdecode(begun.read_bytes())} was stopped; name that file to go on"
                     raise ReportFileError(str(place), why)
-                if not sealing.exists() and place.exists():  # stopped when all was done
+                if not sealing.exists() and place.exists():  # interrupted after all was written
                     begun.unlink()
                     return sum(len(block) for block in read_reports(place, self._collection))
             else:
                 self._check_place(place)
                 whole = self._whole(together)
-                if whole is not None:  # before a stopped seal could take all that is pending
+                if whole is not None:  # before a resumed seal could take all pending reports
                     with replacing(sealing) as file:
                         file.write(whole)
                 with replacing(begun) as file:
@@ -342,14 +343,14 @@ class Inbox:
             try:
                 return self._seal(place, begun, sealing)
             except ReportFileError:
-                if not place.exists():  # another place may be named
+                if not place.exists():  # the next call may name another file
                     if sealing.exists() and not pending.exists():
                         os.replace(sealing, pending)
                     begun.unlink()
                 raise
 
     def _whole(self, together: int) -> bytes | None:
-        """The oldest rows that make whole groups; None where those are all. Raises `TooFewReports`."""
+        """Return the oldest rows that fill whole groups; None if those are all rows. Raises `TooFewReports`."""
         self._part()
         sealing = self._size("sealing") // self._row
         count = sealing or self._size("pending") // self._row
@@ -358,12 +359,12 @@ class Inbox:
         if count < together:
             raise TooFewReports(count, together)
         if sealing or not count % together:
-            return None  # a seal that failed left whole groups there
+            return None  # a failed seal left whole groups there
         with open(self._folder / "pending", "rb") as file:
             return file.read(count // together * together * self._row)
 
     def _part(self) -> None:
-        """Drop from `pending` what a seal of a part of it has copied."""
+        """Remove from `pending` the rows that a seal of a part of it has copied."""
         pending, sealing = self._folder / "pending", self._folder / "sealing"
         if not (pending.exists() and sealing.exists()):
             return
@@ -389,13 +390,13 @@ class Inbox:
                 writer.write(self._rows(rows[order[start : start + _ROWS], NAME_BYTES:].tobytes(), None))
         self._note(rows[:, :NAME_BYTES].tobytes())
         sealing.unlink(missing_ok=True)
-        sync_folder(self._folder)  # rows that came back without what they were begun for would be sealed again
+        sync_folder(self._folder)  # if rows came back without `sealing.out`, they would be sealed again
         begun.unlink()
         sync_folder(self._folder)
         return len(rows)
 
     def _note(self, names: bytes) -> None:
-        """Put down whose reports were sealed, those that are not there yet."""
+        """Append the receipts of sealed reports that are not recorded yet."""
         known = self._names("sealed")
         each = (names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES))
         new = b"".join(name for name in each if name not in known)
@@ -409,7 +410,7 @@ class Inbox:
     # -- the folder ---------------------------------------------------------------------------------------
 
     def _rows(self, data: bytes, count: int | None) -> NDArray[Any]:
-        """Reports as the mechanism knows them, as many as there are bytes for, or `count`."""
+        """Return bytes as an array of reports: all of them, or exactly `count`, else raise `NotSupported`."""
         if count is not None and len(data) != count * self.report_bytes:
             raise NotSupported(f"expected a report of {self.report_bytes} bytes; found {len(data)}")
         reports = np.frombuffer(data, self._dtype).reshape(len(data) // self.report_bytes, *self._shape)
@@ -441,5 +442,5 @@ class Inbox:
 
 
 def _named(collection: Collection) -> str:
-    """A collection, so that another one of the same name is told from it."""
+    """Return a name of a collection that distinguishes it from another one of the same name."""
     return f"{collection.name} ({collection.fingerprint[:12]}…)"

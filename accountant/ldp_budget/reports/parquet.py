@@ -1,18 +1,19 @@
-"""Report partitions: report files as Parquet, which many tasks write side by side (extra `arrow`).
+"""Report partitions: report files in Parquet format, which many tasks write in parallel (extra `arrow`).
 
-A partition has one column, `report`, of fixed-size binary: the bytes of a report as in a report file. Beside it stand
-the report file's header, with a version and what the partition is called (`ldp-budget partition`), and how many
-reports it holds with a SHA-256 (`ldp-budget end`). That is over the header and the bytes of the reports, and not over
-how Parquet keeps them: whoever packs them anew and keeps both lines has the same partition.
+A partition has one column, `report`, of fixed-size binary: the bytes of a report as in a report file. The file's
+metadata has two more entries. `ldp-budget partition` is the header of a report file with a version and the name of
+the partition. `ldp-budget end` is the number of reports with a SHA-256. The hash covers the header and the bytes of
+the reports, but not their Parquet encoding. So rewriting the file with both entries unchanged gives the same
+partition.
 
-A partition is called by its **task**, or by 128 random bits where it has none. The hash covers the name, so two
-partitions of few reports are two even where their bytes agree, while a copy is known for what it is wherever it lies.
-The name decides: of two partitions of one task, or of a partition and its copy, only one is ever counted, whatever
-noise they hold; the other is refused by name. It guards against accidents. It is no signature, so whoever may write
-to the folder can make up reports.
+The name of a partition is its **task**, or 128 random bits without one. The hash covers the name. So two partitions
+with few reports differ even if their report bytes agree, and a copy is recognized at any place. The name decides: of
+two partitions of one task, or of a partition and its copy, only one is ever counted, even if their noise differs. The
+error names the other one. This protects against accidents. It is not a signature: a user who may write to the folder
+can forge reports.
 
-Places are paths, or addresses that `fsspec` knows (`s3://…`, `memory://…`); written are those alone where a partition
-appears whole or not at all. One that is cut short is refused wherever it lies.
+Places are paths, or URLs that `fsspec` knows (`s3://…`, `memory://…`). Only URLs where a file appears complete or not
+at all can be written. A truncated partition is refused everywhere.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 MAGIC = b"PAR1"
-"""How a Parquet file begins."""
+"""First bytes of a Parquet file."""
 
 _HEADER, _END = b"ldp-budget partition", b"ldp-budget end"
 _VERSION = 1
 _COLUMN = "report"
 _GROUP_BYTES, _GROUP_ROWS = 8 << 20, 1 << 20
-"""The most that is held of a partition while it is written or read."""
+"""Largest part of a partition that is held in memory while it is written or read."""
 _READ_BYTES = 1 << 20
 
 
 class Source(NamedTuple):
-    """Which partition it is: what it is called, its SHA-256, and the name of the file that it was read from."""
+    """Identity of a partition: its name, its SHA-256, and the name of the file that it was read from."""
 
     name: str
     sha256: str
@@ -62,22 +63,22 @@ class Source(NamedTuple):
 
 
 class PartitionWriter:
-    """Writes reports to a partition, which has its name on a clean exit, whole.
+    """Writer of reports to a partition, which gets its file name, complete, on a clean exit.
 
-    A context manager; on an exception nothing is left behind. An existing partition is replaced only at the end, so
-    a task that is repeated replaces what it wrote.
+    Use it as a context manager; on an exception no file is left behind. An existing partition is replaced only at the
+    end, so a repeated task replaces its earlier partition.
 
     Parameters:
-        path: of the file, which should end in `.parquet`; or an address that `fsspec` knows.
-        collection: what the reports are of.
-        task: what the partition is called for good, such as `2026-11-21/7`: of all partitions of a task only one is
-            ever counted, wherever they were written. None for a random name.
-        charged: whether the users were charged for the reports, which the file says then; None says nothing.
+        path: the path of the file, which should end in `.parquet`; or a URL that `fsspec` knows.
+        collection: the collection of the reports.
+        task: the permanent name of the partition, such as `2026-11-21/7`. Of all partitions of a task only one is
+            ever counted, at any place. None for a random name.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
 
     Raises:
-        ReportFileError: the place cannot be written, or another run is writing it.
-        InvalidParameter: one of them is of another kind.
-        NotSupported: pyarrow is missing, or fsspec for an address; or no file there is sure to appear whole.
+        ReportFileError: the file cannot be written, or another run is writing it.
+        InvalidParameter: an argument has the wrong type.
+        NotSupported: pyarrow is missing, or fsspec for a URL; or files at that URL are not written atomically.
     """
 
     def __init__(
@@ -110,13 +111,13 @@ class PartitionWriter:
         return self
 
     def call(self, name: str) -> None:
-        """Call the partition so in place of a random name, before anything is written: the same run, the same name.
+        """Set the random name of the partition, before anything is written, so that a resumed run has the same name.
 
         Parameters:
-            name: 32 hexadecimal digits that were drawn at random for the run.
+            name: 32 hexadecimal digits, drawn at random for the run.
 
         Raises:
-            InvalidParameter: it is no text.
+            InvalidParameter: `name` is not a text.
         """
         self._name = f"random {check_text('name', name)}"
 
@@ -124,11 +125,11 @@ class PartitionWriter:
         """Append reports.
 
         Parameters:
-            reports: an array whose first axis is the users; all of them have the same shape.
+            reports: an array whose first axis is the users; all reports have the same shape.
 
         Raises:
-            InvalidParameter: they are no such array.
-            ReportFileError: they cannot be written.
+            InvalidParameter: `reports` is not such an array.
+            ReportFileError: the file cannot be written.
         """
         layout = Layout.of(reports)
         if self._layout is None:
@@ -155,7 +156,7 @@ class PartitionWriter:
 
     def _give_up(self, error: BaseException) -> None:
         if self._parquet is not None:
-            with suppress(Exception):  # what it ends goes away with the file
+            with suppress(Exception):  # the file is deleted anyway
                 self._parquet.close()
         self._open.__exit__(type(error), error, error.__traceback__)
 
@@ -178,10 +179,10 @@ class PartitionWriter:
             )
 
     def _add(self, data: NDArray[Any]) -> None:
-        """Keep rows until they fill a group."""
+        """Buffer rows until they fill a row group."""
         if self._waits + len(data) > self._group_rows:
             self._write_group()
-        self._waiting.append(data.copy())  # whoever hands them in may go on with the array
+        self._waiting.append(data.copy())  # the caller may reuse the array
         self._waits += len(data)
 
     def _write_group(self) -> None:
@@ -215,17 +216,17 @@ class PartitionWriter:
 def writer_to(
     path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None
 ) -> PartitionWriter | ReportWriter:
-    """The writer for what is named so: of a partition where it ends in `.parquet`, else of a report file.
+    """Return the writer for a file name: of a partition if it ends in `.parquet`, else of a report file.
 
     Parameters:
-        path: of the file; or an address that `fsspec` knows.
-        collection: what the reports are of.
-        charged: whether the users were charged for the reports, which the file says then; None says nothing.
+        path: the path of the file, or a URL that `fsspec` knows.
+        collection: the collection of the reports.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
 
     Raises:
-        ReportFileError: the place cannot be written.
-        InvalidParameter: one of them is of another kind.
-        NotSupported: what that needs is missing; or it is an address where nobody promises that a file appears whole.
+        ReportFileError: the file cannot be written.
+        InvalidParameter: an argument has the wrong type.
+        NotSupported: a required package is missing, or files at that URL are not written atomically.
     """
     if check_path("path", path).suffix == SUFFIX:
         return PartitionWriter(path, collection, charged=charged)
@@ -233,18 +234,19 @@ def writer_to(
 
 
 def charged_at(place: str | os.PathLike[str]) -> bool | None:
-    """Whether the users of the reports at a place were charged for them, of any collection.
+    """Return True if the users of the reports in a file, of any collection, were charged for them, False if not.
 
     Parameters:
-        place: a report file or a partition; a path, or an address that `fsspec` knows.
+        place: a report file or a partition; a path, or a URL that `fsspec` knows.
 
     Returns:
-        None where the writer did not say, or it is neither of the two.
+        True or False as the writer recorded it. None if the writer recorded nothing, or the file is neither of the
+        two.
 
     Raises:
-        ReportFileError: it cannot be read.
-        InvalidParameter: it is no path.
-        NotSupported: pyarrow is missing, or fsspec for an address.
+        ReportFileError: the file cannot be read.
+        InvalidParameter: `place` is not a path.
+        NotSupported: pyarrow is missing, or fsspec for a URL.
     """
     check_path("place", place)
     name = os.fspath(place)
@@ -264,16 +266,16 @@ def charged_at(place: str | os.PathLike[str]) -> bool | None:
 
 
 def partitions_in(place: str | os.PathLike[str]) -> list[str]:
-    """The partitions at a place, in the order of their names: the `*.parquet` right in a folder, or the one file.
+    """Return the partitions at a place, sorted: the `*.parquet` files directly in a folder, or the one file.
 
-    Names that begin with `_` or `.` are left out, as they are what other programs keep beside their data.
+    Names that begin with `_` or `.` are left out, as other programs use them for files next to their data.
 
     Parameters:
-        place: a path, or an address that `fsspec` knows.
+        place: a path, or a URL that `fsspec` knows.
 
     Raises:
-        ReportFileError: there is none, or it cannot be read.
-        InvalidParameter: it is of another kind.
+        ReportFileError: there is no partition, or the place cannot be read.
+        InvalidParameter: `place` is not a path.
         NotSupported: fsspec is missing.
     """
     check_path("place", place)
@@ -289,11 +291,10 @@ def partitions_in(place: str | os.PathLike[str]) -> list[str]:
 
 
 class Partition:
-    """An open partition: its `source`, how many `reports` it says that it holds, their `layout`, and these, once.
+    """Open partition: its `source`, its stated number of `reports`, their `layout`, and the reports, to be read once.
 
-    `charged`: whether their users were charged for them; None where the writer did not say.
-
-    Made by `open_partition`.
+    `charged` is True if the users were charged for the reports, False if not, None if the writer recorded nothing.
+    `open_partition` creates it.
     """
 
     def __init__(self, place: str, parquet: Any, collection: Collection) -> None:
@@ -319,11 +320,11 @@ class Partition:
             raise ReportFileError(place, "its columns are not those of a report partition")
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """The reports in order, block by block, of some megabytes each; they lie where Arrow has put them.
+        """Return an iterator over the reports in order, in blocks of some megabytes, which are views of Arrow's memory.
 
         Raises:
-            ReportFileError: they are not those that were written, or not as many; at the latest before the last block
-                is used up.
+            ReportFileError: the reports or their number differ from what was written. It is raised at the latest when
+                the next block after the last one is requested.
         """
         rows = max(1, min(_GROUP_ROWS, _GROUP_BYTES // 2 // self.layout.row_bytes))
         total = 0
@@ -348,19 +349,19 @@ class Partition:
 
 @contextmanager
 def open_partition(place: str | os.PathLike[str], collection: Collection) -> Iterator[Partition]:
-    """Open one partition, of which only what it says of itself is read so far.
+    """Open one partition; this reads only its metadata.
 
     Parameters:
-        place: a path, or an address that `fsspec` knows.
-        collection: what the reports are of.
+        place: a path, or a URL that `fsspec` knows.
+        collection: the collection of the reports.
 
     Returns:
         The partition, while it is open.
 
     Raises:
-        ReportFileError: it is foreign, truncated, damaged, or made for another collection.
-        InvalidParameter: one of them is of another kind.
-        NotSupported: pyarrow is missing, or fsspec for an address.
+        ReportFileError: the file is foreign, truncated, damaged, or made for another collection.
+        InvalidParameter: an argument has the wrong type.
+        NotSupported: pyarrow is missing, or fsspec for a URL.
     """
     check_instance("collection", collection, Collection, "a collection")
     check_path("place", place)
@@ -369,27 +370,27 @@ def open_partition(place: str | os.PathLike[str], collection: Collection) -> Ite
     with ExitStack() as stack:
         with _reading(name):
             file = stack.enter_context(opened(name))
-            # Read as it is asked for: a partition of any size takes the same memory.
+            # Read on demand: a partition of any size takes the same memory.
             read = parquet.ParquetFile(file, buffer_size=_READ_BYTES, pre_buffer=False)
             partition = Partition(shown_place(name), stack.enter_context(read), collection)
         yield partition
 
 
 def _finished(sha256: Any, total: int) -> str:
-    """The hash with the number of reports at its end."""
+    """Return the hash with the number of reports appended to its input."""
     whole = sha256.copy()
     whole.update(total.to_bytes(8, "little"))
     return str(whole.hexdigest())
 
 
 def _file(place: str) -> str:
-    """The name of a file without its folder."""
+    """Return the name of a file without its folder."""
     return place.replace("\\", "/").rstrip("/").rpartition("/")[2] or place
 
 
 @contextmanager
 def _reading(place: str) -> Iterator[None]:
-    """What goes wrong with a file while it is read, told as such."""
+    """Convert errors while a file is read to `ReportFileError`."""
     try:
         yield
     except Exception as error:

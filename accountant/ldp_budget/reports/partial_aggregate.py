@@ -1,18 +1,16 @@
-"""One estimate of what reports come to, whether the collection lists its answers or not.
-
-Partial aggregates that know which partitions they contain, so that none is counted twice.
+"""Partial aggregates of reports, which know their partitions, so that no partition is counted twice.
 
     part = aggregate("reports/7.parquet", collection)    # on a worker
     total = functools.reduce(Partial.merge, parts)       # in any order, in any tree
     total.estimate()
 
-A partial is a value: it is never changed, so an engine may keep it, send it, or take the same step again. For engines
-it is pickled, with its collection; to be kept, or read elsewhere, it has a form of its own:
+A partial is an immutable value, so an engine may store it, send it, or repeat a step. Engines pickle it, with its
+collection. To store it, or read it elsewhere, it has a file format:
 
     ldp-budget partial 1\n                      magic and version
     {"collection": ..., "partitions": ...}\n    header, one line of canonical JSON
     array*                                       the arrays that the header names, in its order, little-endian
-    SHA-256                                      of all before it, 32 bytes
+    SHA-256                                      of all bytes before it, 32 bytes
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ if TYPE_CHECKING:
 
 
 def lists_answers(collection: Collection) -> bool:
-    """Whether the answers were declared, so that all of them can be estimated."""
+    """True if the collection declares its answers, so that all of them can be estimated."""
     domain = collection.mechanism.domain
     return isinstance(domain, Categories) and domain.listed
 
 
 def estimate_total(collection: Collection, total: Any, names: Sequence[str] | None) -> Estimate:
-    """The estimate from an aggregate; where answers are not listed, of those named."""
+    """Return the estimate from an aggregate. `names` are the answers to estimate if the collection lists none."""
     mechanism: Any = collection.mechanism
     if names is None or lists_answers(collection):
         estimated: Estimate = mechanism.estimate(total)
@@ -69,20 +67,20 @@ _CHARGES = ("charged", "uncharged")
 
 @dataclass(frozen=True, repr=False)
 class Partial:
-    """What reports of a collection come to, and which partitions they were read from; without any, nothing yet.
+    """Aggregate of reports of a collection, with the partitions that they were read from; empty by default.
 
-    Partials of one collection merge exactly and in any order, and two that share a partition do not merge.
+    Partials of one collection merge exactly and in any order. Two partials that share a partition do not merge.
 
     Parameters:
-        collection: what the reports are of.
-        total: the mechanism's aggregate of them; None where there are none.
-        layout: how a report is laid out; None where there are none.
-        partitions: the partitions by what they are called.
-        charged: how many of the reports were charged to their users, as far as those who wrote them said.
-        uncharged: how many were not.
+        collection: the collection of the reports.
+        total: the mechanism's aggregate of the reports; None without reports.
+        layout: the layout of a report; None without reports.
+        partitions: the partitions by their names.
+        charged: the number of reports that were charged to their users, as far as the writers recorded it.
+        uncharged: the number of reports that were recorded as not charged.
 
     Raises:
-        InvalidParameter: the collection is none; or there is a total without a layout, or the reverse.
+        InvalidParameter: `collection` is not a collection; or only one of `total` and `layout` is given.
     """
 
     collection: Collection
@@ -102,22 +100,18 @@ class Partial:
 
     @property
     def reports(self) -> int:
-        """How many reports it holds.
-
-        Raises:
-            Nothing.
-        """
+        """The number of aggregated reports."""
         return 0 if self.total is None else self.total.reports
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file of its own, whole, which `aggregate` and `ldp-budget estimate` read.
+        """Write the partial to a file, atomically, which `aggregate` and `ldp-budget estimate` read.
 
         Parameters:
-            path: of the file.
+            path: the path of the file.
 
         Raises:
-            ReportFileError: it cannot be written.
-            InvalidParameter: it is no path.
+            ReportFileError: the file cannot be written.
+            InvalidParameter: `path` is not a path.
             NotSupported: as `to_bytes`.
         """
         data, path = self.to_bytes(), check_path("path", path)
@@ -128,13 +122,13 @@ class Partial:
             raise ReportFileError(str(path), f"it cannot be written: {error.strerror}") from None
 
     def merge(self, other: Partial) -> Partial:
-        """A partial of both together; the two stay as they are.
+        """Return a partial of both together; the two stay unchanged.
 
         Parameters:
             other: a partial of other partitions of the same collection.
 
         Raises:
-            InvalidParameter: it is no such partial: of another collection, or with a partition that is in this one.
+            InvalidParameter: `other` is not a partial, is of another collection, or shares a partition with this one.
         """
         check_instance("other", other, Partial, "a partial")
         mine, theirs = self.collection, other.collection
@@ -157,16 +151,16 @@ class Partial:
         )
 
     def estimate(self, names: Sequence[str] | None = None, *, mixed: bool = False) -> Estimate:
-        """The estimate of the reports, taken for one round, in which each user reported once.
+        """Return the estimate of the reports, taken as one round, in which each user reported once.
 
         Parameters:
-            names: the answers to estimate, where the collection lists none.
-            mixed: also where some reports were charged to their users and others were not.
+            names: the answers to estimate, if the collection lists none.
+            mixed: True to allow that some reports were charged to their users and others were not.
 
         Raises:
-            ReportFileError: there are no reports; or they are mixed, and that was not asked for.
-            OutsideDomain: a name is none of an answer.
-            NotSupported: the mechanism cannot estimate them.
+            ReportFileError: there are no reports; or they are mixed and `mixed` is False.
+            OutsideDomain: a name is not an answer.
+            NotSupported: the mechanism cannot estimate these names.
         """
         place = ", ".join(map(str, self.partitions.values()))
         if self.total is None:
@@ -176,7 +170,7 @@ class Partial:
         return estimate_total(self.collection, self.total, names)
 
     def to_bytes(self) -> bytes:
-        """The form to keep, the same for the same content; `from_bytes` reads it.
+        """Return the partial in its file format, the same bytes for the same content; `from_bytes` reads it.
 
         Raises:
             NotSupported: the mechanism's aggregate holds more than whole numbers, texts and arrays of whole numbers.
@@ -191,23 +185,23 @@ class Partial:
         if self.total is not None and self.layout is not None:
             state = {name: _written(name, value, arrays) for name, value in sorted(vars(self.total).items())}
             header |= {**self.layout.header(self.collection), "total": state}
-            # A kind that is not there is left out, as it was before anything said so.
+            # A count of zero is left out, as in files written before these counts existed.
             header |= {name: number for name in _CHARGES if (number := getattr(self, name))}
         written = b"".join([MAGIC, canonical_json(header).encode(), b"\n", *arrays])
         return written + hashlib.sha256(written).digest()
 
     @staticmethod
     def from_bytes(data: bytes, collection: Collection, *, place: str = "partial") -> Partial:
-        """The partial that `to_bytes` wrote.
+        """Return the partial that `to_bytes` wrote.
 
         Parameters:
-            data: what was written.
-            collection: what its reports are of.
-            place: where it was read, for messages.
+            data: the bytes from `to_bytes`.
+            collection: the collection of its reports.
+            place: the place of the data, for messages.
 
         Raises:
-            ReportFileError: it is foreign, truncated, damaged, or made for another collection.
-            InvalidParameter: one of them is of another kind.
+            ReportFileError: the data is foreign, truncated, damaged, or made for another collection.
+            InvalidParameter: an argument has the wrong type.
         """
         check_instance("data", data, bytes, "bytes")
         check_instance("collection", collection, Collection, "a collection")
@@ -232,29 +226,26 @@ class Partial:
 
 
 def again(source: Source, known: Source) -> str:
-    """That a partition comes a second time, and as what it was known.
+    """Return the words of an error about a partition that appears a second time.
 
     Parameters:
         source: the partition.
-        known: the same one, as it came first.
-
-    Raises:
-        Nothing.
+        known: the same partition, as it appeared first.
     """
     how = "a copy of" if source.sha256 == known.sha256 else "another run of the task of"
     return f"{source}, {how} {known}"
 
 
 def aggregate_reports(reports: NDArray[Any], collection: Collection) -> Partial:
-    """The partial of reports that lie in no partition, so that nothing tells where they are counted twice.
+    """Return the partial of reports that belong to no partition, so counting them twice is not detected.
 
     Parameters:
         reports: an array whose first axis is the users.
-        collection: what they are of.
+        collection: the collection of the reports.
 
     Raises:
-        InvalidParameter: one of them is of another kind.
-        NotSupported: these are no reports of the mechanism.
+        InvalidParameter: an argument has the wrong type.
+        NotSupported: these are not reports of the mechanism.
     """
     check_instance("collection", collection, Collection, "a collection")
     layout = Layout.of(reports)
@@ -262,18 +253,18 @@ def aggregate_reports(reports: NDArray[Any], collection: Collection) -> Partial:
 
 
 def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
-    """The partial of what lies at a place, read to its end and held against its hash.
+    """Return the partial of the reports at a place, read to the end and compared with its hash.
 
     Parameters:
-        place: a partition; a folder of them, of which every `*.parquet` is read; a report file; or a partial that was
-            written to a file. A path, or an address that `fsspec` knows.
-        collection: what the reports are of.
+        place: a partition; a folder of partitions, of which every `*.parquet` is read; a report file; or a partial
+            that was written to a file. A path, or a URL that `fsspec` knows.
+        collection: the collection of the reports.
 
     Raises:
-        ReportFileError: something is foreign, truncated, damaged, made for another collection, or there twice; or
-            there is nothing.
-        InvalidParameter: one of them is of another kind.
-        NotSupported: pyarrow is missing, or fsspec for an address; or a report file holds none of the mechanism's.
+        ReportFileError: a file is foreign, truncated, damaged or made for another collection; a partition appears
+            twice; or there is no file.
+        InvalidParameter: an argument has the wrong type.
+        NotSupported: pyarrow is missing, or fsspec for a URL; or a report file has no reports of the mechanism.
     """
     check_instance("collection", collection, Collection, "a collection")
     check_path("place", place)
@@ -302,13 +293,13 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
 
 
 def _charges(charged: bool | None, total: Any) -> tuple[int, int]:
-    """How many reports of one file were charged to their users, and how many were not."""
+    """Return the numbers of charged and of uncharged reports of one file."""
     reports = 0 if total is None else total.reports
     return (reports if charged is True else 0, reports if charged is False else 0)
 
 
 def _start(name: str) -> bytes:
-    """How a file begins; nothing of a folder."""
+    """Return the first bytes of a file; empty for a folder."""
     with reading(name):
         if inside(name) is not None:
             return b""
@@ -325,7 +316,7 @@ def _read_partial(name: str, collection: Collection) -> Partial:
 def _added(
     blocks: Iterable[NDArray[Any]], collection: Collection, total: Any = None, layout: Layout | None = None
 ) -> tuple[Any, Layout | None]:
-    """`total` and the aggregate of blocks of reports, with their layout; two Nones where there are no reports."""
+    """Return `total` merged with the aggregate of blocks of reports, and their layout; both None without reports."""
     mechanism: Any = collection.mechanism
     for block in blocks:
         part = mechanism.aggregate(block)
@@ -342,7 +333,7 @@ def _named(collection: Collection) -> str:
 
 
 def _written(name: str, value: Any, arrays: list[bytes]) -> Any:
-    """A value as the header says it; what an array holds is put with the arrays."""
+    """Return the header's form of a value; append the content of an array to `arrays`."""
     import numpy as np
 
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
@@ -355,9 +346,9 @@ def _written(name: str, value: Any, arrays: list[bytes]) -> Any:
 
 
 def _read_total(state: dict[str, Any], data: bytes, layout: Layout, collection: Collection) -> Any:
-    """The aggregate with that state. Raises ValueError unless it is made as those of the mechanism are.
+    """Return the aggregate with that state. Raises ValueError unless it has the form of the mechanism's aggregates.
 
-    No class is named in what is read: that of the mechanism's aggregate of no reports is taken.
+    The data names no class: the class is that of the mechanism's aggregate of zero reports.
     """
     import numpy as np
 
@@ -371,7 +362,7 @@ def _read_total(state: dict[str, Any], data: bytes, layout: Layout, collection: 
         if isinstance(like, np.ndarray):
             array = _array(value, data, place)
             place += array.nbytes
-            # Of what grows with the reports, such as a list of functions, there is none yet.
+            # An array that grows with the reports, such as a list of hash functions, is empty in `like`.
             if array.dtype != like.dtype or array.ndim != like.ndim or (like.size and array.shape != like.shape):
                 raise ValueError(f"{name}: expected {like.dtype} {like.shape}; found {array.dtype} {array.shape}")
             found[name] = array
@@ -385,7 +376,7 @@ def _read_total(state: dict[str, Any], data: bytes, layout: Layout, collection: 
 
 
 def _is_like(value: Any, like: Any) -> bool:
-    """A number where there is one; or the same text."""
+    """True if `value` is a whole number like `like`, or the same text as `like`."""
     if isinstance(like, str):
         return bool(value == like)
     return isinstance(value, int) and not isinstance(value, bool)

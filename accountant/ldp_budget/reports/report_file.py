@@ -1,18 +1,14 @@
-"""What goes wrong with a place of reports while it is read or written, told as such.
-
-What stands in front of stored reports: whose they are, and how one of them is laid out.
-
-The report file: what clients send and the server reads.
+"""Report files: their format, header, writer and reader.
 
     ldp-budget reports 1\n                       magic and version
     {"collection": ..., "fingerprint": ..., "dtype": ..., "shape": [...]}\n       header, one line of JSON
     block*                                       uint32 rows > 0, the rows (C order, little-endian), uint32 CRC-32
     uint32 0, uint64 total rows, uint32 CRC-32   the end, without which the file counts as truncated
 
-Every number is little-endian. `shape` is that of one report, `dtype` numpy's name of its elements; a file that a
-sandbox made has `"sandbox": true` beside them. `"charged"` says whether the users were charged for the reports;
-without it the writer did not say. Each CRC-32 is that of the header line followed by its block, so
-that a damaged header shows as well. A file appears whole under its name or not at all.
+Every number is little-endian. `shape` is the shape of one report, `dtype` numpy's name of its elements. A file from a
+sandbox also has `"sandbox": true` in its header. `"charged"` is true if the users were charged for the reports, false
+if not; without it the writer recorded nothing. Each CRC-32 covers the header line followed by its block, so a damaged
+header is detected too. A file appears complete under its name, or not at all.
 """
 
 from __future__ import annotations
@@ -40,9 +36,12 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
 
 
+# -- errors --------------------------------------------------------------------------------------------------
+
+
 @contextmanager
 def reading(place: str) -> Iterator[None]:
-    """Raises `ReportFileError` in place of an `OSError`."""
+    """Convert an `OSError` while a place is read to `ReportFileError`."""
     try:
         yield
     except OSError as error:
@@ -51,49 +50,52 @@ def reading(place: str) -> Iterator[None]:
 
 @contextmanager
 def writing(place: str) -> Iterator[None]:
-    """Raises `ReportFileError` in place of an `OSError`."""
+    """Convert an `OSError` while a place is written to `ReportFileError`."""
     try:
         yield
     except OSError as error:
         raise ReportFileError(shown_place(place), f"it cannot be written: {error.strerror or error}") from None
 
 
+# -- the header ----------------------------------------------------------------------------------------------
+
+
 class Layout(NamedTuple):
-    """One report: numpy's name of its elements, little-endian, and its shape."""
+    """Layout of one report: numpy's name of its elements, little-endian, and its shape."""
 
     dtype: str
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, reports: Any) -> Layout:
-        """That of an array whose first axis is the users. Raises `InvalidParameter` for anything else."""
+        """Return the layout of an array whose first axis is the users. Raises `InvalidParameter` for others."""
         if not (getattr(reports, "ndim", 0) and hasattr(reports, "dtype")):
             raise InvalidParameter("reports", "an array whose first axis is the users", shown(reports))
         return cls(reports.dtype.newbyteorder("<").str, tuple(reports.shape[1:]))
 
     @property
     def row_bytes(self) -> int:
-        """How many bytes one report takes."""
+        """The size of one report in bytes."""
         import numpy as np
 
         return int(np.dtype(self.dtype).itemsize * math.prod(self.shape))
 
     def data(self, reports: NDArray[Any]) -> NDArray[np.uint8]:
-        """The bytes of reports, row by row, shape (n, row_bytes); a view where they lie so already."""
+        """Return the bytes of reports, row by row, shape (n, row_bytes); a view if they already have this layout."""
         import numpy as np
 
         rows = np.ascontiguousarray(reports, dtype=self.dtype)
         return rows.reshape(-1).view(np.uint8).reshape(len(rows), self.row_bytes)
 
     def rows(self, data: Any, offset: int = 0, count: int = -1) -> NDArray[Any]:
-        """The reports that lie in a buffer, from that byte on, so many of them or all; nothing is copied."""
+        """Return `count` reports, or all, from a buffer, starting at byte `offset`, without copying."""
         import numpy as np
 
         items = count if count < 0 else count * math.prod(self.shape)
         return np.frombuffer(data, self.dtype, items, offset).reshape(-1, *self.shape)
 
     def header(self, collection: Collection, charged: bool | None = None) -> dict[str, Any]:
-        """What is written in front of reports of a collection; `charged`: as `read_charged` reads it."""
+        """Return the header for reports of a collection; `charged` is as `read_charged` returns it."""
         return {
             "collection": collection.name,
             "fingerprint": collection.fingerprint,
@@ -105,7 +107,7 @@ class Layout(NamedTuple):
 
 
 def read_layout(path: str, header: Any, collection: Collection) -> Layout:
-    """The layout of reports with that header. Raises `ReportFileError` unless they are reports of the collection."""
+    """Return the layout in a header. Raises `ReportFileError` unless the reports are of the collection."""
     import numpy as np
 
     try:
@@ -120,13 +122,13 @@ def read_layout(path: str, header: Any, collection: Collection) -> Layout:
 
 
 def read_charged(header: Any) -> bool | None:
-    """Whether the users of reports with that header were charged for them; None where the writer did not say."""
+    """Return True if the header says that the users were charged, False if not; None if it says neither."""
     charged = header.get("charged")
     return charged if isinstance(charged, bool) else None
 
 
 def check_mixed(place: str, charged: int, uncharged: int) -> None:
-    """Raise `ReportFileError` where some reports were charged to their users and others were not."""
+    """Raise `ReportFileError` if some reports were charged to their users and others were not."""
     if charged and uncharged:
         raise ReportFileError(
             place,
@@ -136,7 +138,7 @@ def check_mixed(place: str, charged: int, uncharged: int) -> None:
 
 
 def check_whose(path: str, name: str, fingerprint: str, sandbox: bool, collection: Collection) -> None:
-    """Raise `ReportFileError` unless that is the collection, and no sandbox's counts where it is none."""
+    """Raise `ReportFileError` unless the reports are of the collection, and from a sandbox only if it is one."""
     if sandbox and not collection.sandbox:
         raise ReportFileError(path, "it was made in a sandbox, whose reports count nowhere else")
     if fingerprint != collection.fingerprint:
@@ -147,6 +149,8 @@ def check_whose(path: str, name: str, fingerprint: str, sandbox: bool, collectio
         )
 
 
+# -- the file ------------------------------------------------------------------------------------------------
+
 MAGIC = b"ldp-budget reports 1\n"
 _HEADER_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
@@ -155,20 +159,21 @@ _TOTAL = struct.Struct("<Q")
 
 
 class ReportWriter:
-    """Writes reports to a temporary neighbour of `path`, which takes its name on a clean exit, whole and durable.
+    """Writer of reports to a temporary file next to `path`, which gets its name on a clean exit, whole and durable.
 
-    A context manager; on an exception nothing is left behind. An existing file is replaced only at the end. At an
-    address that fsspec knows, which must be one where a file appears whole or not at all, it is put at the end.
+    Use it as a context manager; on an exception no file is left behind. An existing file is replaced only at the end.
+    For a URL that fsspec knows, the file is uploaded at the end. Files at that URL must appear complete or not at
+    all.
 
     Parameters:
-        path: of the file, or its address.
-        collection: what the reports are of.
-        charged: whether the users were charged for the reports, which the file says then; None says nothing.
+        path: the path or URL of the file.
+        collection: the collection of the reports.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
 
     Raises:
-        ReportFileError: the place cannot be written, or another run is writing it.
-        NotSupported: it is an address where nobody promises that, or what opens it is not installed.
-        InvalidParameter: one of them is of another kind.
+        ReportFileError: the file cannot be written, or another run is writing it.
+        NotSupported: files at that URL are not written atomically, or the package for it is not installed.
+        InvalidParameter: an argument has the wrong type.
     """
 
     def __init__(self, path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None) -> None:
@@ -193,11 +198,11 @@ class ReportWriter:
         """Append reports.
 
         Parameters:
-            reports: an array whose first axis is the users; all of them have the same shape.
+            reports: an array whose first axis is the users; all reports have the same shape.
 
         Raises:
-            InvalidParameter: they are no such array.
-            ReportFileError: they cannot be written.
+            InvalidParameter: `reports` is not such an array.
+            ReportFileError: the file cannot be written.
         """
         layout = Layout.of(reports)
         if self._layout is None:
@@ -215,7 +220,7 @@ class ReportWriter:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """The file from its first bytes to its last; what is written in between are the header and the blocks."""
+        """Open the file with its first bytes, and write its end afterwards; header and blocks come in between."""
         with written(self._place) as self._file:
             self._file.write(MAGIC)
             yield
@@ -238,17 +243,17 @@ class ReportWriter:
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:
-    """The blocks of reports in a file, in order, one by one; nothing is looked at before the first is asked for.
+    """Return an iterator over the blocks of reports in a file, in order; the first request opens the file.
 
     Parameters:
-        path: of the file, or its address.
-        collection: what the reports are of.
+        path: the path or URL of the file.
+        collection: the collection of the reports.
 
     Raises:
-        NotSupported: it is an address, and what opens those is not installed.
-        ReportFileError: the file is foreign, truncated, damaged, or made for another collection; at the latest
-            before the last block is used up.
-        InvalidParameter: one of them is of another kind.
+        NotSupported: `path` is a URL, and fsspec is not installed.
+        ReportFileError: the file is foreign, truncated, damaged, or made for another collection. It is raised at the
+            latest when the next block after the last one is requested.
+        InvalidParameter: an argument has the wrong type.
     """
     with open_reports(path, collection) as reports:
         yield from reports.blocks()
@@ -256,7 +261,7 @@ def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterat
 
 @contextmanager
 def open_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[Reports]:
-    """Open a file of reports, of which only its header is read so far; raises as `read_reports`."""
+    """Open a report file; this reads only its header. Raises as `read_reports`."""
     check_path("path", path)
     place = os.fspath(path)
     check_instance("collection", collection, Collection, "a collection")
@@ -265,14 +270,14 @@ def open_reports(path: str | os.PathLike[str], collection: Collection) -> Iterat
 
 
 def header_in(file: IO[bytes]) -> bytes:
-    """The header of the report file that begins here; empty where none does."""
+    """Return the header line of the report file that begins at the current position; empty if none does."""
     return file.readline(_HEADER_BYTES) if file.read(len(MAGIC)) == MAGIC else b""
 
 
 class Reports:
-    """An open file of reports: whether their users were `charged`, and the reports, once.
+    """Open report file: `charged`, as `read_charged` returns it, and the reports, to be read once.
 
-    Made by `open_reports`.
+    `open_reports` creates it.
     """
 
     def __init__(self, path: str, file: IO[bytes], collection: Collection) -> None:
@@ -295,7 +300,7 @@ class Reports:
         return layout
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """The reports in order, block by block. Raises `ReportFileError`."""
+        """Yield the reports in order, block by block. Raises `ReportFileError`."""
         total = 0
         while True:
             count = self._exactly(_ROWS.size)
@@ -312,7 +317,7 @@ class Reports:
             raise ReportFileError(self._path, "it does not end where it says")
 
     def _exactly(self, size: int) -> bytes:
-        # In pieces: a damaged count may ask for more than there is memory.
+        # Read in pieces: a damaged count may request more than the memory.
         pieces = []
         while size > 0:
             piece = self._file.read(min(size, _READ_BYTES))

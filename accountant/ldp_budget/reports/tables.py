@@ -1,14 +1,12 @@
-"""Tables of people's answers and users where they are: CSV, Parquet and Arrow, here or at an address.
+"""Kinds and places of table files: CSV, Parquet and Arrow, at a local path or a URL.
 
-What kind of table a file is: its name says so, and where its first bytes say otherwise, these are believed.
+**Kinds.** The name of a file decides its kind, but its first bytes override the name. A Parquet file begins with
+`PAR1` and a byte that never is in text, an Arrow file with `ARROW1`, an Arrow stream with four bytes 0xff. No CSV
+file in a text encoding begins so.
 
-A Parquet file begins with `PAR1` and a byte that no text holds, an Arrow file with `ARROW1`, an Arrow stream with
-four bytes 0xff; no CSV file begins so in an encoding of text.
-
-Where a file is: a path of this machine, or an address such as `s3://bucket/answers.parquet`, which fsspec opens.
-
-What goes wrong at an address is an `OSError` whose text is fsspec's own, whatever the package below has raised, so
-that reading and writing treat both alike.
+**Places.** A place is a local path, or a URL such as `s3://bucket/answers.parquet`, which fsspec opens. An error at a
+URL is an `OSError` with the text of fsspec, from any package below it. So reading and writing treat both places
+alike.
 """
 
 from __future__ import annotations
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# -- kinds of tables -----------------------------------------------------------------------------------------
+
 CSV, PARQUET, ARROW, STREAM = "a CSV file", "a Parquet file", "an Arrow file", "an Arrow stream"
 
 SUFFIXES = {
@@ -39,36 +39,34 @@ SUFFIXES = {
     ".ipc": ARROW,
     ".arrows": STREAM,
 }
-"""What files are called; any other name is that of a CSV file."""
+"""Kind of a file by its ending; any other name is that of a CSV file."""
 
 HEAD = 64
-"""How many first bytes tell the kinds apart."""
+"""Number of first bytes that distinguish the kinds."""
 
 _TEXT = set(range(0x20, 0x100)) | set(b"\t\r\n\f")
 
 
 def named_kind(path: str) -> str:
-    """What kind a file is by its name.
+    """Return the kind of a file by its name.
 
     Parameters:
-        path: a path or an address.
-
-    Raises:
-        Nothing.
+        path: a path or a URL.
     """
     return SUFFIXES.get(os.path.splitext(path.partition("?")[0])[1].lower(), CSV)
 
 
 def kind_of(path: str, shown: str, head: bytes) -> str:
-    """What kind a file is by its first bytes, which its name must not contradict where they are no text.
+    """Return the kind of a file by its first bytes.
 
     Parameters:
-        path: a path or an address.
-        shown: the same for messages.
-        head: its first bytes, 64 of them where it has so many.
+        path: a path or a URL.
+        shown: the path or URL for messages.
+        head: the first 64 bytes, or all bytes of a shorter file.
 
     Raises:
-        TableError: it is named like a Parquet or Arrow file, and neither that nor text.
+        TableError: the file has the name of a Parquet or Arrow file, but is neither of them nor text; or it is a
+            Feather file of version 1 or an encrypted Parquet file.
     """
     if head.startswith(b"ARROW1\0\0"):
         return ARROW
@@ -86,47 +84,40 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
     return CSV
 
 
+# -- paths and URLs ------------------------------------------------------------------------------------------
+
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
 _FILE = re.compile(r"(file|local)://")
 _BUFFER = 1 << 20
 _WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "s3", "s3a"}
-"""Where a file that is put appears whole under its name, or not at all: stores of objects."""
+"""Protocols of object stores, where an uploaded file appears complete under its name, or not at all."""
 
 EXTRA = "pip install 'ldp-budget[arrow]'"
 
 
 def is_address(path: str) -> bool:
-    """Whether this is an address and no path; a file of that name, odd as it is, is one.
+    """True if `path` is a URL and not a path. If a local file has that name, it is a path.
 
     Parameters:
-        path: what was given.
-
-    Raises:
-        Nothing.
+        path: a path or a URL.
     """
     return bool(_ADDRESS.match(path)) and not _FILE.match(path) and not os.path.exists(path)
 
 
 def local_path(path: str) -> str:
-    """The path of this machine that was given, or that a `file://` address names.
+    """Return the local path that was given, or that a `file://` URL names.
 
     Parameters:
-        path: what was given, and is no other address.
-
-    Raises:
-        Nothing.
+        path: a path or a `file://` URL; not another URL.
     """
     return path if os.path.exists(path) else _FILE.sub("", path)
 
 
 def shown_place(path: str) -> str:
-    """A path or address as messages name it: without what may be a password or a signature.
+    """Return a path or URL for messages, without the parts that may be a password or a signature.
 
     Parameters:
-        path: what was given.
-
-    Raises:
-        Nothing.
+        path: a path or a URL.
     """
     if not is_address(path):
         return path
@@ -138,14 +129,14 @@ def shown_place(path: str) -> str:
 
 @contextmanager
 def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
-    """A file to read, from its first byte.
+    """Open a file for reading, at its first byte.
 
     Parameters:
-        path: a path or an address.
+        path: a path or a URL.
 
     Raises:
-        OSError: it cannot be opened; while it is open, that it cannot be read.
-        NotSupported: it is an address, and what opens those is not installed.
+        OSError: the file cannot be opened; or it cannot be read while it is open.
+        NotSupported: `path` is a URL, and fsspec is not installed.
     """
     if not is_address(path):
         with open(local_path(path), "rb") as file:
@@ -159,14 +150,14 @@ def opened(path: str) -> Iterator[io.BufferedReader[Any]]:
 
 
 def exists(path: str) -> bool:
-    """Whether anything is at a place.
+    """True if a file or folder exists at a place.
 
     Parameters:
-        path: a path or an address.
+        path: a path or a URL.
 
     Raises:
-        OSError: that cannot be found out.
-        NotSupported: it is an address, and what opens those is not installed.
+        OSError: the place cannot be queried.
+        NotSupported: `path` is a URL, and fsspec is not installed.
     """
     if not is_address(path):
         return os.path.lexists(local_path(path))
@@ -176,14 +167,14 @@ def exists(path: str) -> bool:
 
 
 def inside(path: str) -> list[str] | None:
-    """The paths or addresses of what lies right in a folder, in any order; None where no folder is.
+    """Return the paths or URLs of the files directly in a folder, in any order; None if it is not a folder.
 
     Parameters:
-        path: a path or an address.
+        path: a path or a URL.
 
     Raises:
-        OSError: it cannot be read.
-        NotSupported: it is an address, and what opens those is not installed.
+        OSError: the folder cannot be read.
+        NotSupported: `path` is a URL, and fsspec is not installed.
     """
     if not is_address(path):
         folder = Path(local_path(path))
@@ -197,17 +188,17 @@ def inside(path: str) -> list[str] | None:
 
 @contextmanager
 def written(path: str) -> Iterator[IO[bytes]]:
-    """A file to write, which is there, whole and durable, when the block ends without an exception, or not at all.
+    """Open a file for writing; it appears, complete and durable, when the block ends without an exception.
 
-    For an address it is written on this machine first and put there at the end, in one piece.
+    After an exception there is no file. For a URL, the file is written locally first and uploaded at the end in one
+    piece.
 
     Parameters:
-        path: a path or an address.
+        path: a path or a URL.
 
     Raises:
-        OSError: it cannot be written.
-        NotSupported: it is an address where nobody promises that a file appears whole, or what opens those is not
-            installed.
+        OSError: the file cannot be written.
+        NotSupported: files at that URL are not written atomically, or fsspec is not installed.
     """
     if not is_address(path):
         with replacing(Path(local_path(path))) as file:
@@ -222,14 +213,14 @@ def written(path: str) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: str) -> None:
-    """Raise what `written` would raise before anything is written: no such protocol, no promise, no ordinary file.
+    """Raise the errors of `written` that can be known before anything is written.
 
     Parameters:
-        path: a path or an address.
+        path: a path or a URL.
 
     Raises:
         NotSupported: as for `written`.
-        OSError: its protocol is unknown; or a folder or a device is there.
+        OSError: the protocol of the URL is unknown; or the path is a folder or a device.
     """
     if is_address(path):
         _system(path, to_write=True)
@@ -238,7 +229,7 @@ def check_writable(path: str) -> None:
 
 
 def put(system: Any, place: str, path: str, draft: Path) -> None:
-    """Put a file of this machine at an address, and see that all of it came."""
+    """Upload a local file to a URL, and check the size of the result."""
     with _told(path):
         system.put_file(str(draft), place)
         system.invalidate_cache()
@@ -248,7 +239,7 @@ def put(system: Any, place: str, path: str, draft: Path) -> None:
 
 
 def _system(path: str, *, to_write: bool = False) -> tuple[Any, str]:
-    """The file system of an address, and the place in it."""
+    """Return the fsspec file system of a URL, and the path in it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -266,7 +257,7 @@ def _system(path: str, *, to_write: bool = False) -> tuple[Any, str]:
 
 @contextmanager
 def _told(path: str) -> Iterator[None]:
-    """What any package for any protocol raises, as an `OSError` that says so."""
+    """Convert every error of a protocol's package to an `OSError`."""
     try:
         yield
     except NotSupported:
@@ -289,7 +280,7 @@ def _as_os_error(path: str, error: Exception) -> OSError:
 
 
 class _Remote(io.RawIOBase):
-    """A file of fsspec as Python's own buffers take it."""
+    """Raw I/O wrapper of an fsspec file, for Python's buffered reader."""
 
     def __init__(self, path: str, file: Any) -> None:
         self._path = path

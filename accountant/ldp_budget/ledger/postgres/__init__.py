@@ -1,4 +1,8 @@
-"""The ledger on PostgreSQL: in partitions, so that as many machines as there are may write to it at the same time."""
+"""Store of a ledger on a PostgreSQL server, in partitions, so that many machines can write at the same time.
+
+It holds the connection pool, the schema, the SQL statements, the write buffer and the checks of the server.
+It may import guarantees and the other modules of the ledger.
+"""
 
 from .store import PostgresStore
 

@@ -1,8 +1,11 @@
-"""What a ledger's address says: where its server is, and what of it is ours to read.
+"""Addresses, server checks and connections of a ledger on PostgreSQL.
 
-What a server must promise before a ledger is kept there. What it does not, is refused by name.
+The module has three parts:
 
-Connections to the server of a ledger: a pool for each process, and errors in the ledger's words.
+- `Address`: the parsed address of a ledger, with the options that this package reads itself.
+- Server checks: durability, standbys and isolation that a server must guarantee before it may hold a ledger. An error
+  names the setting that is wrong.
+- `Connections`: a connection pool for each process, and the conversion of driver errors to ledger errors.
 """
 
 from __future__ import annotations
@@ -29,40 +32,42 @@ if TYPE_CHECKING:
     from .write_buffer import Unit
 
 
+# -- addresses -----------------------------------------------------------------------------------------------
+
 MOST_PARTITIONS = 4096
 DEFAULT_PARTITIONS = 64
 HA = ("none", "quorum")
 
 _EXPECTED = "postgresql://[USER@]HOST[:PORT]/DATABASE, with libpq's options, and partitions, ha or connections"
 
-# Hosts, each a name, an address in figures or a folder of sockets (escaped), and its port.
+# Hosts: each a name, a numeric address or a socket folder (escaped), with its port.
 _HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^\[\]:,]*)(?::\d*)?"
 _HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
 _PRINTED = re.compile(r"(?:[!-$&-~]|[^\x00-\xa0\ud800-\udfff]|%[0-9A-Fa-f]{2})*")
 
 
 class Address(NamedTuple):
-    """An address, taken apart. `partitions` counts only when the ledger is made; `ha` is what was declared of standbys."""
+    """Parsed address. `partitions` matters only when the ledger is created; `ha` declares the use of standbys."""
 
     connect: str
-    """What libpq gets."""
+    """The connection string for libpq."""
     name: str
-    """What messages say: no user, no password, no options."""
+    """The name for messages, without user, password and options."""
     partitions: int
     ha: str | None
     connections: int
 
 
 def read(text: str) -> Address:
-    """Take an address apart. Raises `InvalidParameter`."""
+    """Parse an address. Raises `InvalidParameter`."""
     scheme, _, rest = text.partition("://")
     place, _, query = rest.partition("?")
     host, _, database = place.partition("/")
-    # The message shows none of the address: in a malformed one a password may stand anywhere.
+    # The message shows no part of the address: a malformed address may have a password anywhere.
     if not _PRINTED.fullmatch(text) or not _HOSTS.fullmatch(host.rpartition("@")[2]):
         expected = f"{_EXPECTED}; each character that is none of an address as % and two hexadecimal digits"
         raise InvalidParameter("ledger", expected, "an address that cannot be read")
-    # Messages name what stands behind the @, so there may be no doubt about where a password ends.
+    # Messages show the part after the @, so the end of a password must be unambiguous.
     if "#" in rest or rest.count("@") != host.count("@") or rest.count("@") > 1:
         expected = f"{_EXPECTED}; each / ? # @ of a user or password as % and two hexadecimal digits"
         raise InvalidParameter("ledger", expected, "one of them as it is")
@@ -75,7 +80,7 @@ def read(text: str) -> Address:
         if name in ours:
             ours[name] = unquote(value)
         else:
-            theirs.append(option)  # libpq's + is a plus, so it stays as it is
+            theirs.append(option)  # libpq does not decode + to a space, so the option stays unchanged
     if ours["ha"] not in ("", *HA):
         raise InvalidParameter("ledger", f"ha out of {', '.join(HA)}", ours["ha"])
     return Address(
@@ -93,6 +98,8 @@ def _count(name: str, text: str, most: int) -> int:
     return int(text)
 
 
+# -- server checks -------------------------------------------------------------------------------------------
+
 _NEEDED = {
     "synchronous_commit": ("on", "remote_apply"),
     "fsync": ("on",),
@@ -101,8 +108,8 @@ _NEEDED = {
 _STANDBYS = "synchronous_standby_names"
 _SETTINGS = ", ".join(f"current_setting('{name}')" for name in (*_NEEDED, _STANDBYS))
 _ASK = f"SELECT {_SETTINGS}, (SELECT count(*) FROM pg_stat_replication), pg_backend_pid()"
-# For one transaction: names are looked up where the ledger is, and the commit waits for the disk and the standbys,
-# also where a reload of the server's settings has changed the session since it was greeted.
+# For one transaction: names are looked up in the ledger's schema, and the commit waits for the disk and the standbys.
+# The latter also if a reload of the server's settings has changed the session since it was checked.
 _SETTLE = (
     "SELECT pg_catalog.set_config('synchronous_commit', CASE WHEN pg_catalog.current_setting('synchronous_commit')"
     " OPERATOR(pg_catalog.=) 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),"
@@ -111,21 +118,21 @@ _SETTLE = (
     " pg_catalog.set_config('search_path', %s, true), pg_catalog.set_config('lock_timeout', %s, true)"
 )
 OLDEST = 150000
-"""The oldest version of the server, as it counts them."""
+"""The oldest supported server version, as `server_version` counts it."""
 
 
 def check_settings(connection: Connection, address: Address) -> bool:
-    """That an acknowledged commit is on the disk, and on the standbys that were declared.
+    """Raise `LedgerError` unless an acknowledged commit is on the disk and on the declared standbys.
 
-    Returns whether a pooler stands between: the session then is not the one that was greeted, and may be another in
-    each transaction. Raises `LedgerError`.
+    Returns True if a connection pooler is between client and server. The session is then not the one that the client
+    connected to, and may change with each transaction. A changed backend PID reveals the pooler.
     """
     version = connection.info.server_version
     if version < OLDEST:
         raise LedgerError(address.name, f"expected PostgreSQL {OLDEST // 10000} or newer; found {version // 10000}")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in ("UTF8", None):
-        # Others cannot hold every name, or hold bytes without saying what they mean.
+        # Other encodings cannot store every name, or store bytes without a defined meaning.
         why = (
             f"its database stores texts as {encoding}, and a ledger needs UTF8. Create another database with: CREATE"
         )
@@ -135,12 +142,12 @@ def check_settings(connection: Connection, address: Address) -> bool:
 
 
 def ask_settings(unit: Unit) -> Cursor[Any]:
-    """Ask, in a transaction, for what `judge_settings` judges."""
+    """Query, in a transaction, the settings that `judge_settings` checks."""
     return unit.run(_ASK)
 
 
 def judge_settings(answer: Cursor[Any], address: Address) -> int:
-    """The number of the session that has answered. Raises `LedgerError`."""
+    """Check the queried settings; return the backend PID of the session. Raises `LedgerError`."""
     row: Any = answer.fetchone()
     *settings, standbys, session = row
     _judge_durable(settings, address)
@@ -149,15 +156,12 @@ def judge_settings(answer: Cursor[Any], address: Address) -> int:
 
 
 def settle(unit: Unit, seconds: float) -> Cursor[Any]:
-    """Set, for one transaction, what it relies on, and ask for what `judge_settled` judges."""
+    """Set the settings that one transaction relies on, and query those that `judge_settled` checks."""
     return unit.run(_SETTLE, (path_of(unit.schema), f"{seconds:g}s"))
 
 
 def judge_settled(answer: Cursor[Any], address: Address) -> None:
-    """That the commit of this transaction will be on the disk, and on the standbys that were declared.
-
-    Raises `LedgerError`.
-    """
+    """Raise `LedgerError` unless the commit of this transaction will be on the disk and on the declared standbys."""
     row: Any = answer.fetchone()
     _judge_durable(row, address)
     if address.ha == "quorum":
@@ -187,10 +191,11 @@ def _judge_standbys(synchronous: str, standbys: int, address: Address) -> None:
 
 
 def check_isolation(first: Connection, second: Connection, schema: str, address: Address) -> None:
-    """That a row which one transaction has locked cannot be locked by another. Raises `LedgerError`.
+    """Raise `LedgerError` if two transactions can lock the same row at the same time.
 
-    Nobody waits for the lock: of several who open a ledger behind a pooler, each would wait with a session that the
-    others need. Whoever does not get it first has seen that others exclude him, which is what is asked.
+    The check never waits for the lock. If several processes open a ledger behind a pooler, each would wait in a
+    session that the others need. A process whose first transaction does not get the lock has seen that the lock
+    excludes it, which is what the check tests.
     """
     from psycopg import errors
 
@@ -211,11 +216,13 @@ def check_isolation(first: Connection, second: Connection, schema: str, address:
     raise LedgerError(address.name, "two transactions had the lock of one row at the same time; nothing is kept here")
 
 
+# -- connections ---------------------------------------------------------------------------------------------
+
 WAIT_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
-"""How long a server may be silent amid a piece of work; longer than it waits for a lock."""
+"""Longest silence of a server during a query; longer than the server waits for a lock."""
 
-# A server that vanished without a word, as when a firewall drops its packets, is noticed after half a minute.
+# Detect within half a minute a server that disappeared silently, as when a firewall drops its packets.
 _PROBES = {
     "client_encoding": "utf8",
     "connect_timeout": 10,
@@ -228,39 +235,45 @@ _PROBES = {
 
 HINT = "a ledger on PostgreSQL needs psycopg: pip install 'ldp-budget[postgres]'"
 
-# Pools that came with a fork. Their sockets are the parent's, so they are kept and never closed here.
+# Pools inherited by a fork. Their sockets belong to the parent, so they are kept and never closed here.
 _OF_PARENTS: list[Any] = []
 
 
 class Connections:
-    """The connections of this process; after a fork, new ones."""
+    """Connection pool of this process; a forked child gets a new pool."""
 
     def __init__(self, address: Address, greet: Callable[[Connection], None] = lambda connection: None) -> None:
-        """`greet` looks at a new connection, and raises `LedgerError` to refuse it."""
+        """Import the driver and check the address.
+
+        `greet` checks each new connection, and raises `LedgerError` to refuse it.
+        """
         try:
-            # Now, while nobody forks: a child waits for ever for what another thread was importing.
+            # Import now, before any fork: a child would wait forever for an import that another thread had begun.
             import psycopg  # noqa: F401
             import psycopg_pool  # noqa: F401
         except ImportError:
             raise LedgerError(address.name, HINT) from None
-        probes(address)  # one that libpq cannot read is refused here, before a pool logs what it was given
+        probes(address)  # refuses an address that libpq cannot read, before the pool would log it
         self._address = address
         self._greet = greet
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._pid = os.getpid()
         self._closed = False
-        # Those of which the server's settings are known, and whether a pooler is between; behind one address another
-        # server may stand by now.
+        # The checked connections, each with True if it uses a pooler. Another server may have the address by now,
+        # so each new connection is checked.
         self._pooled: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
         self.prepares = True
-        """Whether statements are prepared by name, where no pooler was seen; one that cannot be seen forbids it."""
+        """True if statements are prepared on connections without a detected pooler.
+
+        It becomes False when an error reveals a pooler that was not detected.
+        """
 
     @contextmanager
     def lend(self, patience: float | None = None) -> Iterator[Connection]:
-        """A connection in which nothing is under way. Whoever leaves it otherwise loses it.
+        """Yield an idle connection. A transaction that the caller leaves open by an exception is rolled back.
 
-        `patience`: how many seconds the server may be silent, where that is not `ANSWER_SECONDS`.
+        `patience` is the longest silence of the server in seconds, in place of `ANSWER_SECONDS`.
         """
         try:
             with self._lend(patience) as connection:
@@ -268,7 +281,7 @@ class Connections:
         except (Exception, GeneratorExit):
             raise
         except BaseException:
-            # An interrupt (Ctrl-C) may have come amid the books of the pool, which would miss a connection for ever.
+            # An interrupt (Ctrl-C) may have stopped the pool's bookkeeping, which would lose a connection forever.
             self._leave_pool()
             raise
 
@@ -283,13 +296,14 @@ class Connections:
             raise LedgerError(self._address.name, f"{self._why_not(patience)}; nothing was charged") from None
         except Error as error:
             raise LedgerError(self._address.name, f"{plain(error)}; nothing was charged") from error
-        # Behind a pooler the name may be that of another's statement, which would be done in place of ours.
+        # Behind a pooler another client may have prepared a different statement under the same name, and the server
+        # would run that one.
         connection.prepare_threshold = 5 if self.prepares and not self.is_pooled(connection) else None
         try:
             yield connection
         except BaseException as error:
             if is_silence(error):
-                # The others lead to the same server, and each would be waited for as long.
+                # The other connections lead to the same server, and each would take the same wait.
                 self._leave_pool(pool)
             roll_back(connection)
             raise
@@ -297,7 +311,7 @@ class Connections:
             pool.putconn(connection)
 
     def _taken(self, patience: float | None) -> tuple[ConnectionPool, Connection]:
-        """A connection, and the pool that it is of."""
+        """Return a connection and its pool."""
         from psycopg_pool import PoolClosed
 
         while True:
@@ -307,10 +321,10 @@ class Connections:
             except PoolClosed:
                 if self._pool is pool:
                     raise
-                # Another thread was interrupted, and has left it.
+                # An interrupted thread has discarded this pool; try the new one.
 
     def _good(self, pool: ConnectionPool, patience: float | None) -> Connection:
-        """A connection to a server that keeps its promises."""
+        """Return a connection to a server that passed its checks."""
         from psycopg import Error
 
         deadline, pause = time.monotonic() + WAIT_SECONDS, 0.0
@@ -331,12 +345,12 @@ class Connections:
                 pool.putconn(connection)
                 if not lost or time.monotonic() > deadline:
                     raise
-            # A pooler lets everybody in, and those at once out again whose server is gone.
+            # A pooler accepts every connection, and closes it immediately if its server is gone.
             time.sleep(pause)
             pause = min(1.0, 2 * pause + 0.01)
 
     def is_pooled(self, connection: Connection) -> bool:
-        """Whether it is to a pooler, of which a session of the server is had for one transaction at a time."""
+        """True if the connection uses a pooler, which assigns a server session for one transaction at a time."""
         return self._pooled[connection]
 
     def _opened(self) -> ConnectionPool:
@@ -359,17 +373,17 @@ class Connections:
             return self._pool
 
     def _leave_pool(self, left: ConnectionPool | None = None) -> None:
-        """Use another one from now on, if it is still `left`; what it has lent is closed when it comes back."""
+        """Discard the pool, if it is still `left`, and use a new one. Borrowed connections close on their return."""
         with self._lock:
             if left is not None and self._pool is not left:
                 return
             pool, self._pool = self._pool, None
         if pool is not None:
-            # Apart, as the interrupt may have left a lock of its own shut.
+            # In another thread, as the interrupt may have left a lock of the pool locked.
             threading.Thread(target=pool.close, daemon=True).start()
 
     def _why_not(self, patience: float | None) -> str:
-        """Why no connection could be had, in the server's words if it says any."""
+        """Return the reason for a missing connection, in the server's words if it gives any."""
         import psycopg
 
         try:
@@ -379,14 +393,14 @@ class Connections:
         return f"all {self._address.connections} connections were busy for {patience or WAIT_SECONDS:g} s"
 
     def close(self) -> None:
-        """Close them all; those that are lent, when they come back."""
+        """Close all connections; borrowed ones on their return."""
         with self._lock:
             pool, self._pool, self._closed = self._pool, None, True
         if pool is not None and self._pid == os.getpid():
             pool.close()
 
     def after_fork_in_child(self) -> None:
-        """Leave what is the parent's alone."""
+        """Drop the parent's pool without closing it."""
         self._lock = threading.Lock()
         if self._pool is not None:
             _OF_PARENTS.append(self._pool)
@@ -395,7 +409,7 @@ class Connections:
 
 
 def first_connection(address: Address) -> Connection:
-    """A connection outside of the pool, to look at what is there. Raises `LedgerError`."""
+    """Return a connection outside the pool, to inspect the database. Raises `LedgerError`."""
     import psycopg
 
     options = {**probes(address), "autocommit": True, "prepare_threshold": None, "application_name": "ldp-budget"}
@@ -406,7 +420,7 @@ def first_connection(address: Address) -> Connection:
 
 
 def probes(address: Address) -> dict[str, Any]:
-    """How libpq is to notice a server that vanished, but for what the address says of that."""
+    """Return libpq's options for detecting a dead server, without those that the address sets."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
@@ -427,19 +441,19 @@ class _Silence(Exception):  # noqa: N818
 
 @functools.cache
 def bounded_connection() -> type[Connection]:
-    """The class of connections on which no answer is waited for longer than their `patience`."""
+    """Return the connection class that waits no longer than its `patience` for an answer."""
     import psycopg
 
     class BoundedConnection(psycopg.Connection[Any]):
         patience: float | None = None
-        """Seconds, in place of `ANSWER_SECONDS`."""
+        """Longest wait for an answer in seconds, in place of `ANSWER_SECONDS`."""
 
         def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
             bound = ANSWER_SECONDS if self.patience is None else self.patience
             return super().wait(self._until(gen, bound), *args, **kwargs)
 
         def _until(self, gen: Generator[Any, Any, Any], bound: float) -> Generator[Any, Any, Any]:
-            """The same steps, and an end of the connection where the server is silent for that long."""
+            """Run the same steps, and close the connection if the server is silent for `bound` seconds."""
             try:
                 wanted = next(gen)
                 heard = time.monotonic()
@@ -460,7 +474,7 @@ def bounded_connection() -> type[Connection]:
 
 
 def is_silence(error: BaseException | None) -> bool:
-    """Whether an error comes from a server that did not answer in time."""
+    """True if an error comes from a server that did not answer in time."""
     while error is not None:
         if isinstance(error, _Silence):
             return True
@@ -469,13 +483,13 @@ def is_silence(error: BaseException | None) -> bool:
 
 
 def _living(pool: ConnectionPool, patience: float | None) -> Connection:
-    """A connection that the server has not closed since it was last used, as far as one can see from here."""
+    """Return a connection that the server has not closed since its last use, as far as this side can see."""
     from psycopg import Error
 
     while True:
         connection = pool.getconn(patience)
         try:
-            for _ in range(2):  # what the server says when it closes it, and its end
+            for _ in range(2):  # the server's message on closing, then the end of the stream
                 connection.pgconn.consume_input()
             return connection
         except Error:
@@ -484,16 +498,16 @@ def _living(pool: ConnectionPool, patience: float | None) -> Connection:
 
 
 def plain(error: BaseException) -> str:
-    """What a server or its library says, in one line."""
+    """Return the message of a server or driver error in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return "; ".join(lines[:2]) or type(error).__name__
 
 
 def of_driver(error: BaseException, connection: Connection) -> Error | None:
-    """The driver's error in this one, if there is one: itself, or that of a work among others.
+    """Return the driver's error in `error`, if there is one: the error itself, or its cause.
 
-    Where a session ends amid a pipeline, the driver's own book-keeping may fail, with an IndexError. Then the
-    connection is good for nothing any more, and it is as if it had been lost.
+    If a session ends during a pipeline, the driver's own bookkeeping may fail with an IndexError. The connection is
+    then unusable, and the error counts as a lost connection.
     """
     from psycopg import Error, OperationalError
 
@@ -507,7 +521,7 @@ def of_driver(error: BaseException, connection: Connection) -> Error | None:
 
 
 def _raised_in(error: BaseException) -> str:
-    """The name of the module that raised an error."""
+    """Return the name of the module that raised an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -515,13 +529,13 @@ def _raised_in(error: BaseException) -> str:
 
 
 def roll_back(connection: Connection) -> None:
-    """End whatever is under way; in doubt by closing the connection, which ends it on the server."""
+    """Roll back an open transaction. If that fails, close the connection, so the server ends the transaction."""
     from psycopg import Error
     from psycopg.pq import TransactionStatus
 
     try:
         if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
-            # Not by a statement: psycopg would still count on names that an error has kept from being prepared.
+            # Not by a ROLLBACK statement: psycopg would keep statement names that an error has not let it prepare.
             connection.rollback()
     except Error:
         connection.close()

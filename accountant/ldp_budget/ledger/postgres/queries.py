@@ -1,4 +1,7 @@
-"""The statements on one partition of a ledger, each by an index that begins with it, none that grows with the past."""
+"""SQL statements on one partition of a PostgreSQL ledger.
+
+Each statement uses an index that begins with the partition. The cost of a charge does not grow with the journal.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from ..store import N, Renew
     from .write_buffer import NUMBERED_ROWS, PrefetchedRows, Unit
 
-# What there may be much of is read in parts, for the client's library holds every answer whole.
+# Large results are read in parts, as the driver keeps each answer in memory as a whole.
 _RECORDS_TOGETHER = 2_000
 _CHECKPOINTS_TOGETHER = 50
 END = f"SELECT partition, entry, at, chain_hash, {', '.join(COUNTERS)}, row_mac FROM partitions"
@@ -88,7 +91,7 @@ _SET_QUOTA = (
     "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
     " ON CONFLICT (partition, account, plan, guarantee) DO UPDATE SET used = excluded.used"
 )
-# What becomes of the rows of a table when they are renewed, and their columns but for the partition.
+# For each table, the statement that inserts its rewritten rows, and its columns without the partition.
 _RENEWED = {
     "users": (USERS, "account, user_hash, row_mac"),
     "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
@@ -120,12 +123,12 @@ _RENEWED_TOGETHER = 5_000
 
 
 def end_of(row: tuple[Any, ...]) -> tuple[PartitionHead, bytes]:
-    """The end of a partition and the MAC of its counters, from its row."""
+    """Return the head of a partition and the MAC of its counters, from its row."""
     return PartitionHead(*row[1:-1]), row[-1]
 
 
 class PostgresRows:
-    """One partition inside a transaction, to read and, if it writes, to write."""
+    """One partition of a PostgreSQL ledger inside a transaction; writable if the transaction is."""
 
     def __init__(
         self, unit: Unit, partition: int, end: tuple[PartitionHead, bytes], ahead: PrefetchedRows | None = None
@@ -147,7 +150,7 @@ class PostgresRows:
         self._unit.write(1, sql, (self._partition, *values))
 
     def _delete(self, sql: str, *values: Any) -> None:
-        """Delete rows of the partition, of which there may be none."""
+        """Delete rows of the partition; deleting none is not an error."""
         self._ahead = None
         self._unit.run(sql, (self._partition, *values))
 
@@ -289,7 +292,7 @@ class PostgresRows:
     def add_label(self, label: EntryLabel) -> None:
         self._write("INSERT INTO entry_labels VALUES (%s, %s, %s, %s)", *label)
 
-    # -- what changes with the accounts -------------------------------------------------------------------
+    # -- changes to accounts ------------------------------------------------------------------------------
 
     def add_user(self, user: User) -> None:
         self._put(USERS, [user])
@@ -341,7 +344,7 @@ class PostgresRows:
         self._ahead = None
         return PostgresBatch(self._unit, self._partition, users)
 
-    # -- what was set -------------------------------------------------------------------------------------
+    # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
     def periods(self) -> dict[str, int]:
         return dict(self._ask("SELECT period, since FROM periods WHERE partition = %s", self._partition))
@@ -417,7 +420,7 @@ class PostgresRows:
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         self._write("INSERT INTO checkpoints VALUES (%s, %s, %s, %s, %s)", *checkpoint)
 
-    # -- everything ---------------------------------------------------------------------------------------
+    # -- all rows of a table ------------------------------------------------------------------------------
 
     def users(self, first: int, last: int) -> Iterator[User]:
         return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
@@ -514,7 +517,10 @@ class PostgresRows:
             yield f"notes: there is a note of entry {entry}, which has none"
 
     def _strange_partitions(self) -> Iterator[str]:
-        """Rows of partitions that there are not; each table's key begins with the partition, so its ends are found at once."""
+        """Yield a message for each table with rows of partitions that do not exist.
+
+        Each table's key begins with the partition, so the index finds the lowest and highest partition fast.
+        """
         (partitions,) = self._one("SELECT count(*) FROM partitions")
         for table in PARTITIONED:
             for end in ("min", "max"):

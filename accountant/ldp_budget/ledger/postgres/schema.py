@@ -1,13 +1,12 @@
-"""The tables of a ledger on PostgreSQL: those of `_sqlite.schema`, each key of which begins with its partition.
+"""Tables of a ledger on PostgreSQL, and the check of the server's catalog against them.
 
-So any engine that keeps the rows of one partition together can carry it.
+**Tables.** They are those of `sqlite.schema`, but each key begins with its partition. So an engine that stores the
+rows of one partition together can hold a ledger.
 
-The server's catalogue compared with the tables that the ledger makes.
-
-The expected tables are read from the statements of `schema`, so there is no second list to keep. A trigger, a rule,
-a row-security policy, a view in a table's place or a missing unique key can change what a statement does although
-every stored row is genuine. Each of them is a difference. A trigger on TRUNCATE alone is not one, as nothing here
-truncates.
+**Catalog check.** It parses the expected tables from the CREATE statements of this module, so there is no second list
+to maintain. A trigger, a rule, a row-security policy, a view in place of a table or a missing unique key can change
+the effect of a statement although every stored row is genuine. Each of them is a difference. A trigger on TRUNCATE
+alone is not a difference, as the store never truncates.
 """
 
 from __future__ import annotations
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from ..keyfile import Key
     from .write_buffer import Unit
 
+
+# -- tables --------------------------------------------------------------------------------------------------
 
 SCHEMA_VERSION = 1
 
@@ -56,15 +57,15 @@ PARTITIONED = (
     "checkpoints",
     "admin_log",
 )
-"""The tables whose keys begin with a partition; `meta` is the only other one."""
+"""Tables whose keys begin with a partition; `meta` is the only other table."""
 
 _AMOUNTS = "epsilon int8, delta int8, rho int8, mu_squared int8"
 
 
 TABLES = (
     "CREATE TABLE meta (name text PRIMARY KEY, value bytea NOT NULL)",
-    # The row of a partition is its write lock and the end of its journal. Half of each page is left free, so that a row
-    # is written anew beside itself and no index is touched.
+    # The row of a partition is its write lock and the head of its journal. Half of each page is left free, so that a
+    # new version of a row is on the same page and no index changes.
     """CREATE TABLE partitions (
         partition int4 PRIMARY KEY, entry int8 NOT NULL, at int8, chain_hash bytea NOT NULL, accounts int8 NOT NULL,
         priced_mechanisms int8 NOT NULL, policies int8 NOT NULL, collections int8 NOT NULL,
@@ -150,7 +151,7 @@ TABLES = (
 
 
 def fill(connection: Connection, key: Key, ledger: str, partitions: int, ledger_id: str) -> None:
-    """What stands in the tables of a new ledger."""
+    """Insert the first rows of a new ledger."""
     values = {
         "schema": str(SCHEMA_VERSION).encode(),
         "ledger": ledger.encode(),
@@ -172,9 +173,14 @@ def fill(connection: Connection, key: Key, ledger: str, partitions: int, ledger_
 
 
 def key_check(key: Key, partitions: int) -> bytes:
-    """By which a ledger knows its key, and that it has all of its partitions: a user's partition is told by their number."""
+    """Return the stored check value of a key and the number of partitions.
+
+    The number is included because a user's partition depends on it.
+    """
     return key.hash(b"check", str(partitions))
 
+
+# -- the catalog check ---------------------------------------------------------------------------------------
 
 _TYPES = {"int4": "integer", "int8": "bigint", "bytea": "bytea", "text": "text"}
 _TABLE = re.compile(r"CREATE TABLE (\w+) \((.*?)\)(?: WITH \([^)]*\))?", re.DOTALL)
@@ -186,8 +192,8 @@ _PLAIN = "an ordinary, logged table without row security"
 _OTHER_TYPES = (
     "EXISTS (SELECT FROM pg_type t WHERE t.oid = ANY({types}) AND t.typnamespace <> 'pg_catalog'::regnamespace)"
 )
-# A function or an operator of the schema may fit the values of a statement better than the server's own one of that
-# name, and is then called in its place. One with the very same types is not: the server's own comes first.
+# A function or operator of the schema may match the values of a statement better than the server's own one of that
+# name. PostgreSQL then calls it instead. With exactly the same types the server's own comes first: that is harmless.
 _ASK = f"""
 WITH ours AS MATERIALIZED (
     SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -233,13 +239,13 @@ UNION ALL SELECT 'schema', 'operator', o.oid::regoperator::text FROM pg_operator
         AND q.oprright = o.oprright AND q.oprnamespace = 'pg_catalog'::regnamespace)
     AND NOT {_OTHER_TYPES.format(types="ARRAY[o.oprleft, o.oprright]")}
 """
-# Names are looked up in the server's own catalogue alone: a function elsewhere must not answer this question.
+# Look up names in the server's own catalog only: a function elsewhere must not answer this query.
 _OWN_PATH = "SET LOCAL search_path = pg_catalog, pg_temp"
 _SHOWN = 5
 
 
 class Fact(NamedTuple):
-    """One thing that the catalogue says of a table."""
+    """One fact of the catalog about a table."""
 
     table: str
     kind: str
@@ -247,9 +253,9 @@ class Fact(NamedTuple):
 
 
 def expect_facts(statements: Iterable[str] = TABLES) -> frozenset[Fact]:
-    """The facts that follow from the statements which make the tables.
+    """Return the facts that follow from the statements that create the tables.
 
-    Raises `ValueError` for a statement that cannot be read: then this module has to learn it.
+    Raises `ValueError` for a statement that it cannot parse: extend the parser then.
     """
     return frozenset(fact for statement in statements for fact in _facts_of(statement))
 
@@ -281,7 +287,7 @@ def _facts_of(statement: str) -> Iterator[Fact]:
 
 
 def _where(condition: str | None) -> str:
-    """A condition of an index, as the server writes it."""
+    """Return the condition of an index as the server formats it."""
     if condition is None:
         return ""
     typed = re.sub(r"('\w+')$", r"\1::text", condition)
@@ -293,7 +299,7 @@ _TABLES = sorted({fact.table for fact in _EXPECTED})
 
 
 def ask_catalog(unit: Unit) -> Cursor[Any]:
-    """Ask, in a transaction, for what `compare_catalog` judges."""
+    """Query, in a transaction, the catalog that `compare_catalog` checks."""
     unit.run(_OWN_PATH)
     answer = unit.run(_ASK, {"schema": unit.schema, "tables": _TABLES})
     unit.run(set_path(unit.schema))
@@ -301,18 +307,18 @@ def ask_catalog(unit: Unit) -> Cursor[Any]:
 
 
 def set_path(schema: str) -> str:
-    """SQL after which names are looked up in the server's own catalogue first, then where the ledger is."""
+    """Return SQL after which names are looked up in the server's own catalog first, then in the ledger's schema."""
     return f"SET LOCAL search_path = {path_of(schema)}"
 
 
 def path_of(schema: str) -> str:
-    """The search path of a ledger's transactions: no setting of a role or a database may choose other tables."""
+    """Return the search path of a ledger's transactions: no setting of a role or database may select other tables."""
     quoted = schema.replace('"', '""')
     return f'"{quoted}", pg_temp'
 
 
 def find_schema(connection: Connection) -> str:
-    """The schema in which a ledger's tables are, or are to be made."""
+    """Return the schema in which a ledger's tables are, or are to be created."""
     found: Any = connection.execute(
         "SELECT coalesce((SELECT n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n"
         " ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass('partitions')), pg_catalog.current_schema(), '')"
@@ -321,7 +327,7 @@ def find_schema(connection: Connection) -> str:
 
 
 def compare_catalog(answer: Cursor[Any]) -> list[str]:
-    """Every difference between the catalogue and the tables that the ledger makes, in words."""
+    """Return a message for each difference between the catalog and the tables that the ledger creates."""
     rows = {Fact._make(row) for row in answer.fetchall()}
     owners = {fact.table: fact.detail for fact in rows if fact.kind == "owner"}
     found = {fact for fact in rows if fact.kind != "owner" and not _is_rebuilt(fact)}
@@ -339,17 +345,17 @@ def compare_catalog(answer: Cursor[Any]) -> list[str]:
     usual = max(owners.values(), key=[*owners.values()].count, default="")
     strangers = [table for table, owner in owners.items() if owner != usual]
     others = [f"schema: {table} has another owner than the other tables" for table in strangers]
-    # In the order of how much each explains.
+    # The differences that explain the most come first.
     return [*sorted(replaced), *sorted(others), *sorted(more), *sorted(less)]
 
 
 def _is_rebuilt(fact: Fact) -> bool:
-    """Whether an index is shown twice because it is rebuilt concurrently."""
+    """True if an index appears twice because it is being rebuilt concurrently."""
     return fact.kind == "unfinished index" and fact._replace(kind="index") in _EXPECTED
 
 
 def check_catalog(answer: Cursor[Any], ledger: str, then: str = "") -> None:
-    """Raise `LedgerError` where the catalogue differs."""
+    """Raise `LedgerError` if the catalog differs."""
     differences = compare_catalog(answer)
     if differences:
         more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""

@@ -1,14 +1,16 @@
-"""Where the secret of a ledger on a server lies: never there, or the server could link its users to their names.
+"""Store of a ledger on PostgreSQL: key files and transactions over partitions.
 
-The ledger on PostgreSQL: transactions over partitions, each in three trips, repeated where the server asks for that.
+**Key files.** The key of a ledger is never on its server: with the key, the server could link user hashes to names.
 
-The first takes the locks and reads, the second writes, and the third commits once every row is counted.
+**Transactions.** A transaction takes three round trips, and is repeated if the server asks for that. The first trip
+takes the locks and reads, the second writes, and the third commits after the row counts of all writes are checked.
 
-A transaction locks the rows of its partitions and reads only then, in another statement: in READ COMMITTED a statement
-sees what was committed when it began, so one that locked and read at once could decide on what was before the lock.
-Who needs several partitions waits for them in ascending order; a group waits for its first partition, and takes of the others
-what is free: so nobody waits in a circle. Nothing here is more than what every engine that speaks the protocol has:
-no stored procedures, temporary tables, sequences, advisory locks or notifications.
+A transaction locks the rows of its partitions, and reads them in a later statement. In READ COMMITTED, a statement
+sees what was committed when the statement began. So a statement that locked and read together could decide on data
+from before the lock. A transaction that needs several partitions waits for them in ascending order. A group waits for
+its first partition only, and takes those of the others that are free. So there is no deadlock. The store uses only
+what every engine of this protocol has: no stored procedures, temporary tables, sequences, advisory locks or
+notifications.
 """
 
 from __future__ import annotations
@@ -47,24 +49,27 @@ if TYPE_CHECKING:
     from .pool import Address
 
 
+# -- key files -----------------------------------------------------------------------------------------------
+
 VARIABLE = "LDP_BUDGET_KEY"
+"""Environment variable that names the key file."""
 
 
 def key_file_path(ledger: str) -> Path:
-    """The key file of a ledger, by the name that it gave itself: that of the variable, or in the user's folder."""
+    """Return the key file of a ledger by its internal name: the path in the variable, or in the user's folder."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else application_folder() / "keys" / f"{ledger}.key"
 
 
 def make(ledger: str, address: Address, given: bytes | None = None, sandbox: bool | None = None) -> Key:
-    """The key of a ledger that is being made: that which the variable names, if it is there, else a new file.
+    """Return the key for a new ledger: from the existing key file, or a new one, which is written there.
 
-    `given`: that of the ledger which is to be copied there.
+    `given` is the secret of the ledger that is to be copied there.
     """
     file = key_file_path(ledger)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone_in(file.parent):  # another may be writing the same one
+        with alone_in(file.parent):  # another process may be writing the same file
             if file.exists():
                 key = read(ledger, address)
                 if given not in (None, key.secret):
@@ -79,7 +84,7 @@ def make(ledger: str, address: Address, given: bytes | None = None, sandbox: boo
 
 
 def read(ledger: str, address: Address) -> Key:
-    """The key of a ledger that is there. Raises `LedgerError`."""
+    """Return the key of an existing ledger. Raises `LedgerError`."""
     file = key_file_path(ledger)
     hint = f"; copy it there from the machine that made the ledger, or let {VARIABLE} name the file"
     key = read_key_file(file, address.name, hint)
@@ -88,27 +93,29 @@ def read(ledger: str, address: Address) -> Key:
     return key
 
 
+# -- the store -----------------------------------------------------------------------------------------------
+
 T = TypeVar("T")
 
 _LOCK = f"{END} WHERE partition = ANY(%b::int4[]) ORDER BY partition FOR UPDATE"
 _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
-_UNPREPARED = ("26000", "42P05")  # the session is not the one that has prepared the statement
+_UNPREPARED = ("26000", "42P05")  # another session has prepared the statement
 _BUSY = "55P03"
 _NAME = re.compile(rb"[0-9a-f]{16}")
-"""The name that a ledger gives itself; that of a file in the folder of keys."""
+"""Internal name of a ledger, drawn at random; also the name of its file in the folder of keys."""
 _VALUES = ("22", "54")  # data exceptions, and limits of the program, such as the longest row of an index
 _TABLES_SECONDS = 5.0
-"""How old the last look at the server's catalogue may be when a transaction begins."""
+"""Largest age of the last check of the server's catalog when a transaction begins."""
 _LOOK_SECONDS = 5.0
-"""How long a server may take to say where its partitions end."""
+"""Longest time that a server may take to return the heads of its partitions."""
 _LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
 _NOTHING = "; nothing was charged"
 _UNKNOWN = "; whether it was charged is not known, so ask again by the key"
 
 
 class PostgresStore:
-    """A store of many partitions on a server, or on whatever speaks its protocol and keeps a partition's rows together."""
+    """Store of many partitions on a PostgreSQL server, or on an engine of the same protocol."""
 
     def __init__(
         self,
@@ -176,22 +183,22 @@ class PostgresStore:
 
     @contextmanager
     def _looking(self, connection: Connection) -> Iterator[None]:
-        """A transaction in which names are looked up where the ledger is."""
+        """Open a transaction in which names are looked up in the ledger's schema."""
         with connection.transaction():
             connection.execute(catalog.set_path(self._schema))  # type: ignore[call-overload, unused-ignore]
             yield
 
     def _check_tables(self, connection: Connection) -> None:
-        """That the tables are those that the ledger makes. Raises `LedgerError`."""
+        """Raise `LedgerError` unless the tables are those that the ledger creates."""
         with connection.transaction():
             catalog.check_catalog(catalog.ask_catalog(Unit(connection, self._schema)), self.name)
         self._tables_checked = time.monotonic()
 
     def _create(self, connection: Connection, given: bytes | None, sandbox: bool | None, ledger_id: str) -> None:
-        """Make the tables and the key. Of several who do so at the same time one does, and the others find it.
+        """Create the tables and the key. If several processes do so at the same time, one creates them for all.
 
-        By which error the server tells the others depends on how far the one had come: a table, a type of the same
-        name, a row of the server's own catalogue.
+        The other processes get an error that depends on the progress of the first: an existing table, an existing
+        type of the same name, or an existing row of the server's catalog.
         """
         from psycopg import errors
 
@@ -212,7 +219,7 @@ class PostgresStore:
     def run(
         self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
     ) -> T:
-        """Do `work` with the locks of partitions; all of it happens or nothing."""
+        """Run `work` in one atomic transaction that holds the locks of `partitions`."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -232,7 +239,7 @@ class PostgresStore:
             try:
                 result = self._transact(connection, attempt, work, partitions, hint)
             except BaseException as error:
-                # A group of works says by another error that one of them had one.
+                # A group of works wraps the error of one of them in another error.
                 servers = of_driver(error, connection)
                 if servers is not None:
                     raise self._told(servers, attempt, connection) from servers
@@ -253,10 +260,10 @@ class PostgresStore:
         with connection.pipeline() as pipeline:
             unit = Unit(connection, self._schema)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
-            # Behind a pooler the server may be another one each time: the session that is to commit is asked.
+            # Behind a pooler each transaction may use another server: so check the session that will commit.
             promised = pool.ask_settings(unit) if self._connections.is_pooled(connection) else None
             tables = catalog.ask_catalog(unit) if self._tables_are_due() else None
-            # Of the transaction, not of the session: behind a pooler that is another one, too.
+            # Settings of the transaction, not of the session: behind a pooler the session changes as well.
             settled = pool.settle(unit, WAIT_SECONDS)
             some = hint is not None and hint.some
             needed = partitions[:1] if some else partitions
@@ -292,7 +299,7 @@ class PostgresStore:
         self._tables_checked = time.monotonic()
 
     def _check_written(self, unit: Unit) -> None:
-        """That each statement wrote every row that it was given. Raises `LedgerError` before the commit."""
+        """Raise `LedgerError`, before the commit, unless each statement wrote every row that it was given."""
         counts = unit.miscounted()
         if counts is not None:
             why = (
@@ -301,10 +308,10 @@ class PostgresStore:
             raise LedgerError(self.name, f"{why} on its tables{_NOTHING}")
 
     def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
-        """What a caller is told of an error; `_Again` where the work is to be repeated."""
+        """Return the error for the caller, or `_Again` if the work is to be repeated."""
         code = error.sqlstate or ""
         roll_back(connection)
-        # An error that the server has told came before the commit, or in its place.
+        # An error that the server has reported came before the commit, or instead of it.
         if attempt.commits and (connection.closed or not code or code.startswith(_LOST)):
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
@@ -317,7 +324,7 @@ class PostgresStore:
 
     @contextmanager
     def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
-        """One moment of a partition."""
+        """Open a consistent snapshot of a partition."""
         with self._connections.lend() as connection:
             try:
                 begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {catalog.set_path(self._schema)}"
@@ -337,7 +344,7 @@ class PostgresStore:
                 raise LedgerError(self.name, plain(servers)) from error
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each partition, in one trip, of a server that answers soon."""
+        """Return the number of the newest entry of each partition, in one round trip with a short timeout."""
         with _plainly(self.name), self._connections.lend(_LOOK_SECONDS) as connection, connection.pipeline():
             unit = Unit(connection, self._schema)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
@@ -350,11 +357,11 @@ class PostgresStore:
             return [row[0] for row in partitions.fetchall()]
 
     def check_key(self) -> None:
-        """Raise `LedgerError` unless the key lies where it is looked for."""
+        """Raise `LedgerError` unless the key file is at its path and has the ledger's key."""
         self._found_key()
 
     def check_writable(self) -> None:
-        """Nothing is looked at: the server says so when something is written."""
+        """Do nothing: the server reports a failure with the write."""
 
     def _found_key(self) -> Key:
         found = read(self.identity, self._address)
@@ -363,11 +370,11 @@ class PostgresStore:
         return found
 
     def look_at_key(self) -> None:
-        """Let the key learn what is in its file now."""
+        """Read the key file again and add its secrets to the key."""
         self.key.learn(self._found_key())
 
     def change_key(self, change: Callable[[Key], bytes]) -> None:
-        """Put in its file what is made of the key that lies there; on this machine one does so at a time."""
+        """Replace the key file with what `change` makes of it. One process of this machine does so at a time."""
         place = key_file_path(self.identity)
         with alone_in(place.parent):
             self.look_at_key()
@@ -375,21 +382,21 @@ class PostgresStore:
             self.look_at_key()
 
     def clear_log(self) -> bool:
-        """Nothing is to be done: what was deleted goes with the server's own house-keeping."""
+        """Do nothing and return True: the server's own vacuuming removes deleted rows."""
         return True
 
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
-        """Raises `NotSupported`: a server is backed up by its own tools."""
+        """Raise `NotSupported`: back up a server with its own tools."""
         raise NotSupported(f"{self.name} is backed up by its server's own tools, such as pg_basebackup")
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._connections.close()
 
     # -- forks --------------------------------------------------------------------------------------------
 
     def hold(self, wait: bool) -> bool:
-        """Nothing of it is in the way of a fork."""
+        """Return True: this store never blocks a fork."""
         return True
 
     def let_go(self) -> None: ...
@@ -397,14 +404,14 @@ class PostgresStore:
     def before_fork(self) -> None: ...
 
     def after_fork_in_child(self) -> None:
-        """Connect anew when it is needed, and count anew."""
+        """Use new connections from now on, and reset the counts of repetitions."""
         self._connections.after_fork_in_child()
         self.repeated, self._counting = Counter(), threading.Lock()
 
 
 @contextmanager
 def _plainly(ledger: str) -> Iterator[None]:
-    """Tell an error of the server as one of the ledger, where nothing can have been charged."""
+    """Convert server errors to `LedgerError`, for operations that cannot have charged anything."""
     try:
         yield
     except LdpBudgetError:
@@ -418,14 +425,14 @@ def _plainly(ledger: str) -> Iterator[None]:
 
 
 def _is_of_values(error: Error) -> bool:
-    """Whether the values of a statement caused an error, which the server found or its library."""
+    """True if the values of a statement caused an error, found by the server or by the driver."""
     from psycopg import DataError
 
     return isinstance(error, DataError) or (error.sqlstate or "").startswith(_VALUES)
 
 
 class _Again(Exception):  # noqa: N818
-    """Nothing was done, and the work is to be repeated."""
+    """Nothing was written, and the work is to be repeated."""
 
     def __init__(self, code: str, why: str) -> None:
         self.code = code
@@ -433,11 +440,11 @@ class _Again(Exception):  # noqa: N818
 
 
 class _Attempt:
-    """How far one attempt has come."""
+    """Progress of one attempt of a transaction."""
 
     def __init__(self) -> None:
         self.commits = False
-        """From here on nobody knows what has become of it, until the server says so."""
+        """True once the commit was sent: until the server answers, the outcome is unknown."""
         self.commit: Any = None
         self._warnings: list[str] = []
 
@@ -446,7 +453,7 @@ class _Attempt:
             self._warnings.append(diagnostic.message_primary or "a warning")
 
     def check(self, ledger: str) -> None:
-        """Raise `LedgerError` where the server does not simply say that it was committed.
+        """Raise `LedgerError` unless the server confirmed the commit without a warning.
 
         A commit that is cancelled while it waits for a standby succeeds, with a warning.
         """

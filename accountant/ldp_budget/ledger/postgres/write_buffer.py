@@ -1,10 +1,10 @@
-"""What a transaction will ask first, asked in the trip that takes its locks.
+"""Write buffer, prefetch and set-based charges of a transaction on PostgreSQL.
 
-One writing transaction on a server: what its partitions write is held back and sent with one statement for each table.
-
-What is read goes out at once, behind what was held back, so that it sees it.
-
-Many users of one partition charged alike. Their hashes go as arrays: no temporary tables, so poolers and shards do.
+- `Unit` buffers the rows that the partitions of one transaction write, and sends one statement for each table. A read
+  first sends the buffered rows, so it sees them.
+- `PrefetchedRows` reads in the round trip that takes the locks what the transaction will need first.
+- `PostgresBatch` charges many users of one partition the same costs. It sends their hashes as arrays and uses no
+  temporary tables, so it works with poolers and sharded engines.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..store import Prefetch, Rooms
 
 
+# -- statements over rows ------------------------------------------------------------------------------------
+
 AMOUNTS = ", ".join(Costs._fields)
 ENTRY = (
     f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
@@ -33,13 +35,13 @@ COUNTERS = PartitionHead._fields[3:]
 
 _LONG_SECONDS = 3600.0
 FEW = 4
-"""Up to so many rows are sent one by one; arrays take their time to be made."""
+"""Largest number of rows that are sent as values; building arrays takes longer for few rows."""
 
 
 class BulkStatement:
-    """A statement over rows, each of some `types`: a few of them as values, many as one array for each column.
+    """Statement over rows with columns of `types`: it sends few rows as values, many as one array for each column.
 
-    Of rows with the same first `same` values that are held back, only the last is sent.
+    Of buffered rows with the same first `same` values, only the last is sent.
     """
 
     def __init__(self, before: str, types: str, after: str = "AS t", same: int = 0) -> None:
@@ -50,7 +52,7 @@ class BulkStatement:
         self.same = same
 
     def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
-        """SQL and its values for at least one row; `values` are those that `after` asks for."""
+        """Return the SQL and its values for at least one row; `values` are those that `after` needs."""
         if len(rows) <= FEW:
             return self._few[len(rows) - 1], [*chain.from_iterable(rows), *values]
         return self._many, [*(list(column) for column in zip(*rows, strict=True)), *values]
@@ -78,15 +80,15 @@ NEWEST = (
     " WHERE j.partition = u.partition AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
     " ORDER BY j.entry DESC LIMIT 1)"
 )
-"""The newest charge of an account `u`."""
+"""SQL for the newest charge of an account `u`."""
 COUNTED = (
     "(EXISTS (SELECT FROM memoised_counts l WHERE l.partition = u.partition AND l.account = u.account)"
     " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
 )
-"""Whether an account `u` has label counts or used quotas."""
+"""SQL that is true if an account `u` has memoised counts or used quotas."""
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
 MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
-"""What is read of accounts `u`, sums `a` and MACs `s`."""
+"""Columns read of accounts `u`, sums `a` and MACs `s`."""
 RECORDS = BulkStatement(
     "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
 )
@@ -98,7 +100,7 @@ _TYPES = {int: "int8", bytes: "bytea", str: "text"}
 
 
 def _types(kind: type[Any]) -> str:
-    """The types of the columns of a class of `NUMBERED`."""
+    """Return the types of the columns of a class of `NUMBERED`."""
     return " ".join(["int4", *(_TYPES[each] for each in get_type_hints(kind).values())])
 
 
@@ -121,8 +123,11 @@ _COUNTED = BulkStatement(
 _ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS, _COUNTED)
 
 
+# -- the write buffer ----------------------------------------------------------------------------------------
+
+
 class Unit:
-    """The statements of one transaction; `schema` is where the ledger's tables are."""
+    """Statements of one transaction; `schema` is the schema of the ledger's tables."""
 
     def __init__(self, connection: Connection, schema: str) -> None:
         self._connection = connection
@@ -131,37 +136,37 @@ class Unit:
         self._written: list[tuple[Cursor[Any], int]] = []
 
     def put(self, statement: BulkStatement, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Hold rows back, to be written with the next statement or at the end."""
+        """Buffer rows; the next statement or the end of the transaction writes them."""
         held = self._held.setdefault(statement, {})
         for row in rows:
             held[row[: statement.same] or len(held)] = row
 
     def set_end(self, partition: int, end: PartitionHead, row_mac: bytes | None) -> None:
-        """Move the end of a partition."""
+        """Set the head of a partition."""
         self.put(_ENDS, [(partition, *end[:3])])
         if row_mac is not None:
             self.put(_COUNTED, [(partition, *end.counters, row_mac)])
 
     def run(self, sql: str, values: Any = ()) -> Cursor[Any]:
-        """A statement, behind all that was held back; its outcome is not waited for unless it is asked for rows."""
+        """Send a statement after all buffered rows. Only fetching rows from the cursor waits for its result."""
         if self._held:
             self.flush()
         return self._connection.execute(sql, values, binary=True)
 
     def ask(self, statement: BulkStatement, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
-        """A question about rows."""
+        """Send a query about rows."""
         return self.run(*statement.bind(rows, *values))
 
     def write(self, count: int, sql: str, values: Any = ()) -> None:
-        """A statement that must write so many rows, see `miscounted`."""
+        """Send a statement that must write `count` rows, see `miscounted`."""
         self._written.append((self.run(sql, values), count))
 
     def be_patient(self) -> None:
-        """Wait longer for answers: what follows takes as long as the partition is large."""
+        """Wait longer for answers: the time of the next statements grows with the size of the partition."""
         self._connection.patience = _LONG_SECONDS  # type: ignore[attr-defined]
 
     def flush(self) -> None:
-        """Send what was held back."""
+        """Send the buffered rows."""
         held, self._held = self._held, {}
         for statement in _ORDER:
             rows = held.get(statement)
@@ -170,14 +175,19 @@ class Unit:
 
     @property
     def has_written(self) -> bool:
-        """Whether there is anything to count."""
+        """True if the transaction has written rows."""
         return bool(self._written)
 
     def miscounted(self) -> tuple[int, int] | None:
-        """How many rows a statement wrote and should have written, once the answers are there; None if all did."""
+        """Return the written and the expected row count of a statement that differ; None if all agree.
+
+        Call it when all answers have arrived.
+        """
         counts = ((cursor.rowcount, count) for cursor, count in self._written)
         return next((each for each in counts if each[0] != each[1]), None)
 
+
+# -- the prefetch --------------------------------------------------------------------------------------------
 
 _ACCOUNTS = BulkStatement(
     f"SELECT u.partition, u.user_hash, {MAC_STATE} FROM",
@@ -195,7 +205,7 @@ _RECORDS = BulkStatement(
 
 
 class PrefetchedRows:
-    """Accounts of some users in some windows, and answers under their keys, good until something is written."""
+    """Accounts of some users in some windows, and idempotency records of their keys; valid until the first write."""
 
     def __init__(self, unit: Unit, hint: Prefetch) -> None:
         self._windows = hint.windows
@@ -209,7 +219,7 @@ class PrefetchedRows:
             self._asked_records = unit.ask(_RECORDS, self._keys)
 
     def read(self) -> None:
-        """Take in what was asked."""
+        """Read the results of the queries."""
         self._found_accounts: dict[tuple[int, bytes], list[tuple[Any, ...]]] = {}
         self._found_records: dict[tuple[int, bytes, bytes], IdempotencyRecord] = {}
         for partition, *row in self._asked_accounts or ():
@@ -220,7 +230,7 @@ class PrefetchedRows:
     def accounts(
         self, partition: int, users: Sequence[bytes], windows: Sequence[int]
     ) -> list[tuple[Any, ...]] | None:
-        """The rows of `Snapshot.accounts`; None where they were not asked for."""
+        """Return the rows of `Snapshot.accounts`; None if they were not prefetched."""
         if self._windows is None or set(windows) != set(self._windows):
             return None
         if any((partition, user) not in self._users for user in users):
@@ -230,15 +240,18 @@ class PrefetchedRows:
     def idempotency_records(
         self, partition: int, users: Sequence[bytes], keys: Sequence[bytes]
     ) -> list[IdempotencyRecord] | None:
-        """What was answered to each user under the key beside it; None where that was not asked for."""
+        """Return the records of the users' keys, pair by pair; None if one was not prefetched."""
         wanted = [(partition, user, key) for user, key in zip(users, keys, strict=True)]
         if any(each not in self._keys for each in wanted):
             return None
         return [self._found_records[each] for each in wanted if each in self._found_records]
 
 
+# -- batches -------------------------------------------------------------------------------------------------
+
+
 class PostgresBatch:
-    """Distinct users, at least one, as sorted hashes."""
+    """Batch of at least one distinct user, as sorted hashes."""
 
     def __init__(self, unit: Unit, partition: int, users: list[bytes]) -> None:
         self._unit = unit
@@ -249,8 +262,8 @@ class PostgresBatch:
         self._new: list[bytes] = []
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        # Each row is looked up by its index. Of plain joins, and of EXISTS, the planner makes a hash of the whole
-        # partition, or of all of them where it has not counted their rows yet.
+        # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition,
+        # or all partitions if it has no row counts yet.
         erased = "(u.account IS NULL AND t.user_hash IS NOT NULL)"
         refused = " OR ".join([erased, *(_over(place, room) for place, (_, room) in enumerate(rooms))])
         joins = [
@@ -329,12 +342,12 @@ class PostgresBatch:
 
 
 def _found(name: str, what: str) -> str:
-    """SQL that looks up at most one row for each user."""
+    """Return SQL that looks up at most one row for each user."""
     return f"LEFT JOIN LATERAL (SELECT {what} LIMIT 1) AS {name} ON true"
 
 
 def _over(place: int, room: dict[str, int] | None) -> str:
-    """True where a limit has no room. Only integers stand in it."""
+    """Return SQL that is true if a limit has no room left. It interpolates only integers and column names."""
     if room is None:
         return "true"
     over = " OR ".join(f"a{place}.{name} IS NULL OR a{place}.{name} > {most}" for name, most in room.items())
@@ -342,7 +355,7 @@ def _over(place: int, room: dict[str, int] | None) -> str:
 
 
 def _add(name: str, amount: int | None) -> str:
-    """SQL that adds an amount to a sum; what grows too large to count is unbounded."""
+    """Return SQL that adds an amount to a sum; a sum too large to count becomes unbounded."""
     if amount is None:
         return f"{name} = NULL"
     return f"{name} = CASE WHEN a.{name} <= {LARGEST - amount} THEN a.{name} + {amount} END"

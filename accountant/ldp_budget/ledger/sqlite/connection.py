@@ -1,20 +1,23 @@
-"""What must be true of the names of a ledger's files before it is made or opened.
+"""Path checks, connections and the writer lock of a ledger in a SQLite file.
 
-A ledger's file: made with its key, opened only where it can be trusted.
+The module has three parts:
 
-Whose turn it is to write to a ledger: one lock, on its key file, before any of SQLite's.
+- Checks of paths, links, mounts and permissions, before a ledger is created or opened.
+- Connections: create a ledger with its key, copy it, and open it only if it passes its checks.
+- `WriterLock`: an `flock` on the key file, taken before any SQLite lock.
 
-Whoever has the turn may write and checkpoint; nobody else of all threads and processes does either meanwhile. So what
-a commit has put on the disk cannot be taken away before that was checked, and two things need no thought:
+Only the holder of the writer lock writes and checkpoints; all other threads and processes wait. So nothing can remove
+what a commit wrote to the disk before that commit was checked. Two more things follow:
 
-- Checkpoints and commits never overlap. That rules out the race on resetting the log which SQLite's notes describe
-  (https://sqlite.org/wal.html, "The WAL-Reset Bug"; versions 3.7.0 to 3.51.2, but for 3.44.6 and 3.50.7): it takes a
-  commit that starts the log anew while a checkpoint of another connection is under way. The one checkpoint outside of
-  a turn is that of the last connection when it closes: SQLite makes it alone with the file (see `place`).
-- Who waits for the turn holds no moment of the log, so the log can be started anew between any two transactions.
+- Checkpoints and commits never overlap. This rules out the race that SQLite's notes describe as "The WAL-Reset Bug"
+  (https://sqlite.org/wal.html; versions 3.7.0 to 3.51.2, except 3.44.6 and 3.50.7). The race needs a commit that
+  resets the WAL during a checkpoint of another connection. One checkpoint happens without the lock: that of the last
+  connection when it closes. SQLite then has the file to itself (see `file_guard`).
+- A process that waits for the lock holds no snapshot of the WAL. So the WAL can be reset between any two
+  transactions.
 
-It is a lock of `flock`: it belongs to the descriptor, and not, as SQLite's do, to whatever the process opens and
-closes. The key is there as long as the ledger is, in the same folder, and SQLite never opens it.
+An `flock` belongs to its file descriptor. SQLite's POSIX locks belong to the process, which loses them when it closes
+any descriptor of the file. The key file exists as long as the ledger, in the same folder, and SQLite never opens it.
 """
 
 from __future__ import annotations
@@ -39,8 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+# -- paths, links, mounts and permissions --------------------------------------------------------------------
+
 LOG, INDEX, JOURNAL = "-wal", "-shm", "-journal"
-"""What SQLite puts beside a database: its log, the log's index, and, in another mode than ours, a journal."""
+"""Endings of SQLite's companion files: the WAL, its index, and the rollback journal of a mode not used here."""
 
 LINKED = "it has more than one name (hard links), and each would have a log of its own; remove the others"
 
@@ -52,7 +57,7 @@ def companion(file: Path, ending: str) -> Path:
 
 
 def refuse_strays(file: Path) -> None:
-    """Where no ledger is, nothing of one may lie: a new one would take it for its own."""
+    """Raise `LedgerError` if companion files exist without a database: a new ledger would use them as its own."""
     for ending in (LOG, INDEX, JOURNAL):
         if os.path.lexists(companion(file, ending)):
             stray = companion(file, ending)
@@ -61,7 +66,7 @@ def refuse_strays(file: Path) -> None:
 
 
 def check_names(file: Path) -> None:
-    """That the ledger has one name and no others, and no stranger's journal beside it."""
+    """Raise `LedgerError` if the ledger has a second name, a foreign journal or a mount of its own."""
     journal = companion(file, JOURNAL)
     if journal.exists():
         raise LedgerError(str(file), f"{journal} lies beside it, which is none of its own; move it away")
@@ -72,7 +77,7 @@ def check_names(file: Path) -> None:
 
 
 def check_modes(file: Path) -> None:
-    """That a ledger, its key and its log are their owner's alone."""
+    """Raise `LedgerError` if other users have rights to the ledger, its key or its WAL."""
     private = (file, keyfile.key_path(file), companion(file, LOG), companion(file, INDEX))
     loose = [str(name) for name in private if name.exists() and stat.S_IMODE(name.stat().st_mode) & 0o077]
     if loose:
@@ -81,7 +86,7 @@ def check_modes(file: Path) -> None:
 
 
 def is_read_only(file: Path) -> bool:
-    """Whether file or folder cannot be written; then nothing can be put beside it, and SQLite needs no log."""
+    """True if the file or its folder is read-only. Then no companion file can be created, and SQLite needs no WAL."""
     effective = os.access in os.supports_effective_ids
     read_only = not (
         os.access(file, os.W_OK, effective_ids=effective) and os.access(file.parent, os.W_OK, effective_ids=effective)
@@ -92,9 +97,9 @@ def is_read_only(file: Path) -> bool:
 
 
 def refuse_log(file: Path) -> None:
-    """Raise `LedgerError` where a file that cannot be written has a log: what stands in that would not be read.
+    """Raise `LedgerError` if a read-only file has a WAL: the entries in the WAL would not be read.
 
-    Also where the log is empty: another process has the ledger open, and writes to it next.
+    An empty WAL is refused too: another process has the ledger open and may write to it next.
     """
     for name in (companion(file, LOG), companion(file, INDEX)):
         if name.exists():
@@ -107,7 +112,7 @@ def refuse_log(file: Path) -> None:
 
 
 def _is_mount_point(file: Path) -> bool:
-    """Return True if a file is mounted by itself, as far as the system says so."""
+    """Return True if the file itself is a mount point, as far as the system reports it."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:  # no /proc
@@ -116,7 +121,10 @@ def _is_mount_point(file: Path) -> bool:
 
 
 def _is_root_of_mount(file: Path) -> bool:
-    """The same by statx(2), which Python does not have: Linux 5.8 and later say it; others say no."""
+    """Return True if statx(2) reports a mount point. Linux 5.8 and later report it; other systems return False.
+
+    Python has no statx of its own.
+    """
     import ctypes
 
     statx = getattr(ctypes.CDLL(None), "statx", None)
@@ -128,34 +136,37 @@ def _is_root_of_mount(file: Path) -> bool:
 
 
 def _unescaped(name: str) -> str:
-    """A name of that list, where space, tab, line end and backslash are written in octal."""
+    """Decode a path of the mount table, which writes space, tab, line end and backslash in octal."""
     for code in ("040", "011", "012", "134"):
         name = name.replace(f"\\{code}", chr(int(code, 8)))
     return name
 
 
+# -- connections ---------------------------------------------------------------------------------------------
+
 MEMORY = ":memory:"
 BUSY_SECONDS = 30.0
 _NEW, _COPY = ".new", ".copy"
-"""The endings of drafts: of a new ledger, and of a copy of one that exists."""
+"""Endings of draft files: of a new ledger, and of a copy of an existing one."""
 CHECKPOINT_PAGES = 4000
-"""After so many pages of log SQLite brings them into the database; then the log can be started anew."""
+"""WAL size, in pages, at which SQLite checkpoints; after that the WAL can be reset."""
 
 
 def open_connection(path: str, key: keyfile.Key, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection to a ledger that is there. Raises `LedgerError` where it is none, damaged, or of another key.
+    """Return a connection to an existing ledger.
 
-    With `read_only`, for a file that nobody writes: without locks, and without a log beside it.
+    Raises `LedgerError` if the file is not a ledger, is damaged, or belongs to another key. With `read_only`, the
+    connection takes no locks and makes no WAL: use it only for a file that no process writes.
     """
     connection = _connect(path, "mode=ro&immutable=1" if read_only else "mode=rw")
     try:
         _check(connection, path)
         _check_key(connection, key, path)
         _make_durable(connection)
-        connection.execute("PRAGMA busy_timeout = 0")  # whoever begins a transaction waits, in short steps
+        connection.execute("PRAGMA busy_timeout = 0")  # `_begin` in `store` waits instead, in short steps
     except BaseException as error:
         connection.close()
-        # A damaged file may make SQLite complain in bytes that are no text.
+        # For a damaged file, SQLite's error message may hold bytes that are not valid text.
         if isinstance(error, sqlite3.Error | UnicodeError):
             raise failure(path, error) from None
         raise
@@ -163,22 +174,22 @@ def open_connection(path: str, key: keyfile.Key, *, read_only: bool = False) -> 
 
 
 def check_writable(connection: sqlite3.Connection, path: str) -> None:
-    """Raise `LedgerError` where a connection can only read; only with the turn to write.
+    """Raise `LedgerError` if a connection can only read. Call it only while holding the writer lock.
 
-    Where SQLite cannot open a file or the log's index to write, as with too many open files, it opens them to read
-    and says nothing. Every connection of the process shares that index, so none could write.
+    If SQLite cannot open a file or the WAL index for writing, it silently opens them for reading. Too many open files
+    are one such cause. All connections of the process share that index, so none of them could write.
     """
     try:
         connection.execute("UPDATE meta SET value = value WHERE name IS NULL")
     except sqlite3.OperationalError as error:
         if is_busy(error):
-            return  # another program writes; that is waited for when a transaction begins
+            return  # another program writes; the begin of a transaction waits for it
         why = f"it can only be read: {error}. Check its permissions and the limit on open files (ulimit -n)"
         raise LedgerError(path, f"{why}; nothing was charged") from None
 
 
 def open_memory(key: keyfile.Key, ledger_id: str) -> sqlite3.Connection:
-    """An empty ledger that lives as long as its connection."""
+    """Return a connection to a new, empty ledger in memory; closing it deletes the ledger."""
     connection = _connect(MEMORY)
     create_tables(connection)
     fill(connection, key, ledger_id)
@@ -186,7 +197,7 @@ def open_memory(key: keyfile.Key, ledger_id: str) -> sqlite3.Connection:
 
 
 def check_ledger_id(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> None:
-    """Let the key learn the id of its ledger. Raises `LedgerError` where that was changed."""
+    """Set the ledger id of a key from the table meta. Raises `LedgerError` if the stored id was changed."""
     row = connection.execute("SELECT value FROM meta WHERE name = 'ledger_id'").fetchone()
     ledger_id = keyfile.read_ledger_id(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
     if ledger_id is None:
@@ -197,9 +208,10 @@ def check_ledger_id(connection: sqlite3.Connection, key: keyfile.Key, path: str)
 def create(
     file: Path, secret: bytes | None = None, sandbox: bool | None = None, ledger_id: str | None = None
 ) -> None:
-    """Make key and ledger, unless somebody else just has; the ledger appears whole, under its name, last.
+    """Create a key and a ledger, unless another process has just created them.
 
-    `secret`, `ledger_id`: the key and the id of the ledger which is to be copied here.
+    The ledger gets its name last, when it is complete. To copy a ledger here, give its key as `secret` and its id as
+    `ledger_id`.
     """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
@@ -217,7 +229,7 @@ def create(
 
 
 def copy(connection: sqlite3.Connection, key: keyfile.Key, file: Path) -> None:
-    """Make a copy of a ledger and of its key, of one moment, while others write; it appears under its name, last."""
+    """Copy a ledger and its key as of one moment, while other processes write. The copy gets its name last."""
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist")
     with _created(file), alone_in(file.parent):
@@ -240,14 +252,14 @@ def _created(file: Path) -> Iterator[None]:
 
 
 def _put(file: Path, draft: Path, secret: bytes, write: Callable[[], None]) -> None:
-    """Put a ledger that `write` writes to a draft, and its key, where there is none."""
-    # What a crash may have left was never a ledger: it has no key.
+    """Let `write` fill a draft, then store its key and rename the draft to the ledger's name."""
+    # A draft that a crash left behind was never a ledger: it has no key.
     for ending in ("", LOG, INDEX, JOURNAL):
         companion(draft, ending).unlink(missing_ok=True)
     create_private(draft, b"")
     try:
         write()
-        sync_folder(file.parent)  # a key without a draft would say that a ledger was lost
+        sync_folder(file.parent)  # a key without a draft would mean that a ledger was lost
         if not keyfile.key_path(file).exists():
             create_private(keyfile.key_path(file), secret)
     except BaseException:
@@ -258,7 +270,7 @@ def _put(file: Path, draft: Path, secret: bytes, write: Callable[[], None]) -> N
 
 
 def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
-    """All pages as they stand, so that a log of the original is found not to belong to the copy."""
+    """Copy all pages unchanged, so that a WAL of the original is later detected as not belonging to the copy."""
     target = _connect(str(draft))
     try:
         target.execute("PRAGMA synchronous = FULL")
@@ -269,9 +281,9 @@ def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
 
 
 def _finish(file: Path) -> None:
-    """Give a new ledger its name where a crash came just before that: its key and its draft are whole.
+    """Rename the draft of a new ledger if a crash prevented that: its key and its draft are complete.
 
-    Nobody was charged in it yet. The draft of a backup or of a copy is left alone: its ledger may be in use.
+    Such a ledger has no charges yet. The draft of a backup or a copy is left alone: its ledger may be in use.
     """
     draft = _draft_of(file, _NEW)
     if not draft.exists() or any(companion(draft, ending).exists() for ending in (LOG, INDEX, JOURNAL)):
@@ -298,7 +310,10 @@ def _draft_of(file: Path, ending: str) -> Path:
 
 
 def _stop_waiting(path: str) -> Callable[[int, int, int], None]:
-    """Make a check of a copy's steps that raises `LedgerError` after too long without one: Python tries for ever."""
+    """Return a progress callback that raises `LedgerError` if a backup stays locked too long.
+
+    Without it, Python's `backup` retries forever.
+    """
     deadline = time.monotonic() + BUSY_SECONDS
 
     def check(status: int, remaining: int, total: int) -> None:
@@ -309,7 +324,7 @@ def _stop_waiting(path: str) -> Callable[[int, int, int], None]:
 
 
 def _write_empty(draft: Path, key: keyfile.Key, ledger_id: str) -> None:
-    """A draft that is cut off is thrown away, so it need not reach the disk before it is whole."""
+    """Write an empty ledger to a draft and sync it once at the end; an incomplete draft is discarded anyway."""
     connection = _connect(str(draft))
     try:
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -323,17 +338,20 @@ def _write_empty(draft: Path, key: keyfile.Key, ledger_id: str) -> None:
 
 
 def has_key(file: Path, secret: bytes | None = None) -> bool:
-    """Whether a key lies there already; not if it is the given one, as a copy that was stopped leaves it alone."""
+    """True if the ledger's key file exists.
+
+    The key of `secret` without a ledger does not count: an interrupted copy leaves it behind.
+    """
     key = keyfile.key_path(file)
     return key.exists() and (secret is None or file.exists() or key.read_bytes() != secret)
 
 
 def require_both(file: Path, secret: bytes | None = None) -> None:
-    """Ledger and key must both be there; `secret` as for `has_key`."""
+    """Raise `LedgerError` unless both the ledger and its key exist; `secret` as for `has_key`."""
     key = keyfile.key_path(file)
     has_ledger, key_is_there = file.exists(), has_key(file, secret)
     if key_is_there and not has_ledger:
-        with suppress(OSError), alone_in(file.parent):  # somebody may be between the two just now
+        with suppress(OSError), alone_in(file.parent):  # another process may be between the two steps of creating it
             has_ledger = file.exists()
     if not has_ledger and not key_is_there:
         raise LedgerMissing(str(file))
@@ -344,25 +362,28 @@ def require_both(file: Path, secret: bytes | None = None) -> None:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether others were in the way. SQLITE_PROTOCOL: they changed the log's index for ten seconds on end."""
+    """True if a lock of another connection caused the error.
+
+    SQLITE_PROTOCOL means that other processes changed the WAL index for ten seconds without a break.
+    """
     return _code(error) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 def has_log(connection: sqlite3.Connection) -> bool:
-    """Whether the database is kept with a log (WAL)."""
+    """True if the database is in WAL mode."""
     mode: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
     return mode == "wal"
 
 
 def enable_wal(connection: sqlite3.Connection) -> None:
-    """Keep the database with a log; that stays in the file, so whoever opens it need not change it."""
+    """Switch the database to WAL mode. The file stores the mode, so later connections need not set it."""
     if not has_log(connection):
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # which makes the log
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # creates the WAL
 
 
 def busy() -> str:
-    """Why somebody who has waited gives up."""
+    """Return the reason that an error states after a wait for a lock has timed out."""
     return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
 
 
@@ -378,15 +399,15 @@ def _connect(path: str, how: str = "mode=rw") -> sqlite3.Connection:
 
 def _make_durable(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
-    # What is erased is overwritten, not only unlinked.
+    # Overwrite erased content, not only unlink it.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    # A bulk run visits the whole index of user hashes with every batch.
+    # A bulk run reads the whole index of user hashes with every batch.
     connection.execute("PRAGMA cache_size = -65536")
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
-    """That this is a ledger of a version this package understands. It only reads: what is strange stays as it is."""
+    """Raise `LedgerError` unless this is a ledger of a known schema version. It only reads the file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
     if application != APPLICATION_ID:
@@ -397,7 +418,10 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _check_size(connection: sqlite3.Connection, path: str) -> None:
-    """SQLite reads a last page that was cut off as zeros; a lost account would look like a new one."""
+    """Raise `LedgerError` if the file is truncated.
+
+    SQLite reads a truncated last page as zeros, so a lost account would look like a new one.
+    """
     page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
     log = Path(f"{path}-wal")
     recovers = log.exists() and log.stat().st_size > 0
@@ -416,7 +440,7 @@ def _key_check(key: keyfile.Key) -> bytes:
 
 
 def failure(ledger: str, error: Exception, *, committing: bool = False) -> LedgerError:
-    """What to tell of an error of SQLite, above all whether anything was charged."""
+    """Convert an error of SQLite to a `LedgerError` that says if anything was charged."""
     if isinstance(error, sqlite3.Error) and is_busy(error):
         return LedgerError(ledger, busy())
     if committing and not _came_before_the_end(error):
@@ -426,12 +450,12 @@ def failure(ledger: str, error: Exception, *, committing: bool = False) -> Ledge
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether the disk had no room."""
+    """True if the disk was full."""
     return _code(error) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def _came_before_the_end(error: BaseException) -> bool:
-    """Whether an error of a commit left its last page unwritten. Of any other, the page may be on the disk."""
+    """True if a failed commit did not write its last page. After other errors the page may be on the disk."""
     return _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_READONLY)
 
 
@@ -440,33 +464,36 @@ def _code(error: BaseException | None) -> int:
     return code
 
 
+# -- the writer lock -----------------------------------------------------------------------------------------
+
 if sys.platform != "win32":
-    import fcntl  # here, as it is needed while the interpreter ends, too
+    import fcntl  # at module level, as the lock is also used while the interpreter shuts down
 
 STEP_SECONDS = 0.0003
+"""Pause between two attempts to get a lock."""
 
 _held: dict[str, int] = {}
-"""Which thread has the turn, by ledger."""
+"""The thread that holds the writer lock, by ledger."""
 
 
 class WriterLock:
-    """The right to write to the ledger at a path, for one thread at a time."""
+    """Cross-process writer lock of the ledger at a path, held by one thread at a time."""
 
     def __init__(self, ledger: str, key: keyfile.Key) -> None:
         self._ledger = ledger
         self._key = key
         self._file = keyfile.key_path(Path(ledger))
-        self._path = str(self._file)  # faster to look for
+        self._path = str(self._file)  # a faster argument of `os.stat`
         self._descriptor = -1
         self._open()
 
     def take(self, deadline: float) -> None:
-        """Wait for the turn, in short steps, always the same, so that whoever waits has the same chance."""
+        """Wait for the lock in short steps of equal length, which give all waiting threads the same chance."""
         while not self.try_to_take():
             self._wait(deadline)
 
     def try_to_take(self) -> bool:
-        """Take the turn if nobody has it; return True if it was taken."""
+        """Take the lock if it is free; return True if it was taken."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -480,7 +507,7 @@ class WriterLock:
         return True
 
     def release(self) -> None:
-        """Let others write; without the turn this does nothing."""
+        """Release the lock. Without the lock this does nothing."""
         if _held.get(self._ledger) == threading.get_ident():
             del _held[self._ledger]
         if self._descriptor >= 0:
@@ -488,12 +515,12 @@ class WriterLock:
 
     def close(self) -> None:
         """Close the file."""
-        descriptor, self._descriptor = self._descriptor, -1  # the number may be another file's at once
+        descriptor, self._descriptor = self._descriptor, -1  # another file may get this number immediately
         if descriptor >= 0:
             os.close(descriptor)
 
     def leave(self) -> None:
-        """Close it in the child of a fork: the turn, if somebody has it, is the parent's."""
+        """Close the file in the child of a fork: a lock that is held belongs to the parent."""
         _held.pop(self._ledger, None)
         self.close()
 
@@ -505,7 +532,7 @@ class WriterLock:
         time.sleep(STEP_SECONDS)
 
     def _open(self) -> None:
-        """Open the key file, at first or because another one of the same content has taken its place."""
+        """Open the key file, first or again after a file with the same content has replaced it."""
         if not keyfile.read_key(Path(self._ledger)).is_that_of(self._key):
             raise LedgerError(self._ledger, f"its key {self._file} was replaced by another one while it was open")
         try:
@@ -517,7 +544,7 @@ class WriterLock:
             os.close(before)
 
     def _is_there(self) -> bool:
-        """Whether the key that is locked is the one that others find."""
+        """True if the locked key file is the one that the path names now."""
         try:
             return os.path.samestat(self._opened, os.stat(self._path))
         except OSError:

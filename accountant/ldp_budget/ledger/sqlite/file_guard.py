@@ -1,28 +1,29 @@
-"""The log of a ledger's database (WAL): that it stays short, and belongs to the database that it lies beside.
+"""Guards of an open ledger file: the size of its WAL, its match with the database, and replaced or moved files.
 
-SQLite takes whatever lies there under the log's name for the log of the database: beside a copy that was put back it
-would write the pages of one state over those of another. So whoever starts a log anew notes in it how many entries
-the journal had, which the database then has as well. One that has fewer, or an entry that the log does not know, is
-another database. (It must be a copy page by page, as `cp` and `backup` make them.)
+The module has three parts.
 
-Recovery of a database whose last checkpoint was torn by a power cut.
+1. The WAL stays short and belongs to its database. SQLite uses any file that has the WAL's name as the WAL of the
+   database. Next to a restored copy, such a file would overwrite the pages of one state with those of another. So
+   each transaction that resets the WAL writes into it the number of journal entries, which the database then has as
+   well. A database with fewer entries, or with an entry that the WAL does not know, is another one. This detects
+   copies made page by page, as `cp` and `backup` make them.
 
-A disk writes sectors, often of 512 bytes, so a power cut can leave a page of the database half old and half new. The
-log still has the whole page, and SQLite reads it from there. Only the database without its log is damaged then. A
-copy that was put in the database's place is whole without the log. That tells the two apart.
+2. Recovery of a database whose last checkpoint was torn by a power cut. A disk writes sectors, often of 512 bytes, so
+   a power cut can leave a database page half old and half new. The WAL still has the whole page, and SQLite reads it
+   from there. So only the database without its WAL is damaged. A copy that replaced the database is consistent
+   without the WAL. This difference distinguishes the two cases.
 
-Where a ledger lies: its files are the ones that were opened, and stay so for as long as they are open.
+3. The files stay the ones that were opened. SQLite keeps a database in two files and trusts their names. Two events
+   can separate them without SQLite noticing, and each loses acknowledged charges:
 
-SQLite keeps a database in two files, and trusts their names. Two things can part them behind its back, and each loses
-what was acknowledged:
-
-- A process that opens and closes the database on its own (a checksum, a backup, a file response) drops all locks
-  that SQLite has on it there, for they are POSIX locks. The next process to close would find itself alone, and delete
-  a log that is still written to. Hence the `_Guard`: a shared lock on the same bytes that belongs to an open file
-  instead (an "open file description lock", of Linux), which no close of another descriptor drops. While anybody has
-  the database open, no SQLite, not even another program's, can take it for itself and remove the log.
-- Somebody renames, replaces or deletes a file or its folder. No lock forbids that, so it is looked for: before each
-  transaction, and after each commit, before it is acknowledged.
+   - A process opens and closes the database file itself, for a checksum, a backup or a file response. That drops all
+     SQLite locks of this process, for they are POSIX locks. Another process that closes the database would then find
+     no other user, and delete a WAL that is still in use. `_Guard` prevents this: a shared lock on the same bytes
+     that belongs to an open file (Linux's "open file description lock"). Closing another descriptor does not drop it.
+     While any process holds it, no SQLite, not even another program's, can lock the database exclusively and remove
+     the WAL.
+   - A user renames, replaces or deletes a file or its folder. No lock prevents that. So the files are checked before
+     each transaction, and after each commit before the commit is acknowledged.
 """
 
 from __future__ import annotations
@@ -61,29 +62,31 @@ if TYPE_CHECKING:
     from ..store import Snapshot, Store
 
 
+# -- the write-ahead log -------------------------------------------------------------------------------------
+
 SHORTENED_BYTES = 40 << 20
-"""From which length on it is cut off; a shorter one is written over from its start, which is faster."""
+"""WAL size from which it is truncated. A shorter WAL is overwritten from its start, which is faster."""
 MOST_BYTES = 64 << 20
-"""From which length on it is waited for readers."""
+"""WAL size from which truncating it waits for readers."""
 ATTEMPT_SECONDS = 0.05
-"""How long no other attempt to cut it off is made after one in vain."""
+"""Pause after a failed attempt to truncate the WAL."""
 WAIT_SECONDS = 0.05
-"""How long an attempt waits for readers, holding up others who write."""
+"""Longest wait of one attempt for readers; other writers wait meanwhile."""
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
-"""How long no attempt waits after one that waited in vain: at first, and at most."""
+"""First and longest pause between attempts that wait, after one that waited and failed."""
 
 _NEWEST = "SELECT entry, chain_hash FROM journal ORDER BY entry DESC LIMIT 1"
 
 
 def note(connection: sqlite3.Connection) -> None:
-    """Note in the log, in the transaction that starts it, what the database beside it holds."""
+    """Write into the WAL, in the transaction that starts it, the number of journal entries in the database."""
     connection.execute("INSERT OR REPLACE INTO meta SELECT 'log', coalesce(max(entry), 0) FROM journal")
 
 
 def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool:
-    """Whether the log was written on top of the database beside it; only with the turn to write.
+    """True if the WAL was written on top of this database. Call it only while holding the writer lock.
 
-    After a power cut the answer may be no although the log belongs: see `recovering`.
+    After a power cut the result may be False although the WAL belongs: see `is_torn`.
     """
     if not length(path):
         return True
@@ -93,7 +96,7 @@ def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool:
         with closing(open_bare(path)) as bare:
             newest = bare.execute(_NEWEST).fetchone()
     except sqlite3.DatabaseError:
-        return True  # a checkpoint was cut off in its midst, and the log has the rest; a copy can be read
+        return True  # a checkpoint was interrupted, and the WAL has the rest; a copy would be readable
     try:
         started = connection.execute("SELECT value FROM meta WHERE name = 'log'").fetchone()
         entry, chain_hash = newest or (0, None)
@@ -104,14 +107,14 @@ def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool:
 
 
 def newest_of(connection: sqlite3.Connection) -> tuple[int, bytes | None]:
-    """The number and the link of the newest entry; (0, None) of an empty journal."""
+    """Return the number and the chain hash of the newest entry; (0, None) for an empty journal."""
     return connection.execute(_NEWEST).fetchone() or (0, None)
 
 
 def holds(path: str, newest: tuple[int, bytes | None]) -> bool:
-    """Return True if a database whose log is empty has an entry; only with the turn to write.
+    """Return True if a database with an empty WAL has the entry `newest`. Call it only while holding the writer lock.
 
-    It is asked over a new connection: the others go by what they have in memory, as the log did not change.
+    A new connection reads it: existing connections use their cached pages, as the WAL did not change.
     """
     number, chain_hash = newest
     try:
@@ -123,7 +126,7 @@ def holds(path: str, newest: tuple[int, bytes | None]) -> bool:
 
 
 def started_anew(connection: sqlite3.Connection) -> None:
-    """After a checkpoint: once all of the log is in the database, the next transaction starts it anew; this one."""
+    """Reset the WAL after a checkpoint, if the database has all of it: write a transaction that starts it again."""
     _, pages, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if pages == done:
         connection.execute("BEGIN IMMEDIATE")
@@ -132,11 +135,11 @@ def started_anew(connection: sqlite3.Connection) -> None:
 
 
 class LogLimit:
-    """Keeps the log of one open ledger short, without holding up spends for long.
+    """Size limit of the WAL of one open ledger. It never delays spends for long.
 
-    A reader, such as a backup or a shell, can hold one moment for hours, and the log cannot be cut off meanwhile. So
-    an attempt does not wait, and the next one comes a moment later. Where readers come and go without a gap, only
-    waiting helps: that is brief, and twice as rare after each time in vain.
+    A reader, such as a backup or a shell, can hold a snapshot for hours. The WAL cannot be truncated meanwhile. So an
+    attempt does not wait, and the next attempt follows after a short pause. If readers overlap without a gap, only
+    waiting helps. Each wait is short, and the pause between waits doubles after each failure.
     """
 
     def __init__(self, path: str) -> None:
@@ -145,10 +148,10 @@ class LogLimit:
         self._pause = PAUSE_SECONDS
 
     def keep(self, connection: sqlite3.Connection, before: int, now: int) -> bool:
-        """Cut off a log that is too long, if no reader needs it; return True if that was tried.
+        """Truncate a WAL that is too long, if no reader needs it; return True if that was tried.
 
-        `before` and `now` are its bytes before and after a transaction. A shorter log is cut off only where the disk
-        has no room for all of it once more, as the database may have to take it in.
+        `before` and `now` are its sizes in bytes before and after a transaction. A shorter WAL is truncated only if
+        the free disk space is below its size, because a checkpoint may have to copy all of it into the database.
         """
         if now < SHORTENED_BYTES and (now <= before or now < _room(self._path)):
             return False
@@ -157,7 +160,7 @@ class LogLimit:
             return False
         waits = now >= MOST_BYTES and at >= self._next_wait
         emptied = empty(connection, WAIT_SECONDS if waits else 0.0)
-        # SQLite's own attempt with each commit costs a sixth of a spend, and is in vain as well.
+        # SQLite's own attempt with each commit takes a sixth of a spend's time, and would fail as well.
         connection.execute(f"PRAGMA wal_autocheckpoint = {connections.CHECKPOINT_PAGES if emptied else 0}")
         if emptied:
             self._next_wait, self._pause = -math.inf, PAUSE_SECONDS
@@ -170,7 +173,7 @@ class LogLimit:
 
 
 def empty(connection: sqlite3.Connection, seconds: float) -> bool:
-    """Bring the log into the database and cut it to nothing; return True if no reader prevented that so long."""
+    """Checkpoint and truncate the WAL; return False if readers prevented that for all of `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -181,7 +184,7 @@ def empty(connection: sqlite3.Connection, seconds: float) -> bool:
 
 
 def length(path: str) -> int:
-    """How many bytes of log lie beside a database."""
+    """Return the size of a database's WAL in bytes; 0 if it has none."""
     try:
         return os.stat(path + LOG).st_size
     except FileNotFoundError:
@@ -189,28 +192,32 @@ def length(path: str) -> int:
 
 
 def _room(path: str) -> int:
-    """How many bytes are left on the disk."""
+    """Return the free space of the disk, in bytes."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize
 
 
 def open_bare(path: str) -> sqlite3.Connection:
-    """The database without its log."""
+    """Return a read-only connection to the database without its WAL."""
     uri = Path(path).as_uri() + "?mode=ro&immutable=1"
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
-def is_torn(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
-    """Return True if the database is not whole, and is whole together with its log; only with the turn to write.
+# -- recovery after a power cut ------------------------------------------------------------------------------
 
-    Both times everything is verified: a row can be torn where SQLite finds no damage.
+
+def is_torn(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
+    """Return True if the database fails verification alone but passes with its WAL.
+
+    Call it only while holding the writer lock. Both checks verify the whole ledger: a row can be torn where SQLite
+    finds no damage.
     """
     with closing(open_bare(path)) as bare:
         return not _is_whole(path, bare, key) and _is_whole(path, connection, key)
 
 
 def _is_whole(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
-    """Return True if what a connection reads verifies as a ledger."""
+    """Return True if the ledger that a connection reads passes verification."""
     from ..ledger import Ledger
     from ..verification import check_integrity
 
@@ -222,7 +229,7 @@ def _is_whole(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bo
 
 
 class _View:
-    """What verifying needs of a store, over one connection, while nothing is written."""
+    """Minimal read-only store for verification, over one connection, while no process writes."""
 
     partitions = 1
     repeated = MappingProxyType[str, int]({})
@@ -236,8 +243,10 @@ class _View:
         yield SqliteRows(self._connection)
 
     def look_at_key(self) -> None:
-        """The key is the one that was read when the ledger was opened."""
+        """Do nothing: the key is the one that was read when the ledger was opened."""
 
+
+# -- the open files ------------------------------------------------------------------------------------------
 
 if sys.platform != "win32":
     import fcntl
@@ -252,14 +261,14 @@ _STALE = (
     "Keep both files: the log may hold charges that the copy does not. Put back the database that was there before"
 )
 
-# How long the close of a connection waits for its turn. Who does not get it is not the last that has the file open.
+# Longest wait of a close for the writer lock. A process that does not get it is not the last one with the file open.
 _CLOSING_SECONDS = 0.2
-# Connections that may not be closed, where the system has no guards.
+# Connections that must stay open on systems without guard locks.
 _LEFT_OPEN: list[sqlite3.Connection] = []
 
 
 class DatabaseFile:
-    """The files of one ledger in one process, and whose turn it is to write to them."""
+    """Files of one ledger in one process, with their guard and the writer lock `turn`."""
 
     def __init__(self, path: str, key: Key) -> None:
         self.path = path
@@ -270,7 +279,7 @@ class DatabaseFile:
         self._log_limit = LogLimit(path)
 
     def open(self) -> sqlite3.Connection:
-        """The first connection. Raises `LedgerError` where the files are not the ledger's, or not all of it."""
+        """Return the first connection. Raises `LedgerError` if the files are not, or not all of, the ledger."""
         deadline = time.monotonic() + connections.BUSY_SECONDS
         check_names(Path(self.path))
         self.turn = WriterLock(self.path, self._key)
@@ -281,29 +290,29 @@ class DatabaseFile:
             self.is_open = True
             return connection
         finally:
-            # An interrupt (Ctrl-C) may come here too.
+            # An interrupt (Ctrl-C) may happen here too.
             try:
                 self._end_turn()
             finally:
                 self._end_turn()
 
     def take_turn(self) -> None:
-        """Wait for the turn to write. Raises `LedgerError`."""
+        """Wait for the writer lock. Raises `LedgerError`."""
         try:
             self.turn.take(time.monotonic() + connections.BUSY_SECONDS)
         except LedgerError:
-            self._check_database(CHARGED_NOTHING)  # if it is gone with all its folder, that is told
+            self._check_database(CHARGED_NOTHING)  # a clearer error if the file is missing together with its folder
             raise
 
     def connect(self) -> sqlite3.Connection:
-        """One more connection."""
+        """Return one more connection."""
         return connections.open_connection(self.path, self._key, read_only=self._read_only)
 
     def _first_connection(self, deadline: float) -> sqlite3.Connection:
         logged = not self._read_only and length(self.path) > 0
         if not self._read_only:
-            self._guard.open()  # without a connection yet, as this can fail
-        if logged:  # so that it stays what it is if it turns out to be strange
+            self._guard.open()  # before the connection, as this can fail
+        if logged:  # so that the WAL stays unchanged if it turns out to be another ledger's
             self._guard.take(deadline)
         connection = self.connect()
         try:
@@ -311,7 +320,7 @@ class DatabaseFile:
             if logged and not wal_matches_database(self.path, connection):
                 if not is_torn(self.path, connection, self._key):
                     raise LedgerError(self.path, _STALE.format(log=self._names[0]))
-                # Others who open it now find it whole, and need not verify it.
+                # The next process to open it then finds it consistent, and need not verify it.
                 with suppress(sqlite3.Error):
                     empty(connection, 0.0)
             if not self._read_only:
@@ -327,9 +336,9 @@ class DatabaseFile:
         return connection
 
     def close(self, connections: Sequence[sqlite3.Connection]) -> None:
-        """Close the last connections there are.
+        """Close the last connections of this process.
 
-        The last of all processes brings the log into the database and removes it, unless that is another one by now.
+        The last of all processes checkpoints the WAL and removes it, unless the database was replaced meanwhile.
         """
         try:
             self.turn.take(time.monotonic() + _CLOSING_SECONDS)
@@ -348,56 +357,57 @@ class DatabaseFile:
                 self._let_go()
 
     def leave(self) -> None:
-        """In the child of a fork: what was open stays the parent's."""
+        """Drop the open files in the child of a fork: they belong to the parent."""
         if self.is_open:
             self.turn.leave()
             self._let_go()
 
     def _end_turn(self) -> None:
-        """Of opening: keep what was opened, if all went well."""
+        """End `open`: release the lock, and close everything if opening failed."""
         if self.is_open:
             self.turn.release()
         else:
             self._let_go()
 
     def _close_apart(self, connection: sqlite3.Connection) -> None:
-        """Close a connection without touching log and database."""
+        """Close a connection without touching the WAL and the database."""
         if self._guard.is_taken or self._read_only:
             connection.close()
         else:
             _LEFT_OPEN.append(connection)
 
     def _let_go(self) -> None:
-        """A second call changes nothing."""
+        """Release the lock and close the files. A second call changes nothing."""
         self.is_open = False
         self.turn.release()
         self.turn.close()
         self._guard.close()
 
-    # -- are the files still there? -----------------------------------------------------------------------
+    # -- checks of the open files -------------------------------------------------------------------------
 
     @property
     def log_is_empty(self) -> bool:
-        """Whether a transaction that begins now starts the log."""
+        """True if a transaction that begins now starts the WAL."""
         return not self._read_only and not self._log_before
 
     def empty_log(self, connection: sqlite3.Connection) -> bool:
-        """Bring the log into the database and empty it, with the turn to write; return True if readers let it."""
+        """Checkpoint and truncate the WAL while holding the writer lock; return False if readers prevented it."""
         self.check_before(connection)
         emptied = empty(connection, WAIT_SECONDS)
         self._stamp = _stamp(os.stat(self.path))
         return emptied
 
     def make_room(self, connection: sqlite3.Connection) -> bool:
-        """After a transaction for which the disk had no room: give back what it took, and what the log holds."""
+        """Free disk space after a transaction failed on a full disk: cut off what it wrote, and empty the WAL."""
         with suppress(OSError):
             os.truncate(self._names[0], min(self._log_before, length(self.path)))
         return self.empty_log(connection)
 
     def check(self, then: str = "") -> tuple[os.stat_result, int]:
-        """Raise `LedgerError` unless the files are the ones that were opened; `then` says what that means.
+        """Raise `LedgerError` unless the files are the ones that were opened.
 
-        Returns what the database is now, and how long its log.
+        `then` is added to the message: it says what the failure means for the charge. Returns the database's stat
+        result and the size of its WAL.
         """
         database = self._check_database(then)
         self.check_frozen()
@@ -412,7 +422,7 @@ class DatabaseFile:
         return database, beside[0].st_size if beside[0] else 0
 
     def check_frozen(self) -> None:
-        """Raise `LedgerError` where a file that can only be read here is or was written by others meanwhile."""
+        """Raise `LedgerError` if another process writes, or wrote, to a file that is read-only here."""
         if self._read_only:
             refuse_log(Path(self.path))
             if _stamp(os.stat(self.path)) != self._stamp:
@@ -420,19 +430,19 @@ class DatabaseFile:
                 raise LedgerError(self.path, f"{why}; open it again")
 
     def check_before(self, connection: sqlite3.Connection) -> None:
-        """The same before a transaction, with the turn to write; also where the file was written over."""
+        """Check the files before a transaction, while holding the writer lock; detects overwritten content too."""
         database, self._log_before = self.check(CHARGED_NOTHING)
         self._check_content(database, connection, CHARGED_NOTHING)
 
     def acknowledge(self, entry: int, chain_hash: bytes) -> None:
-        """Remember the newest entry that this process has written, which the files must have from now on."""
+        """Remember the newest entry that this process has written. The files must contain it from now on."""
         self._acknowledged = entry, chain_hash
 
     def check_after(self, connection: sqlite3.Connection) -> None:
-        """The same after a commit, before it is acknowledged; and see to the log."""
+        """Check the files after a commit, before it is acknowledged, and keep the WAL short."""
         database, log_now = self.check(MAYBE_LOST)
         changed = _stamp(database) != self._stamp
-        if changed:  # this commit has brought the log into the database
+        if changed:  # this commit has checkpointed the WAL
             started_anew(connection)
         if self._log_limit.keep(connection, self._log_before, log_now) or changed:
             self._stamp = _stamp(os.stat(self.path))
@@ -452,7 +462,7 @@ class DatabaseFile:
         return found
 
     def _check_content(self, found: os.stat_result, connection: sqlite3.Connection, then: str) -> None:
-        """A database that changed since it was looked at: by a checkpoint of another process, or by somebody else."""
+        """Raise `LedgerError` if the database changed since its last check and the change was not a checkpoint."""
         if _stamp(found) != self._stamp:
             belongs = wal_matches_database(self.path, connection)
             if not belongs or (not length(self.path) and not holds(self.path, self._acknowledged)):
@@ -460,7 +470,10 @@ class DatabaseFile:
             self._stamp = _stamp(found)
 
     def _check_log_may_go(self, connection: sqlite3.Connection) -> None:
-        """That the log may be brought into the database. It may also where its name is gone: so it is not lost."""
+        """Raise `LedgerError` unless the WAL may be checkpointed.
+
+        A WAL whose name is missing may be: otherwise its entries would be lost.
+        """
         log_now = _identity_of(self._names[0])
         if log_now not in (None, self._opened[1]):
             raise LedgerError(self.path, "its log was replaced")
@@ -468,9 +481,9 @@ class DatabaseFile:
 
 
 class _Guard:
-    """Keeps SQLite from removing the log of a database that is open here; where the system has such locks."""
+    """Lock that keeps SQLite from removing the WAL of an open database, on systems that have such locks."""
 
-    # The bytes that SQLite locks to read a database, and to have it alone (PENDING_BYTE + 2).
+    # The bytes that SQLite locks, shared to read a database and exclusively to own it (PENDING_BYTE + 2).
     _BYTES = (0x40000002, 510)
 
     def __init__(self, path: str) -> None:
@@ -493,7 +506,7 @@ class _Guard:
             try:
                 self._lock(fcntl.F_RDLCK)
                 self.is_taken = True
-            except (BlockingIOError, PermissionError):  # the last of all is just closing
+            except (BlockingIOError, PermissionError):  # the last other process is just closing
                 if time.monotonic() > deadline:
                     raise LedgerError(self._path, connections.busy()) from None
                 time.sleep(STEP_SECONDS)
@@ -506,7 +519,7 @@ class _Guard:
             self.is_taken = False
 
     def close(self) -> None:
-        """Close the file; not before SQLite's connections, whose locks go with it."""
+        """Close the file. Close SQLite's connections first: this drops their locks."""
         descriptor, self._descriptor, self.is_taken = self._descriptor, -1, False
         if descriptor >= 0:
             os.close(descriptor)
@@ -532,5 +545,8 @@ def _stat(name: str) -> os.stat_result | None:
 
 
 def _stamp(found: os.stat_result) -> tuple[int, int, int]:
-    """Changes with every write; the second of them also where a copy keeps the time of what it was made from."""
+    """Return a stamp that changes with every write.
+
+    The second part, ctime, also changes when a copy keeps the modification time of its source.
+    """
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -1,4 +1,7 @@
-"""The statements on a ledger's tables: plain SQL, each indexed, none that grows with the past."""
+"""SQL statements on the tables of a SQLite ledger.
+
+Each statement uses an index. The cost of a charge does not grow with the length of the journal.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,11 @@ _END = (
 
 
 class SqliteRows:
-    """A partition of a SQLite ledger inside a transaction of one connection, to read and, if it writes, to write."""
+    """One partition of a SQLite ledger inside a transaction of one connection; writable if the transaction is."""
 
     def __init__(self, connection: sqlite3.Connection, known_end: tuple[PartitionHead, bytes] | None = None) -> None:
         self.known_end = known_end
-        """Where the partition ends and the MAC of its counters, if that is known without looking."""
+        """The partition head and the MAC of its counters, if known without a query."""
         self._connection = connection
         self._execute = connection.execute
         self._execute_many = connection.executemany
@@ -88,7 +91,7 @@ class SqliteRows:
         return PartitionHead(entries or 0, at, chain_hash or EMPTY_CHAIN, *counters), row_mac
 
     def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
-        # Number, time and link stand in the journal's last row: one page less to write for most spends.
+        # The journal's last row has the number, the time and the chain hash: most spends write one page less.
         if row_mac is None:
             self.known_end = end, self.end()[1]
         else:
@@ -178,7 +181,7 @@ class SqliteRows:
         return map(EntryNote._make, self._execute(sql, (first, last)))
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
-        # Of all, whoever knows nothing of the numbers of rows would rather read the whole journal in order.
+        # Without statistics, SQLite would read the whole journal in order to find the reservations of all accounts.
         index, mine = ("INDEXED BY reservations", "") if account is None else ("", f" AND account = {account:d}")
         ended = "SELECT 1 FROM journal e WHERE e.resolves = j.entry"
         where = f"expires > ?{mine} AND NOT EXISTS ({ended})"
@@ -199,7 +202,7 @@ class SqliteRows:
     def add_label(self, label: EntryLabel) -> None:
         self._execute("INSERT INTO entry_labels VALUES (?, ?, ?)", label)
 
-    # -- what changes with the accounts -------------------------------------------------------------------
+    # -- changes to accounts ------------------------------------------------------------------------------
 
     def add_user(self, user: User) -> None:
         self._execute("INSERT INTO users VALUES (?, ?, ?)", user)
@@ -246,7 +249,7 @@ class SqliteRows:
                 self._renew_in_place(table, renew)
 
     def _renew_in_place(self, table: str, renew: Renew) -> None:
-        """Those of a table whose rows have numbers, a part of them at a time."""
+        """Rewrite the rows of a table that has row numbers, `_RENEWED_TOGETHER` at a time."""
         columns = [row[1] for row in self._execute(f"PRAGMA table_info({table})")]
         update = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in columns)} WHERE rowid = ?"
         last = -(2**63)
@@ -261,7 +264,7 @@ class SqliteRows:
     def batch(self, users: list[bytes]) -> SqliteBatch:
         return SqliteBatch(self._connection, users)
 
-    # -- what was set -------------------------------------------------------------------------------------
+    # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
     def periods(self) -> dict[str, int]:
         return dict(self._execute("SELECT period, since FROM periods"))
@@ -323,7 +326,7 @@ class SqliteRows:
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         self._execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint)
 
-    # -- everything ---------------------------------------------------------------------------------------
+    # -- all rows of a table ------------------------------------------------------------------------------
 
     def users(self, first: int, last: int) -> Iterator[User]:
         return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
@@ -439,7 +442,7 @@ def _records(users: int, keys: int) -> str:
 
 
 def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """What is in the schema and does not belong there, or belongs there and is not; sqlite-utils' own table apart."""
+    """Return the unexpected and the missing parts of the schema, apart from the table of sqlite-utils."""
     found = connection.execute(_SCHEMA).fetchall()
     fresh = sqlite3.connect(":memory:")
     try:

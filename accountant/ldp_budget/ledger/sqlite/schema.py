@@ -1,7 +1,7 @@
-"""The tables of a ledger.
+"""Tables and indexes of a ledger in SQLite.
 
-It is an ordinary SQLite file: sqlite-utils and Datasette open it. Amounts are whole units (see `amounts`), NULL where
-unbounded, which SQL addition absorbs; times are microseconds since 1970, UTC.
+The ledger is an ordinary SQLite file: sqlite-utils and Datasette open it. Amounts are whole units (see
+`fixed_point`), and NULL if unbounded: in SQL, a sum with NULL is NULL. Times are microseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ..models import PartitionHead
 if TYPE_CHECKING:
     from ..keyfile import Key
 
-# Kept in PRAGMA user_version, so that opening a current ledger needs no look at its tables.
+# Stored in PRAGMA user_version, so that opening a current ledger need not inspect its tables.
 SCHEMA_VERSION = 1
-# "LdpB": tells a ledger from any other SQLite file.
+# "LdpB": distinguishes a ledger from other SQLite files.
 APPLICATION_ID = 0x4C647042
 
 
 TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT",
-    # A partition is a whole ledger, and its row counts what it has numbered beside the entries. SQLite has one.
-    # `state`, `changes`, `generation` and `secret` say whether it accepts writes. A row MAC is a keyed hash of its row.
+    # A partition is a complete ledger. Its row counts its numbered rows other than entries. SQLite has one partition.
+    # `state`, `changes`, `generation` and `secret` decide if it accepts writes. A row MAC is a keyed hash of its row.
     """CREATE TABLE partitions (
         partition INTEGER PRIMARY KEY, accounts INTEGER NOT NULL, priced_mechanisms INTEGER NOT NULL,
         policies INTEGER NOT NULL, collections INTEGER NOT NULL, numbered_rows INTEGER NOT NULL,
         checkpoints INTEGER NOT NULL, periods INTEGER NOT NULL, state INTEGER NOT NULL, changes INTEGER NOT NULL,
         generation INTEGER NOT NULL, secret INTEGER NOT NULL, row_mac BLOB NOT NULL) STRICT""",
-    # A user is known by a keyed hash only; an erased one by none.
+    # A user is stored as a keyed hash only; an erased user without a hash.
     "CREATE TABLE users (account INTEGER PRIMARY KEY, user_hash BLOB UNIQUE, row_mac BLOB NOT NULL) STRICT",
-    # Erased users: they get no fresh budget, and nothing leads from here to an account, no time and no order.
+    # Erased users: they get no new budget. No column, time or order links a row to an account.
     "CREATE TABLE tombstones (user_hash BLOB PRIMARY KEY, row_mac BLOB NOT NULL) STRICT, WITHOUT ROWID",
-    # What a user was charged in one window; window 0 is the lifetime, `windows.code_at` says the others.
+    # Sum of a user's charges in one window. Window 0 is the lifetime; `windows.code_at` computes the other codes.
     """CREATE TABLE window_sums (
         account INTEGER NOT NULL, window_code INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
@@ -44,18 +44,18 @@ TABLES = (
     # A keyed hash over the user of an account, its sums and memoised counts in the windows of a day, its used quotas,
     # and the number of its newest charge.
     "CREATE TABLE account_macs (account INTEGER PRIMARY KEY, day INTEGER NOT NULL, row_mac BLOB NOT NULL) STRICT",
-    # How many reports of one memoised value (a keyed hash of its label) were charged in a window.
+    # Number of charged reports of one memoised value (a keyed hash of its label) in a window.
     """CREATE TABLE memoised_counts (
         account INTEGER NOT NULL, label BLOB NOT NULL, priced_mechanism INTEGER NOT NULL,
         window_code INTEGER NOT NULL, reports INTEGER NOT NULL,
         PRIMARY KEY (account, label, priced_mechanism, window_code)) STRICT, WITHOUT ROWID""",
-    # How much of a plan's quota for one guarantee was used.
+    # Used part of a plan's quota for one guarantee.
     """CREATE TABLE quotas (
         account INTEGER NOT NULL, plan TEXT NOT NULL, guarantee TEXT NOT NULL, used INTEGER NOT NULL,
         PRIMARY KEY (account, plan, guarantee)) STRICT, WITHOUT ROWID""",
-    # The periods for which windows are kept, since the window in which a policy first limited them.
+    # Periods for which windows are stored, each since the window in which a policy first limited it.
     "CREATE TABLE periods (period TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT",
-    # A mechanism with its guarantee and the cost of one report, self-contained; and its collection, if it has one.
+    # A mechanism with its guarantee, the cost of one report and its collection, if it has one; self-contained.
     """CREATE TABLE priced_mechanisms (
         priced_mechanism INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, mechanism TEXT NOT NULL,
         declared TEXT NOT NULL, guarantee TEXT NOT NULL,
@@ -65,73 +65,73 @@ TABLES = (
         policy INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL,
         created_at INTEGER NOT NULL, definition TEXT NOT NULL, row_mac BLOB NOT NULL,
         UNIQUE (name, version)) STRICT""",
-    # Append-only. The four amounts are what the entry added to the account's lifetime; those of `voided` are
-    # negative. `label_commitment` is of the label of a memoised value, `resolves` is the reservation that a
-    # `committed`, `voided` or `expired` entry ends. `has_record` and `has_note` are 1 where the entry has an
-    # idempotency record and a note; `api_key` is the record that made the API key by which it was written. The last
-    # entry of each transaction has its `chain_hash`: a keyed hash over what the transaction appended and the one before.
+    # Append-only. The four amounts are what the entry added to the account's lifetime; `voided` has negative ones.
+    # `label_commitment` commits to the label of a memoised value. `resolves` is the reservation that a `committed`,
+    # `voided` or `expired` entry ends. `has_record` and `has_note` are 1 if the entry has an idempotency record or a
+    # note. `api_key` is the number of the record that created the API key of the writer. The last entry of each
+    # transaction has its `chain_hash`: a keyed hash over the previous one and what the transaction appended.
     """CREATE TABLE journal (
         entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, account INTEGER NOT NULL,
         priced_mechanism INTEGER NOT NULL, policy INTEGER NOT NULL, reports INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
         label_commitment BLOB, expires INTEGER, resolves INTEGER, has_record INTEGER NOT NULL,
         has_note INTEGER NOT NULL, api_key INTEGER NOT NULL, sub_limit INTEGER NOT NULL, chain_hash BLOB) STRICT""",
-    # Which memoised value an entry repeats (a keyed hash, each user's own), and the salt of its commitment; apart from
-    # the journal, so that they can be erased.
+    # The memoised value that an entry repeats (a keyed hash, different for each user) and the salt of its commitment.
+    # Outside the journal, so that they can be erased.
     "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL, salt BLOB NOT NULL) STRICT",
     "CREATE UNIQUE INDEX resolutions ON journal (resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (account)",
     "CREATE INDEX repairs ON journal (entry) WHERE kind = 'clock'",
-    # What somebody wrote beside an entry; apart from the journal, so that it can be erased.
+    # A caller's note on an entry. Outside the journal, so that it can be erased.
     "CREATE TABLE notes (entry INTEGER PRIMARY KEY, note TEXT NOT NULL, row_mac BLOB NOT NULL) STRICT",
     "CREATE INDEX reservations ON journal (expires) WHERE expires IS NOT NULL",
-    # One response for each idempotency key of a user. It belongs to an entry; that of a refusal has a number instead.
-    # Keys are hashes, so they come in no order; with the rows in order of arrival, only the narrow index takes one page
-    # for each of them.
+    # One response for each idempotency key of a user. It belongs to an entry; the response of a refusal has a number
+    # instead. Keys are hashes, so their order is random. The rows are in order of arrival, so each new key writes one
+    # random page of the narrow index only.
     """CREATE TABLE idempotency_records (
         user_hash BLOB NOT NULL, key_hash BLOB NOT NULL, entry INTEGER, number INTEGER,
         request_digest BLOB NOT NULL, response TEXT NOT NULL, row_mac BLOB NOT NULL,
         PRIMARY KEY (user_hash, key_hash)) STRICT""",
     "CREATE INDEX refusals ON idempotency_records (number) WHERE number IS NOT NULL",
-    # The rows of these six, and the records of refusals, are numbered in one sequence: none can be deleted unseen.
-    # A batch of a run over many users, or one partition's part of it, under its idempotency key.
+    # One sequence numbers the rows of the next six tables and the records of refusals: a deletion is always detected.
+    # A batch of a run over many users, or one partition's part of it, with its idempotency key.
     """CREATE TABLE batch_runs (
         number INTEGER PRIMARY KEY, key_hash BLOB NOT NULL, request_digest BLOB NOT NULL, kind TEXT NOT NULL,
         partitions INTEGER NOT NULL, response TEXT NOT NULL, row_mac BLOB NOT NULL, UNIQUE (key_hash)) STRICT""",
-    # Since when a secret of the ledger's key is in force: after so many entries and checkpoints.
+    # Key epochs: the numbers of entries and checkpoints after which a secret of the ledger key is active.
     """CREATE TABLE key_epochs (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, of_partition INTEGER NOT NULL,
         secret INTEGER NOT NULL, entries INTEGER NOT NULL, checkpoints INTEGER NOT NULL,
         checkpoint_hash BLOB NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, of_partition, secret)) STRICT""",
-    # Which move has closed the ledger, by how often its state had changed.
+    # The move that closed the ledger, with the number of state changes before it.
     """CREATE TABLE closings (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, changes INTEGER NOT NULL, move TEXT NOT NULL,
         ledger TEXT NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, changes)) STRICT""",
-    # Which target of a move may open.
+    # The target of a move that may open.
     """CREATE TABLE openings (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, changes INTEGER NOT NULL, id TEXT NOT NULL,
         identity TEXT NOT NULL, ledger TEXT NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, changes)) STRICT""",
-    # Where an entry is now that had another number before the ledger was moved, and may be named by that.
+    # New place of an entry whose number changed when the ledger was moved; receipts may name its old number.
     """CREATE TABLE moved_entries (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, of_partition INTEGER NOT NULL,
         entry INTEGER NOT NULL, to_partition INTEGER NOT NULL, to_entry INTEGER NOT NULL, row_mac BLOB NOT NULL,
         UNIQUE (generation, of_partition, entry)) STRICT""",
-    # In the place of an erased user's record of a refusal.
+    # Replaces an erased user's record of a refusal.
     "CREATE TABLE erased_records (number INTEGER PRIMARY KEY, row_mac BLOB NOT NULL) STRICT",
     """CREATE TABLE collections (
         number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
         row_mac BLOB NOT NULL) STRICT""",
-    # Where every partition ended at some time, with a keyed hash over that and the checkpoint before.
+    # The heads of all partitions at one time, with a keyed hash over them and the previous checkpoint.
     """CREATE TABLE checkpoints (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, heads BLOB NOT NULL, chain_hash BLOB NOT NULL) STRICT""",
-    # Administrative facts in order of their numbers, such as which API keys were made; `api_key` is the one that did it.
+    # Administrative events in order of their numbers, such as new API keys; `api_key` is the key that caused one.
     """CREATE TABLE admin_log (
         number INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL,
         api_key INTEGER NOT NULL) STRICT""",
     "INSERT INTO periods VALUES ('lifetime', 0)",
 )
 
-# Where sqlite-utils notes which steps of which set were taken.
+# The table in which sqlite-utils records the applied migrations.
 _SET, _STEP = "ldp_budget", "v1_tables"
 _NOTED = (
     """CREATE TABLE "_sqlite_migrations" (
@@ -146,13 +146,13 @@ _NOTED = (
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The version of a ledger's tables."""
+    """Return the schema version of a ledger."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def fill(connection: sqlite3.Connection, key: Key, ledger_id: str) -> None:
-    """What stands in the tables of a new ledger."""
+    """Insert the first rows of a new ledger."""
     connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
     connection.execute("INSERT INTO meta VALUES ('ledger_id', ?)", (write_ledger_id(key, ledger_id),))
     end = PartitionHead()
@@ -161,9 +161,9 @@ def fill(connection: sqlite3.Connection, key: Key, ledger_id: str) -> None:
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new ledger, in one transaction: what `migrate` would make of an empty database.
+    """Create the tables of a new ledger in one transaction, exactly as `migrate` does in an empty database.
 
-    Without sqlite-utils, which takes longer to import, with all that it looks for, than everything else together.
+    It does not use sqlite-utils, whose import takes longer than everything else together.
     """
     connection.execute("BEGIN")
     for statement in (*_NOTED, *TABLES):
@@ -176,7 +176,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Make the tables with sqlite-utils, which notes the step that was taken."""
+    """Create the tables with sqlite-utils, which records the applied migration."""
     from sqlite_utils import Database, Migrations
 
     migrations = Migrations(_SET)

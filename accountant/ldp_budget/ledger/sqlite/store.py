@@ -1,4 +1,8 @@
-"""The ledger in one SQLite file, or in memory: transactions whole or not at all, and readers beside them."""
+"""Store of a ledger in one SQLite file, or in memory: atomic transactions and concurrent readers.
+
+One connection writes, while others read consistent snapshots. All writers of all processes take the writer lock
+first.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +32,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _IDLE_READERS = 4
-# How long an erasure tries to empty the log while readers need it, and how long it lets others write in between.
+# Longest time that an erasure tries to empty the WAL while readers need it, and its pause for other writers.
 _EMPTYING_SECONDS, _EMPTYING_PAUSE_SECONDS = 1.0, 0.1
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
-# Connections that came with a fork: kept, and never used or closed. Closing one, or dropping it, would meddle with
-# what the parent is writing.
+# Connections inherited by a fork: kept, and never used or closed. Closing or dropping one would disturb what the
+# parent is writing.
 _OF_PARENTS: list[sqlite3.Connection] = []
 
 
 class SqliteStore:
-    """A store of one partition in a file, with a connection that writes and others that read; in memory, one does both."""
+    """Store of one partition in a file: one connection writes, others read. In memory, one connection does both."""
 
     partitions = 1
-    repeated: Mapping[str, int] = MappingProxyType({})  # whoever finds it locked waits, and begins once
+    repeated: Mapping[str, int] = MappingProxyType({})  # never retried: a locked database is waited for
 
     def __init__(
         self,
@@ -52,15 +56,15 @@ class SqliteStore:
         sandbox: bool | None = None,
         ledger_id: str | None = None,
     ) -> None:
-        # The file itself, wherever links to it lie, and wherever the process goes before it opens it again.
+        # The real, absolute path: links and later changes of the working folder do not matter.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         self._unlock()
         self._writer: sqlite3.Connection | None = None
-        # Where the partition ended after a commit, good while the writer's PRAGMA data_version is as it was then: it
-        # changes with the commits of all other connections.
+        # The partition head after a commit. It is valid while the writer's PRAGMA data_version is unchanged, as
+        # commits of all other connections change that.
         self._known_end: tuple[int, tuple[PartitionHead, bytes] | None] = (0, None)
         self._readers: list[sqlite3.Connection] = []
-        # The readers at work, each with its thread.
+        # The active readers, each with its thread.
         self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
         self._closed = False
         self._pid = os.getpid()
@@ -81,12 +85,12 @@ class SqliteStore:
         connections.require_both(file, secret)
         self.key = keyfile.check_kind(keyfile.read_key(file), self.name, sandbox)
         self._place = DatabaseFile(self.name, self.key)
-        # Whoever comes first uses it, to read or to write.
+        # The first operation uses this connection, to read or to write.
         self._readers = [self._place.open()]
         connections.check_ledger_id(self._readers[0], self.key, self.name)
 
     def __del__(self) -> None:
-        # Unless a thread has it still, which the end of the interpreter has stopped.
+        # Do nothing if a thread still holds the lock: the end of the interpreter has stopped that thread.
         if getattr(self, "_closed", True) or not self._lock.acquire(False):
             return
         try:
@@ -100,17 +104,18 @@ class SqliteStore:
             self._lock.release()
 
     def _unlock(self) -> None:
-        """New locks: one for whoever writes, one for the list of readers; who needs both takes them in this order.
+        """Create new locks: `_lock` for writing, `_pool` for the list of readers. Take them in this order.
 
-        An interrupt (Ctrl-C) cannot come between such a lock and the `with` that opens it again. It can inside the
-        methods of a condition, which are Python's own code: nothing but waiting is done by that.
+        An interrupt (Ctrl-C) cannot happen between taking such a lock and entering the `with` that releases it. It
+        can happen inside the methods of a condition, which are Python code: so the condition is used only for
+        waiting.
         """
         self._lock = threading.RLock()
         self._pool = threading.RLock()
         self._reader_is_through = threading.Condition(self._pool)
 
     def close(self) -> None:
-        """Close the connections; a reader's when it is through. The ledger can be used no more."""
+        """Close the connections; those of active readers when they finish. The store cannot be used afterwards."""
         if self._pid != os.getpid():
             self._abandon()
             self._closed = True
@@ -125,7 +130,7 @@ class SqliteStore:
     def run(
         self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
     ) -> T:
-        """Do `work` with the ledger's write lock, held from the start; all of it happens or nothing."""
+        """Run `work` in one atomic transaction that holds the ledger's writer lock from its start."""
         self._check_process()
         with self._lock:
             self._check_free()
@@ -136,7 +141,7 @@ class SqliteStore:
             raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
 
     def _in_turn(self, act: Callable[[], T]) -> T:
-        """Do what only one thread of all processes may do at a time."""
+        """Run `act` while holding the writer lock, which one thread of all processes has at a time."""
         place = self._open_place()
         if place is None:
             return act()
@@ -144,7 +149,7 @@ class SqliteStore:
             place.take_turn()
             return act()
         finally:
-            # An interrupt (Ctrl-C) may come here too.
+            # An interrupt (Ctrl-C) may happen here too.
             try:
                 place.turn.release()
             finally:
@@ -159,7 +164,7 @@ class SqliteStore:
         return self._transact(work)
 
     def _make_room(self) -> bool:
-        """On a disk without room the log may have some to give; whether it was emptied."""
+        """Empty the WAL to free space on a full disk; return True if it was emptied."""
         try:
             return self._place is not None and self._place.make_room(self._current())
         except sqlite3.Error:
@@ -174,14 +179,14 @@ class SqliteStore:
             if place is not None and place.log_is_empty:
                 file_guard.note(connection)
             version = connection.execute("PRAGMA data_version").fetchone()[0]
-            # An interrupted transaction leaves nothing that is known behind.
+            # After an interrupted transaction, the head must be read again.
             known, self._known_end = self._known_end, (0, None)
             rows = SqliteRows(connection, known[1] if known[0] == version else None)
             result = work({0: rows})
             committing = True
             connection.execute("COMMIT")
         except BaseException as error:
-            raise self._taken_back(connection, error, committing)  # noqa: B904 - it bears its cause
+            raise self._taken_back(connection, error, committing)  # noqa: B904 - it has its cause
         self._known_end = version, rows.known_end
         if place is not None:
             if rows.known_end is not None:
@@ -190,7 +195,7 @@ class SqliteStore:
         return result
 
     def _look_after(self, place: DatabaseFile, connection: sqlite3.Connection) -> None:
-        """Before a commit is told: that it will last. House-keeping that fails is done another time."""
+        """Check that a commit will last, before it is acknowledged. WAL maintenance that fails is retried later."""
         try:
             place.check_after(connection)
         except sqlite3.Error:
@@ -201,13 +206,13 @@ class SqliteStore:
 
     @contextmanager
     def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
-        """One moment of the file, on a connection that no writer waits for; of a ledger in memory, between writes."""
+        """Open a consistent snapshot of the file, for which no writer waits. In memory, it runs between writes."""
         with self._one_moment() as connection:
             yield SqliteRows(connection)
 
     @contextmanager
     def _one_moment(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction that reads."""
+        """Yield a connection in a read transaction."""
         self._check_process()
         if self.name == MEMORY:
             with self._lock:
@@ -220,10 +225,10 @@ class SqliteStore:
             with self._read(self._lend_connection(reader)) as connection:
                 yield connection
             if self._place is not None:
-                self._place.check_frozen()  # what was read may be of two moments
+                self._place.check_frozen()  # otherwise the reads may mix two states of the file
             self._take_back(reader, for_others=True)
         finally:
-            # An interrupt (Ctrl-C) may come here too.
+            # An interrupt (Ctrl-C) may happen here too.
             try:
                 self._take_back(reader)
             finally:
@@ -236,12 +241,12 @@ class SqliteStore:
             yield connection
             connection.execute("COMMIT")
         except BaseException as error:
-            raise self._taken_back(connection, error)  # noqa: B904 - it bears its cause
+            raise self._taken_back(connection, error)  # noqa: B904 - it has its cause
 
     def _taken_back(
         self, connection: sqlite3.Connection, error: BaseException, committing: bool = False
     ) -> BaseException:
-        """Undo a transaction that an error has ended; returns what the caller is to be told."""
+        """Roll back a transaction that an error has ended; return the error for the caller."""
         self._roll_back(connection)
         if not isinstance(error, sqlite3.Error | UnicodeError):
             return error
@@ -250,7 +255,7 @@ class SqliteStore:
         return told
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
-        """Undo what was not committed. A connection that cannot do even that is closed, which does it."""
+        """Roll back an open transaction. If that fails, close the connection, which rolls back too."""
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -261,17 +266,17 @@ class SqliteStore:
                     self._writer = None
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of its only partition."""
+        """Return the number of the newest entry of the only partition."""
         with self.snapshot() as rows:
             return (rows.end()[0].entries,)
 
     def check_key(self) -> None:
-        """Raise `LedgerError` unless the key lies beside the file; one in memory has none that could be lost."""
+        """Raise `LedgerError` unless the key file is next to the ledger. A ledger in memory has no key file."""
         if self.name != MEMORY:
             self._check_key(keyfile.read_key(Path(self.name)))
 
     def check_writable(self) -> None:
-        """Raise `LedgerError` where no write can begin just now; where another one is under way, it can."""
+        """Raise `LedgerError` if no write can begin now. A write that is already running is not an error."""
         self._check_process()
         place = self._open_place()
         if place is None or not self._lock.acquire(False):
@@ -292,14 +297,14 @@ class SqliteStore:
             raise LedgerError(self.name, f"another key lies in {keyfile.key_path(Path(self.name))}")
 
     def look_at_key(self) -> None:
-        """Let the key learn what lies beside the file now."""
+        """Read the key file again and add its secrets to the key."""
         if self.name != MEMORY:
             found = keyfile.read_key(Path(self.name))
             self._check_key(found)
             self.key.learn(found)
 
     def change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
-        """Put beside the file what is made of the key that lies there, with the turn to write: that locks the key."""
+        """Replace the key file with what `change` makes of it, while holding the writer lock on that file."""
         if self.name == MEMORY:
             self.key.learn(keyfile.Key(change(self.key)))
             return
@@ -315,7 +320,7 @@ class SqliteStore:
         self.key.learn(keyfile.Key(content))
 
     def clear_log(self) -> bool:
-        """Bring what was committed into the file and empty the log; whether nobody who reads it kept that off."""
+        """Checkpoint and truncate the WAL; return False if readers prevented that."""
         self._check_process()
         deadline = time.monotonic() + _EMPTYING_SECONDS
         while True:
@@ -335,18 +340,18 @@ class SqliteStore:
 
     @property
     def identity(self) -> str:
-        """The file, by whatever name; a ledger in memory has no other."""
+        """The identity of the file, the same under all of its names. A ledger in memory has its own identity."""
         if self.name == MEMORY:
             return f"memory {id(self)}"
         found = os.stat(self.name)
         return f"file {found.st_dev} {found.st_ino}"
 
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
-        """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet."""
+        """Copy the ledger, as of one moment, and its key to a path where no file exists yet."""
         with self._one_moment() as connection:
             rows = SqliteRows(connection)
             check(rows)
-            # It may have been exchanged since that moment.
+            # The key may have been rotated since that moment.
             key = self.key.at_moment(rows.end()[0].secret)
             connections.copy(connection, key, Path(os.path.realpath(path)))
 
@@ -365,7 +370,7 @@ class SqliteStore:
             connections.check_writable(connection, self.name)
         except BaseException:
             with self._pool:
-                self._give_up(connection)  # another one may be able to write
+                self._give_up(connection)  # another connection may be able to write
             raise
         return connection
 
@@ -376,7 +381,7 @@ class SqliteStore:
             return self._readers.pop() if self._readers else place.connect()
 
     def _open_place(self) -> DatabaseFile | None:
-        """Where the file lies, opened if it is not since a fork."""
+        """Return the database file, opened again if a fork closed it; None for a ledger in memory."""
         with self._pool:
             if self._closed:
                 raise LedgerError(self.name, "it is closed")
@@ -394,9 +399,9 @@ class SqliteStore:
             return connection
 
     def _take_back(self, reader: object, for_others: bool = False) -> None:
-        """The reader is through; a second call changes nothing. Others get its connection only if all went well.
+        """End a reader; a second call changes nothing. Its connection is reused only if all went well.
 
-        Whoever holds an error may hold a cursor of its frames as well, which still reads what was then.
+        A caller that keeps an error may keep a cursor of its frames as well, which still reads the old snapshot.
         """
         with self._pool:
             _, connection = self._reading.pop(reader, (0, None))
@@ -404,7 +409,7 @@ class SqliteStore:
                 self._readers.append(connection)
             elif connection is not None:
                 self._give_up(connection)
-            # Also where an interrupt has ended the first call here: who closes, or forks, waits for this.
+            # Also if an interrupt has ended the first call here: a close or a fork waits for this.
             if self._closed and not self._reading:
                 self._close_connections()
             elif len(self._readers) > _IDLE_READERS:
@@ -412,19 +417,19 @@ class SqliteStore:
             self._reader_is_through.notify_all()
 
     def _give_up(self, connection: sqlite3.Connection) -> None:
-        """Close a connection, but never the last one: where no lock guards it, SQLite removes the log with that."""
+        """Close a connection; before the last, open another: without a guard lock SQLite would remove the WAL."""
         if self._pid != os.getpid():
             _OF_PARENTS.append(connection)
             return
         if self._place is not None and not (self._writer or self._readers or self._reading):
             with suppress(LedgerError):
                 fresh = self._place.connect()
-                self._place.check()  # or it is to another file, which may be gone when somebody writes to it
+                self._place.check()  # otherwise it may be a connection to another file
                 self._readers.append(fresh)
         connection.close()
 
     def _close_connections(self) -> None:
-        """Close the file, which nobody uses just now."""
+        """Close the file, which no thread uses now."""
         connections = [each for each in (self._writer, *self._readers) if each is not None]
         self._writer, self._readers = None, []
         if self._place is None:
@@ -436,13 +441,13 @@ class SqliteStore:
     # -- forks --------------------------------------------------------------------------------------------
 
     def hold(self, wait: bool) -> bool:
-        """Keep out whoever writes or reads in other threads, if need be by waiting for them."""
+        """Keep writers and readers of other threads out, waiting for them if `wait`; return True if none is left."""
         me = threading.get_ident()
         while self._lock.acquire(wait):
             if self._pool.acquire(wait):
                 if all(thread == me for thread, _ in self._reading.values()):
                     return True
-                # Whoever reads may write before that is over.
+                # A reader may write before it finishes, and needs the lock for that.
                 self._lock.release()
                 if wait:
                     self._reader_is_through.wait()
@@ -459,7 +464,7 @@ class SqliteStore:
 
     def before_fork(self) -> None:
         """Close the file until after the fork."""
-        # A transaction of the thread that forks goes on; then the child has a connection that it cannot use.
+        # A transaction of the forking thread continues; then the child has a connection that it cannot use.
         busy = self._reading or (self._writer is not None and self._writer.in_transaction)
         if self.name != MEMORY and not busy:
             self._close_connections()
@@ -472,13 +477,13 @@ class SqliteStore:
             self._place.leave()
 
     def _abandon(self) -> None:
-        """Leave what is the parent's alone."""
+        """Drop the connections of the parent process without closing them."""
         reading = [connection for _, connection in self._reading.values()]
         _OF_PARENTS.extend(each for each in (self._writer, *self._readers, *reading) if each is not None)
         self._writer, self._readers, self._reading = None, [], {}
 
     def _check_process(self) -> None:
-        """A connection that was open during a fork is of no use in the child (see `_forks`)."""
+        """Raise `LedgerError` in a forked child: connections open during a fork are unusable (see `fork_safety`)."""
         if self._pid != os.getpid():
             why = "a ledger in memory does not survive a fork"
             if self.name != MEMORY:
@@ -487,29 +492,29 @@ class SqliteStore:
 
 
 def _is_closed(connection: sqlite3.Connection) -> bool:
-    """Whether it was closed, as it could not even be rolled back."""
+    """True if the connection was closed because a rollback failed."""
     try:
-        return bool(connection.in_transaction)  # which a reader that is through never is
+        return bool(connection.in_transaction)  # always False for a reader that has finished
     except sqlite3.ProgrammingError:
         return True
 
 
 def _begin(connection: sqlite3.Connection, begin: str) -> None:
-    """Start a transaction, waiting for other processes; a reading one sees the ledger as it is now.
+    """Start a transaction, waiting for other processes. A read transaction sees the ledger as it is now.
 
-    SQLite's own waiting backs off to a tenth of a second, so that who has waited longest looks most rarely. Short
-    waits, always the same, give every process the same chance: a writer that spends without a break leaves the
-    ledger free for a tenth of a millisecond between two spends.
+    SQLite's own waiting backs off to a tenth of a second, so the process that has waited longest tries most rarely.
+    Short waits of equal length give every process the same chance. A writer that spends without a break leaves the
+    ledger free for only a tenth of a millisecond between two spends.
 
-    This is the only place that waits. Once a transaction has begun, whatever it reads or writes finds no lock in its
-    way: a reader has its moment of the log, which others may neither overwrite nor mend, and a writer the lock.
+    This is the only place that waits. Once a transaction has begun, no lock blocks its reads and writes. A reader has
+    its snapshot of the WAL, which other processes may neither overwrite nor recover; a writer has the lock.
     """
     deadline = time.monotonic() + connections.BUSY_SECONDS
     while True:
         try:
             connection.execute(begin)
             if begin == _READ:
-                # It really begins with its first statement, and that may find others mending the log.
+                # The transaction really begins with its first statement, which may find the WAL under recovery.
                 connection.execute("SELECT 1 FROM partitions WHERE partition = 0").fetchone()
             return
         except sqlite3.OperationalError as error:

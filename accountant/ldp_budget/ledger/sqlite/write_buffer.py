@@ -1,6 +1,7 @@
-"""Many users charged alike, by set-based statements over temporary tables: none for each user.
+"""Set-based writes of a SQLite ledger, and the workspace of a migration.
 
-What a copy of a ledger remembers while it runs: where accounts and entries went, and what was charged.
+- `SqliteBatch` charges many users the same costs by statements over temporary tables, with no statement per user.
+- `SqliteScratch` holds the temporary tables of a migration: where accounts and entries went, and what was charged.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from ..store import Rooms
 
 
-# The rows of a blob that holds equal slices one after the other; `executemany` takes twice as long.
+# -- batches -------------------------------------------------------------------------------------------------
+
+# One row for each slice of a blob of equal slices; `executemany` takes twice as long.
 _SLICES = "WITH RECURSIVE slice(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM slice WHERE n + 1 < ?1)"
 
-# The newest charge is found by the index of accounts, whose entries stand in order.
+# The index of accounts finds the newest charge, as it has the entries in order.
 _NEWEST = (
     "(SELECT j.entry FROM journal j WHERE j.account = {0}.account AND j.kind IN ('spent', 'reserved', 'voided')"
     " ORDER BY j.entry DESC LIMIT 1)"
@@ -32,11 +35,11 @@ _COUNTED = (
     " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
 )
 MAC_STATE = f"{_NEWEST}, s.day, s.row_mac, {_COUNTED}"
-"""What is read of the MAC `s` of an account, which is of a table still to be named."""
+"""Columns read for an account's MAC from `account_macs s`; format it with the alias of the table of accounts."""
 
 
 class SqliteBatch:
-    """Distinct users, at least one, as sorted hashes: their index is then visited in order."""
+    """Batch of at least one distinct user, as sorted hashes: so their index is read in order."""
 
     def __init__(self, connection: sqlite3.Connection, users: list[bytes]) -> None:
         self._connection = connection
@@ -59,7 +62,7 @@ class SqliteBatch:
         return [row[0] for row in hashes]
 
     def unknown(self) -> list[bytes]:
-        # Those who are known go into `charged` on the way.
+        # The same statement inserts the known users into `charged`.
         found = "SELECT u.account, b.user_hash FROM batch b CROSS JOIN users u USING (user_hash) ORDER BY account"
         if self._execute(f"INSERT INTO charged {found}").rowcount >= self._size:
             return []
@@ -115,7 +118,7 @@ class SqliteBatch:
 
 
 def _of(place: int) -> str:
-    """SQL for the amounts of a sum that may be missing."""
+    """Return SQL for the amounts of a sum that may be missing."""
     first, *others = [f"a{place}.{name}" for name in Costs._fields]
     return ", ".join(
         [
@@ -126,12 +129,12 @@ def _of(place: int) -> str:
 
 
 def _slice(parameter: int, size: int) -> str:
-    """SQL for the part of a blob that stands in row `n`."""
+    """Return SQL for the slice of a blob in row `n`."""
     return f"substr(?{parameter}, {size} * n + 1, {size})"
 
 
 def _over(window: int, room: dict[str, int] | None) -> str:
-    """True where a limit has no room. Only integers stand in it."""
+    """Return SQL that is true if a limit has no room left. It interpolates only integers and column names."""
     if room is None:
         return "1"
     over = " OR ".join(f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items())
@@ -141,11 +144,13 @@ def _over(window: int, room: dict[str, int] | None) -> str:
 
 
 def _add(name: str, amount: int | None) -> str:
-    """SQL that adds an amount to a sum; what grows too large to count is unbounded."""
+    """Return SQL that adds an amount to a sum; a sum too large to count becomes unbounded."""
     if amount is None:
         return f"{name} = NULL"
     return f"{name} = CASE WHEN {name} <= {LARGEST - amount} THEN {name} + {amount} END"
 
+
+# -- the workspace of a migration ----------------------------------------------------------------------------
 
 _TABLES = (
     """CREATE TABLE window_sums (
@@ -162,7 +167,7 @@ _TABLES = (
 
 
 class SqliteScratch:
-    """A database of its own that SQLite keeps in memory while it is small, and then in a file without a name."""
+    """Temporary database of a migration. SQLite keeps it in memory while small, then in a file without a name."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
