@@ -150,7 +150,11 @@ class Case:
         return f"<Case of {len(self.factors)} factors, with probability {float(self.probability):.6g}>"
 
     def masses(self) -> Iterator[Mass]:
-        """Yield (P, Q) of each outcome of all factors together, the last factor's changing fastest."""
+        """Return (P, Q) of each outcome of all factors together, the last factor's changing fastest.
+
+        Returns:
+            An iterator of pairs of fractions.
+        """
         for combined in product(*(factor.masses for factor in self.factors)):
             yield (
                 self.probability * prod((p for p, _ in combined), start=Fraction(1)),

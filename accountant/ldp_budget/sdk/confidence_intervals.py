@@ -1,4 +1,4 @@
-"""Confidence intervals with the declared coverage at any number of reports, also for answers of no user or every user.
+"""Confidence intervals that cover at any number of reports, also for very rare and very common answers.
 
 The unknown is the number N of *these n users* who hold an answer. The users are not a sample of anything, so the
 reports are the only source of randomness. Of the draws in these reports,

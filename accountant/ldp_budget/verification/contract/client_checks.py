@@ -355,7 +355,10 @@ def _neighbours(evidence: Evidence, mechanism: Mechanism, reports: Any, pair: An
 
 
 def _apart(read: Any, lag: int, mixed: bool) -> tuple[Any, Any]:
-    """Return the features of users, and of the users `lag` places later; of every second user if the values alternate."""
+    """Return the features of users, and of the users `lag` places later.
+
+    If values alternate, take every second user.
+    """
     step = 2 if mixed else 1
     return read[:-lag:step], read[lag::step]
 

@@ -148,7 +148,7 @@ def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
 
 
 def bad_parameters_are_refused(mechanism: Mechanism) -> None:
-    """Check that unknown, missing and invalid parameters raise `InvalidParameter`, and that a mechanism is immutable."""
+    """Check that unknown, missing and invalid parameters raise `InvalidParameter`, and fields cannot be set later."""
     cls, declared = type(mechanism), mechanism.declared
     _refused(cls, {**declared, "no_such_parameter": 1}, "an unknown parameter")
     for name, field in cls.fields.items():

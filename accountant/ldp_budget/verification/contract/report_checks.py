@@ -207,10 +207,11 @@ _FEW = 4_000
 
 
 def reports_say_no_more_than_described(mechanism: Mechanism) -> None:
-    """Check that reports with one outcome of `compare` have the same law under both inputs: whole, and any three bits.
+    """Check that reports with one outcome of `compare` have the same law under both inputs.
 
-    With a density, the last bits of the steps are checked too, which no density determines. At most 32 bits of a long
-    report are used, in threes for two pairs of inputs, and 8,000 reports of each input.
+    Whole reports are compared, and any three bits of them. With a density, the last bits of the steps are checked
+    too, which no density determines. At most 32 bits of a long report are used, in threes for two pairs of inputs,
+    and 8,000 reports of each input.
     """
     if isinstance(mechanism.guarantee, Unbounded):
         raise NotChecked(NOTHING_PROMISED, applies=False)
@@ -250,7 +251,7 @@ def _look(mechanism: Mechanism, pairs: list[tuple[Any, Any]], columns: Any, seed
 def _alike(
     mechanism: Mechanism, samples: list[Any], pair: tuple[Any, Any], columns: Any
 ) -> Iterator[tuple[Any, Any, str]]:
-    """Yield parts of the two samples that have the same law by the description, as rows of bytes, with words for them."""
+    """Yield parts of the two samples that have the same law by the description, as rows of bytes, with a name."""
     codes = [codes_of(mechanism, reports, pair) for reports in samples]
     words = f"reports of {pair[0]} and of {pair[1]}"
     beyond: list[int] = []
@@ -306,7 +307,7 @@ Then another byte that is used also changes at least one report by chance.
 
 
 def memo_is_kept(mechanism: Mechanism) -> None:
-    """Check that the same secrets and draws give the same reports, and other secrets others, for each byte of the secret.
+    """Check that the same secrets and draws give the same reports, and that every byte of a secret matters.
 
     A memo must not depend on other users in the call. The memo of a value must reveal nothing of the memo of another
     value, or in another mechanism. Where the guarantee does not grow with the reports, the memo must be kept with
@@ -382,7 +383,7 @@ def _apart(mechanism: Mechanism, others: list[Mechanism], pair: tuple[Any, Any],
 
 
 def _relate(evidence: Evidence, one: tuple[Any, Any], other: tuple[Any, Any], pair: Any, words: str) -> None:
-    """Test if the two reports depend on each other, given the cases of `compare`, which are public and may be kept."""
+    """Test the two reports for dependence, given the cases of `compare`, which are public and may be kept."""
     cases = [_cases(*each, pair) for each in (one, other)]
     for kind in np.unique(cases[0]):
         for their in np.unique(cases[1]):

@@ -310,7 +310,7 @@ def made(cls: type[Mechanism], parameters: Mapping[str, Any]) -> Mechanism:
 
 
 def examples_of(cls: type[Mechanism]) -> list[dict[str, Any]]:
-    """Return parameters that `cls` can be built from: its `examples`, else up to three found by a search of its fields.
+    """Return parameters that `cls` can be built from: its `examples`, else up to three found by a search.
 
     The search is the same every time. It prefers parameters with a client, a server and a bounded loss, and examples
     that declare different fields. Raises `NotSupported` if it finds none; the class should then define `examples`.
