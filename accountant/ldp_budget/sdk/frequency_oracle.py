@@ -44,7 +44,7 @@ class FrequencyMechanism(Mechanism):
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
-        """Return the mechanism with which `plan` ranks this class at `epsilon` and that many answers.
+        """Return the mechanism that is ranked against others at `epsilon` and that many answers.
 
         By default it is calibrated to these two. Override the method where more must be chosen, or the fields have
         other names.

@@ -56,7 +56,7 @@ class NumericMechanism(Mechanism):
 
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
-        """Return the mechanism with which `plan` ranks this class at `epsilon` on [lower, upper].
+        """Return the mechanism that is ranked against others at `epsilon` on [lower, upper].
 
         By default it is calibrated to these. Override the method where more must be chosen, or the fields have other
         names.
