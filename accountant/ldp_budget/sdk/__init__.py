@@ -1,1 +1,4 @@
-"""What an author of a mechanism builds on: the base class, its fields and its domain, exact channels, estimates."""
+"""The toolkit of plugin authors: the base class, its fields and domain, exact channels, client programs, estimates.
+
+It imports guarantees, sampling and composition.
+"""

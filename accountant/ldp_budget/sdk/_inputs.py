@@ -1,4 +1,7 @@
-"""Values as arrays: whatever is not in the domain is refused, at the first such value. And the weights of a prior."""
+"""Conversion of users' values, and of prior weights, to checked arrays.
+
+A value outside the domain raises `OutsideDomain`, which names the first such value.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def as_answers(values: Any, size: int, domain: str) -> NDArray[np.int64]:
-    """`values` as an integer array (n,) of whole numbers 0..size-1, which `domain` says in words."""
+    """Return `values` as an integer array (n,) of whole numbers 0..size-1.
+
+    `domain` describes these numbers in error messages.
+    """
     array = _one_dimensional(values, domain)
     if array.dtype == np.bool_:
         array = array.astype(np.int64)
@@ -30,7 +36,10 @@ def as_answers(values: Any, size: int, domain: str) -> NDArray[np.int64]:
 
 
 def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[np.float64]:
-    """`values` as a float array (n,) within [lower, upper], which `domain` says in words."""
+    """Return `values` as a float array (n,) within [lower, upper].
+
+    `domain` describes these numbers in error messages.
+    """
     array = _one_dimensional(values, domain)
     if array.dtype.kind not in "iuf":
         _refuse(array, _not_in(array, lower, upper), domain)
@@ -40,7 +49,7 @@ def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[
 
 
 def as_weights(values: Any, count: int) -> NDArray[np.float64]:
-    """`values` as `count` weights of a prior, a float array. Raises `InvalidParameter`."""
+    """Return `values` as `count` weights of a prior, a float array. Raises `InvalidParameter`."""
     weights: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
     if weights.shape != (count,) or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
         found = f"{weights.shape} from {weights.min(initial=0)}"
@@ -66,7 +75,7 @@ def _refuse(array: NDArray[Any], bad: NDArray[np.bool_], domain: str) -> None:
 
 
 def _not_in(array: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
-    """Where an array of no numeric type holds anything but Python numbers from `low` to `high`."""
+    """Mark the entries of a non-numeric array that are not Python numbers from `low` to `high`."""
     if array.dtype != np.object_:
         return np.ones(len(array), dtype=np.bool_)
     bad = [

@@ -1,10 +1,11 @@
-"""What the reports of two inputs say of them: the two distributions that an attacker has to tell apart.
+"""Exact comparisons of two inputs: the two report distributions that an attacker has to tell apart.
 
-A report may hold far too much to list, but of one input against another only a few parts of it speak: of unary
-encoding two bits, of a sketch the bits of two cells. A `Comparison` holds these alone. It is a mixture of *cases*,
-drawn publicly and without the input (which hash function, which buckets), each made of independent *factors*; a
-factor lists the probabilities (P[o], Q[o]) of its outcomes o under the first and under the second input, as exact
-fractions of what the client draws.
+A report may be far too large to list all its values. Yet only a few parts of it distinguish one input from another:
+two bits of a unary encoding, or the bits of two cells of a sketch. A `Comparison` holds these parts alone.
+
+A comparison is a mixture of *cases*. A case is drawn publicly and without the input: which hash function, which
+buckets. Each case consists of independent *factors*. A factor lists the probabilities (P[o], Q[o]) of its outcomes o
+under the first and the second input. They are the exact fractions with which the client draws.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     Mass = tuple[Fraction, Fraction]
 
 _MOST_OUTCOMES = 1 << 18
-# Far closer than a bound that is itself a logarithm rounded up to forty digits.
+# Much more precise than a claimed bound, which is itself a logarithm rounded up to forty digits.
 _WIDE = tuple(Context(prec=120, rounding=way, Emax=10**9, Emin=-(10**9)) for way in (ROUND_FLOOR, ROUND_CEILING))
 
 
@@ -36,10 +37,10 @@ class Factor:
     """An independent part of a report: (P[o], Q[o]) for each of its outcomes; each side sums to one.
 
     Parameters:
-        masses: these pairs, of fractions.
+        masses: the pairs (P[o], Q[o]), fractions.
 
     Raises:
-        ValueError: they are no such pairs of fractions.
+        ValueError: `masses` are not pairs of fractions, or a side does not sum to one.
     """
 
     masses: tuple[Mass, ...]
@@ -64,26 +65,22 @@ class Factor:
         return hash(self.masses)
 
     def swapped(self) -> Factor:
-        """The second input against the first.
-
-        Raises:
-            Nothing.
-        """
+        """Return the factor with the two inputs swapped."""
         return Factor(tuple((q, p) for p, q in self.masses))
 
     @functools.cached_property
     def largest_ratio(self) -> Fraction | None:
-        """The largest P/Q of an outcome; None where Q is zero and P is not. That of a product is the product."""
+        """The largest P/Q of an outcome; None where Q is zero and P is not. A product has the product of the ratios."""
         if any(p and not q for p, q in self.masses):
             return None
         return max(p / q for p, q in self.masses if q)
 
     @functools.cached_property
     def loss(self) -> tuple[Decimal, Decimal]:
-        """Bounds of the logarithm of a largest ratio that is finite, good to a hundred digits.
+        """Bounds of the logarithm of the largest ratio, precise to a hundred digits.
 
         Raises:
-            ValueError: it is infinite.
+            ValueError: the largest ratio is infinite.
         """
         ratio = self.largest_ratio
         if ratio is None:
@@ -97,14 +94,17 @@ class Factor:
 
     @classmethod
     def of(cls, first: Iterable[Fraction], second: Iterable[Fraction]) -> Factor:
-        """The factor with two distributions over the same outcomes.
+        """Return the factor with two distributions over the same outcomes.
 
         Parameters:
             first: the probabilities under the first input, fractions.
-            second: those under the second.
+            second: the probabilities under the second input, fractions.
+
+        Returns:
+            The factor, its outcomes in the given order.
 
         Raises:
-            ValueError: they are no such distributions.
+            ValueError: `first` and `second` are not distributions over the same outcomes.
         """
         try:
             masses = tuple(zip(first, second, strict=True))
@@ -115,14 +115,17 @@ class Factor:
 
     @classmethod
     def bit(cls, first: Fraction, second: Fraction) -> Factor:
-        """A bit; its outcomes are 0 and 1.
+        """Return the factor of a bit; its outcomes are 0 and 1.
 
         Parameters:
             first: the probability of a one under the first input, a fraction.
-            second: that under the second.
+            second: the probability of a one under the second input.
+
+        Returns:
+            The factor with two outcomes.
 
         Raises:
-            ValueError: they are no such probabilities.
+            ValueError: `first` or `second` is not a probability.
         """
         try:
             masses = (1 - first, 1 - second), (first, second)
@@ -133,14 +136,11 @@ class Factor:
 
 @dataclass(frozen=True)
 class Case:
-    """What may be drawn publicly, and without the input: the parts of a report that are independent then.
+    """A public draw, made without the input, and the parts of a report that are independent given this draw.
 
     Parameters:
-        probability: of this case, a fraction.
-        factors: these parts.
-
-    Raises:
-        Nothing.
+        probability: the probability of this case, a fraction.
+        factors: the independent parts.
     """
 
     probability: Fraction
@@ -150,10 +150,10 @@ class Case:
         return f"<Case of {len(self.factors)} factors, with probability {float(self.probability):.6g}>"
 
     def masses(self) -> Iterator[Mass]:
-        """(P, Q) of each outcome of all factors together, the last factor's changing fastest.
+        """Return (P, Q) of each outcome of all factors together, the last factor's changing fastest.
 
-        Raises:
-            Nothing.
+        Returns:
+            An iterator of pairs of fractions.
         """
         for combined in product(*(factor.masses for factor in self.factors)):
             yield (
@@ -162,7 +162,10 @@ class Case:
             )
 
     def _counted(self) -> dict[Mass, int]:
-        """Each (P, Q), and how many outcomes have it: factor by factor, as of many bits most are alike."""
+        """Return each (P, Q) with the number of outcomes that have it.
+
+        The factors are combined one by one, because most of many bits have the same (P, Q).
+        """
         found = {(self.probability, self.probability): 1}
         for factor in self.factors:
             masses, before = Counter(factor.masses), found
@@ -177,10 +180,10 @@ class Comparison:
     """The reports of two inputs, as far as they differ. Outcomes are numbered case by case, see `Case.masses`.
 
     Parameters:
-        cases: what may be drawn publicly.
+        cases: the possible public draws.
 
     Raises:
-        ValueError: they are no cases, or their probabilities do not sum to 1.
+        ValueError: `cases` is not a tuple of cases, or their probabilities do not sum to 1.
     """
 
     cases: tuple[Case, ...]
@@ -196,48 +199,57 @@ class Comparison:
 
     @classmethod
     def of(cls, *factors: Factor) -> Comparison:
-        """The comparison with one case alone.
+        """Return the comparison with a single case.
 
         Parameters:
-            factors: of that case.
+            factors: the factors of that case.
 
-        Raises:
-            Nothing.
+        Returns:
+            The comparison; its case has probability 1.
         """
         return cls((Case(Fraction(1), factors),))
 
     @classmethod
     def rows(cls, first: Sequence[Fraction], second: Sequence[Fraction]) -> Comparison:
-        """The comparison of two distributions over the same reports.
+        """Return the comparison of two distributions over the same reports.
 
         Parameters:
             first: the probabilities of the reports under the first input, fractions.
-            second: those under the second.
+            second: the probabilities under the second input, fractions.
+
+        Returns:
+            The comparison, with one outcome for each report.
 
         Raises:
-            ValueError: they are no such distributions.
+            ValueError: `first` and `second` are not distributions over the same reports.
         """
         return cls.of(Factor.of(first, second))
 
     @property
     def size(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return sum(prod(len(factor.masses) for factor in case.factors) for case in self.cases)
 
     def masses(self) -> list[Mass]:
-        """(P, Q) of every outcome.
+        """Return (P, Q) of every outcome.
+
+        Returns:
+            A list of pairs of fractions.
 
         Raises:
-            NotSupported: there are too many to list.
+            NotSupported: there are too many outcomes to list.
         """
         self._check_size()
         return [mass for case in self.cases for mass in case.masses()]
 
     def merged(self) -> list[Mass]:
-        """(P, Q) of outcomes taken together whose (P, Q) is the same: every divergence is what it is of all.
+        """Return (P, Q), with outcomes of the same (P, Q) added up. Merging does not change any divergence.
+
+        Returns:
+            A list of pairs of fractions.
 
         Raises:
-            NotSupported: the outcomes are too many to list.
+            NotSupported: there are too many outcomes to list.
         """
         self._check_size()
         return [(p * count, q * count) for case in self.cases for (p, q), count in case._counted().items()]
@@ -249,10 +261,10 @@ class Comparison:
             )
 
     def largest_ratio(self) -> Fraction | None:
-        """The largest P/Q of any outcome; None where Q is zero and P is not. Nothing is listed for it.
+        """Return the largest P/Q of any outcome; None where Q is zero and P is not. No outcome has to be listed.
 
-        Raises:
-            Nothing.
+        Returns:
+            A fraction, or None.
         """
         found = self._telling()
         if found is None:
@@ -260,10 +272,10 @@ class Comparison:
         return max(prod((_finite(factor) ** count for factor, count in case), start=Fraction(1)) for case in found)
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
-        """The bounds of the logarithm of the largest ratio, good to a hundred digits; None where it is infinite.
+        """Return bounds of the logarithm of the largest ratio, precise to a hundred digits; None where it is infinite.
 
-        Raises:
-            Nothing.
+        Returns:
+            The lower and the upper bound, or None.
         """
         found = self._telling()
         if found is None:
@@ -272,17 +284,17 @@ class Comparison:
         return low, high
 
     def _telling(self) -> list[list[tuple[Factor, int]]] | None:
-        """In each possible case the different factors and how often they come; None where a ratio is infinite."""
+        """Return the distinct factors of each possible case with their counts; None where a ratio is infinite."""
         cases = [list(Counter(case.factors).items()) for case in self.cases if case.probability]
         if any(factor.largest_ratio is None for case in cases for factor, _ in case):
             return None
         return cases
 
     def swapped(self) -> Comparison:
-        """The second input against the first.
+        """Return the comparison with the two inputs swapped.
 
-        Raises:
-            Nothing.
+        Returns:
+            A new comparison.
         """
         distinct = dict.fromkeys(factor for case in self.cases for factor in case.factors)
         swapped = {factor: factor.swapped() for factor in distinct}
@@ -292,7 +304,10 @@ class Comparison:
 
 
 def _sum_to_one(masses: Sequence[Fraction]) -> bool:
-    """Whether they do, over their common denominator: one by one, every sum would be reduced."""
+    """True if `masses` sum to one.
+
+    They are summed over their common denominator, because adding fractions one by one reduces every partial sum.
+    """
     common = lcm(*(mass.denominator for mass in masses))
     return sum(mass.numerator * (common // mass.denominator) for mass in masses) == common
 
@@ -304,7 +319,7 @@ def _finite(factor: Factor) -> Fraction:
 
 
 def _summed(factors: Iterable[tuple[Factor, int]], side: int) -> Decimal:
-    """The loss of so many of each of the factors together, rounded down (`side` 0) or up (1)."""
+    """Return the loss of all factors together, each counted that often, rounded down (`side` 0) or up (1)."""
     context, total = _WIDE[side], Decimal(0)
     for factor, count in factors:
         total = context.add(total, context.multiply(Decimal(count), factor.loss[side]))

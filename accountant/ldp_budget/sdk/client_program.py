@@ -1,18 +1,18 @@
-"""The operators of client programs: a closed set, each defined in one sentence.
+"""Client programs: a mechanism's client as data, which any device can run.
 
-The sentences are the definition: `docs/reference/client-programs.md` is made of them, and a client in another
-language is written from it. A vector is a list of whole numbers; bits are 0 and 1. Divisions round down.
+A program reads the answer as one whole number, `value`. Then it runs its steps in order, and lays out the report. A
+step is a name and an expression. An expression is a whole number, the name of an earlier step or of a table, or a
+list of an operator and its arguments.
 
-A mechanism's client as data: a straight-line program over whole numbers, that any device can run.
+`OPERATORS` is the closed set of operators; an interpreter refuses any other. Each operator is defined by one sentence.
+The sentences are the specification: `docs/reference/client-programs.md` is generated from them, and clients in other
+languages implement them. A vector is a list of whole numbers; bits are 0 and 1. Divisions round down.
 
-A program reads the answer as one whole number, `value`, then does its steps in order, and lays out the report. A step
-is a name and an expression; an expression is a whole number, the name of an earlier step or of a table, or a list of
-an operator and its arguments. What an operator does stands in `operators`; the set is closed, and an interpreter
-refuses any other. There are no loops, and nothing branches on the answer: a draw stands alone at the top of a step,
-so that the stream of random bytes is read in the order of the steps, whatever is answered.
+There are no loops, and nothing branches on the answer. A draw is always the outermost operator of a step. So the
+stream of random bytes is read in the order of the steps, regardless of the answer.
 
-Nothing in a program is a floating-point number: whole numbers beyond 2**53 - 1 and doubles are text, a double as the
-shortest decimal that means it, so that every language reads and hashes the same.
+A program has no floating-point numbers: whole numbers beyond 2**53 - 1 and doubles are text. A double is written as
+the shortest decimal that means it. So every language reads and hashes a program in the same way.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
+# -- the operators ---------------------------------------------------------------------------------------------------
+
+
 class Operator(NamedTuple):
-    """`kind`: draw (reads the stream), memo (reads the secret), hash, each (number by number) or whole."""
+    """An operator. `kind`: draw (reads the stream), memo (reads the secret), hash, each (number by number) or whole."""
 
     kind: str
     arguments: tuple[str, ...] | None
-    """What it takes; None for any number of whole numbers."""
+    """The names of the arguments; None for any number of whole numbers."""
     sentence: str
     labelled: bool = False
-    """Whether its first argument is a text, and not an expression."""
+    """True if the first argument is a text instead of an expression."""
 
 
 def _draw(arguments: str, sentence: str) -> Operator:
@@ -58,7 +61,7 @@ def _whole(arguments: str, sentence: str) -> Operator:
 
 
 DRAWS = ("draw", "memo")
-"""Kinds that stand alone at the top of a step."""
+"""Kinds of operators that are allowed only as the outermost operator of a step."""
 
 OPERATORS = {
     # from the stream
@@ -137,7 +140,7 @@ OPERATORS = {
         "`ldp-budget bloom 1:` seed `:` j `:` v.",
         labelled=True,
     ),
-    # number by number, also over vectors of one length; a number beside a vector stands for each place
+    # number by number, also over vectors of one length; a single number is combined with each entry of a vector
     "add": _each("a b", "a + b."),
     "sub": _each("a b", "a - b."),
     "mul": _each("a b", "a·b."),
@@ -170,8 +173,11 @@ OPERATORS = {
 }
 
 
+# -- the program -----------------------------------------------------------------------------------------------------
+
+
 VERSION = 1
-"""Of the operators and of the layout. An interpreter runs the versions that it knows, and no other."""
+"""The version of the operators and of the layout. An interpreter refuses versions that it does not implement."""
 
 Expression: TypeAlias = "int | str | list[Any]"
 
@@ -185,15 +191,17 @@ _WORD_BYTES = 8
 
 @dataclass(frozen=True)
 class Program:
-    """What a client draws and sends.
+    """A client program: its input, steps and report layout.
 
-    `input` says how an answer becomes `value` (`answers`, `nearest`, `floored`), `report` how the bytes of a report
-    are laid out (`uint`, `packed`, `float64`, `record`). `tables` are named lists of whole numbers, or of such lists.
-    `memo` names what of a memoised draw depends on the answer, `value` or a step: reports of one secret with equal
-    ones hold the same draw, and share a label; empty where nothing is drawn from a secret.
+    `input`: how an answer becomes `value` (`answers`, `nearest`, `floored`). `report`: how the bytes of a report are
+    laid out (`uint`, `packed`, `float64`, `record`). `tables`: named lists of whole numbers, or of such lists.
 
-    Raises ValueError for what no interpreter would run: an unknown operator or name, a draw within an expression, a
-    part of the report that is not the name of a step.
+    `memo`: the part of the answer that a memoised draw depends on, `value` or the name of a step. Reports of one
+    secret with an equal memo repeat the same draw, and share a label. `memo` is empty where nothing is drawn from a
+    secret.
+
+    Raises ValueError for a program that no interpreter would run: an unknown operator or name, a draw within an
+    expression, or a part of the report that is not the name of a step.
     """
 
     input: Mapping[str, Any]
@@ -223,7 +231,7 @@ class Program:
             raise ValueError("expected memo where something is drawn from a secret, and only there")
 
     def to_json(self) -> dict[str, Any]:
-        """The program as it stands in the public definition of a collection."""
+        """Return the program as it appears in the public definition of a collection."""
         return {
             "input": dict(self.input),
             "steps": [[name, expression] for name, expression in self.steps],
@@ -234,18 +242,18 @@ class Program:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Program:
-        """Read back what `to_json` made. Raises ValueError, KeyError or TypeError for anything else."""
+        """Return the program that `to_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
         steps = tuple((name, expression) for name, expression in data["steps"])
         return cls(data["input"], steps, data["report"], data["tables"], data["memo"])
 
     @cached_property
     def size(self) -> int:
-        """Bytes of a report."""
+        """The size of a report in bytes."""
         return sum(size_of(part) for part in self.report["parts"])
 
     @cached_property
     def table_values(self) -> dict[str, Any]:
-        """The tables as lists of whole numbers, worked out once for all runs."""
+        """The tables as lists of whole numbers, computed once for all runs."""
         return {name: _table(table) for name, table in self.tables.items()}
 
 
@@ -283,7 +291,7 @@ def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> N
 
 
 def _is_whole(number: Any, least: int | None = None) -> bool:
-    """Whether a number stands as `whole` has it, and is at least `least`."""
+    """True if `number` is written as `whole` writes it, and is at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int | str):
         return False
     if abs(number) > _EXACT if isinstance(number, int) else not _NUMBER.fullmatch(number):
@@ -339,21 +347,27 @@ def _check_input(given: Mapping[str, Any]) -> None:
         raise ValueError(f"expected answers as `answers`, `nearest` or `floored` have them; found {dict(given)}")
 
 
-# -- how an answer becomes a whole number ----------------------------------------------------------------------------
+# -- input: from an answer to a whole number ------------------------------------------------------------------------
 
 
 def answers(domain: Categories) -> dict[str, Any]:
-    """One of the answers 0..size-1, as it is; where they are not listed, any text by `Categories.number_of`."""
+    """Return the input of a program whose `value` is one of the answers 0..size-1.
+
+    Where the answers are not listed, the client also accepts any text, see `Categories.number_of`.
+    """
     return {"kind": "answer", "count": whole(domain.size), "text": not domain.listed}
 
 
 def nearest(interval: Interval, times: float, last: int) -> dict[str, Any]:
-    """Of a number x the whole number next to (x - lower)·times, ties to even, at most `last`; in doubles."""
+    """Return the input that maps a number x to the whole number nearest to (x - lower)·times, at most `last`.
+
+    Ties go to the even number. The client computes in doubles.
+    """
     return {**_numbers(interval), "times": double(times), "last": whole(last)}
 
 
 def floored(interval: Interval, step: float, last: int) -> dict[str, Any]:
-    """Of a number x the whole part of (x - lower)/step, at most `last`; in doubles."""
+    """Return the input that maps a number x to the whole part of (x - lower)/step, at most `last`; in doubles."""
     return {**_numbers(interval), "step": double(step), "last": whole(last)}
 
 
@@ -366,9 +380,9 @@ def _numbers(interval: Interval) -> dict[str, Any]:
 
 
 def uint(name: str, largest: int, count: int | None = None) -> dict[str, Any]:
-    """A step that is a whole number up to `largest`, or a vector of `count`.
+    """Return the layout of a step that is a whole number up to `largest`, or a vector of `count` such numbers.
 
-    Unsigned, little-endian, 1, 2, 4 or 8 bytes each.
+    The numbers are unsigned, little-endian, of 1, 2, 4 or 8 bytes each.
     """
     size = next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
     shape = [] if count is None else [count]
@@ -377,23 +391,29 @@ def uint(name: str, largest: int, count: int | None = None) -> dict[str, Any]:
 
 
 def packed(name: str, columns: int) -> dict[str, Any]:
-    """A step that is a vector of `columns` bits: bit i is bit i % 8 of byte i // 8, the lowest being bit 0."""
+    """Return the layout of a step that is a vector of `columns` bits.
+
+    Bit i of the vector is bit i % 8 of byte i // 8; bit 0 is the lowest.
+    """
     return record([["packed", name, columns]])
 
 
 def float64(name: str, origin: float, step: float, plus: int = 0) -> dict[str, Any]:
-    """The double origin + (r + plus)·step of a step that is a whole number r, little-endian."""
+    """Return the layout of the double origin + (r + plus)·step, little-endian, for a step that is a whole number r."""
     return record([["float64", name, double(origin), double(step), whole(plus)]], "<f8", [])
 
 
 def record(parts: list[list[Any]], dtype: str = "|u1", shape: Iterable[int] | None = None) -> dict[str, Any]:
-    """Parts one after the other, as one user's row of an array of that dtype and shape; bytes where none is named."""
+    """Return the layout of several parts, one after the other.
+
+    `dtype` and `shape` describe one user's row of the array of reports. The default is plain bytes.
+    """
     listed = [sum(map(size_of, parts))] if shape is None else [*shape]
     return {"dtype": dtype, "shape": listed, "parts": parts}
 
 
 def size_of(part: list[Any]) -> int:
-    """Bytes of a part of a report."""
+    """Return the size of a part of a report in bytes."""
     kind, _, *more = part
     if kind == "uint":
         return int(more[0]) * int(more[1])
@@ -408,19 +428,19 @@ def size_of(part: list[Any]) -> int:
 
 
 def whole(number: int) -> int | str:
-    """A whole number as it stands in a program."""
+    """Return a whole number as a program writes it."""
     return int(number) if abs(number) <= _EXACT else str(int(number))
 
 
 def double(number: float) -> str:
-    """A double as it stands in a program: the shortest decimal that means it."""
+    """Return a double as a program writes it: the shortest decimal that means it."""
     return repr(float(number))
 
 
 def falling(first: str, ratio: str, digits: int, floor: int, count: int) -> dict[str, Any]:
-    """A table of running totals 0, w_0, w_0 + w_1, … of `count` weights that fall geometrically.
+    """Return a table of running totals 0, w_0, w_0 + w_1, … of `count` weights that fall geometrically.
 
-    w_i is the whole part of first·ratio^i, and at least `floor`; each product is rounded down to so many digits.
+    w_i is the whole part of first·ratio^i, and at least `floor`. Each product is rounded down to `digits` digits.
     """
     return {"first": first, "ratio": ratio, "digits": digits, "floor": whole(floor), "count": count}
 

@@ -1,23 +1,25 @@
-"""Confidence intervals that cover at any number of reports, also for answers that nobody or everybody holds.
+"""Confidence intervals that cover at any number of reports, also for very rare and very common answers.
 
-What is estimated is the number N of *these n users* who hold an answer; they are not a sample of anything, so that
-nothing is left to chance but the reports. Of them
+The unknown is the number N of *these n users* who hold an answer. The users are not a sample of anything, so the
+reports are the only source of randomness. Of the draws in these reports,
 
-    C = Bin(lN, p) + Bin(l(n - N), q)        draws support the answer, for l draws in a report,
+    C = Bin(lN, p) + Bin(l(n - N), q)
 
-and an interval holds every N that a test at the level (1 - confidence)/2 on either side does not reject:
+support the answer, for l draws in a report. An interval contains every N that a test does not reject, at the level
+(1 - confidence)/2 on either side:
 
-- While the variance of C is small, the test is the exact one (Clopper and Pearson 1934, for the sum of two
-  binomials): N is rejected if C, or anything further out, has a probability of at most the level. It covers at least
-  as often as declared.
-- From a variance of `_EXACT_BELOW` on it is the score test (Wilson 1927): the deviation of the estimate is held
-  against its variance *at N*, n·v₀ + N·(v₁ - v₀), and not at the estimate, where Wald's interval goes wrong (Brown,
-  Cai and DasGupta 2001). Half a step of C is added on either side, so that it covers no less for being discrete.
-  Above a confidence of 99 % the tails are no longer those of a normal variable: C is skewed. There the exact test is
-  made up to larger variances, and what the skewness adds at most to a quantile is added to the half step: (z² - 1)/6
-  steps, as the third cumulant of a sum of binary draws is no more than its variance (Cornish and Fisher 1937).
+- While the variance of C is small, the test is exact (Clopper and Pearson 1934, for the sum of two binomials). It
+  rejects N if C, or anything further out, has a probability of at most the level. So the coverage is at least the
+  declared one.
+- From a variance of `_EXACT_BELOW` on, it is the score test (Wilson 1927). This test compares the deviation of the
+  estimate with its variance *at N*, n·v₀ + N·(v₁ - v₀). Wald's interval takes the variance at the estimate, and its
+  coverage is unreliable (Brown, Cai and DasGupta 2001). Half a step of C is added on either side, because C is discrete.
+- Above a confidence of 99 %, the tails differ from those of a normal variable, because C is skewed. There the exact
+  test is used up to larger variances. Beyond them, the largest possible effect of the skewness on a quantile is added
+  to the half step: (z² - 1)/6 steps. The third cumulant of a sum of binary draws is at most its variance (Cornish and
+  Fisher 1937).
 
-The estimate itself, which may lie outside [0, n], always belongs to its interval.
+An interval always contains the estimate itself, which may be outside [0, n].
 
 References:
     C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934).
@@ -26,6 +28,7 @@ References:
     E. A. Cornish and R. A. Fisher, Moments and cumulants in the specification of distributions, Revue de l'Institut
         International de Statistique 5 (1937).
     W. Hoeffding, On the distribution of the number of successes in independent trials, Ann. Math. Stat. 27 (1956).
+    A. Maurer and M. Pontil, Empirical Bernstein bounds and sample variance penalization, COLT (2009).
 """
 
 from __future__ import annotations
@@ -48,9 +51,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _EXACT_BELOW = 100.0
-"""Variance of C up to which the exact test is made; there half a step is a twentieth of a standard deviation."""
+"""Variance of C up to which the exact test is used; there half a step is a twentieth of a standard deviation."""
 _FAR = 0.99
-"""The confidence above which skewness is allowed for."""
+"""The confidence above which the interval allows for skewness."""
 
 _NORMAL_FROM = 64
 _CELLS_PER_SPREAD = 50
@@ -58,7 +61,7 @@ _POINTS_PER_CELL = 8
 
 
 class TwoBinomials(NamedTuple):
-    """C = Bin(draws·N, keep) + Bin(draws·(users - N), noise), with `keep` > `noise`."""
+    """The law of C = Bin(draws·N, keep) + Bin(draws·(users - N), noise), with `keep` > `noise`."""
 
     users: int
     draws: int
@@ -66,11 +69,11 @@ class TwoBinomials(NamedTuple):
     noise: float
 
     def at_least(self, held: int, count: int) -> float:
-        """P[C >= count] where `held` of the users hold the answer."""
+        """Return P[C >= count] where `held` of the users hold the answer."""
         return self._tail(held, count, upper=True)
 
     def at_most(self, held: int, count: int) -> float:
-        """P[C <= count]."""
+        """Return P[C <= count] where `held` of the users hold the answer."""
         return self._tail(held, count, upper=False)
 
     def variance(self, held: float) -> float:
@@ -78,7 +81,7 @@ class TwoBinomials(NamedTuple):
         return self.draws * (held * own + (self.users - held) * other)
 
     def _tail(self, held: int, count: int, *, upper: bool) -> float:
-        """Summed over what the holders' draws come to, of which only likely numbers are looked at."""
+        """Return a tail of C, summed over the likely numbers of supporting draws of the holders."""
         trials, rest = self.draws * held, self.draws * (self.users - held)
         own = _likely(trials, self.keep)
         odds = _log_probabilities(own, trials, self.keep)
@@ -89,21 +92,21 @@ class TwoBinomials(NamedTuple):
 
 
 def _likely(trials: int, probability: float) -> Floats:
-    """The numbers of successes within nine standard deviations and as many as a rare success comes to."""
+    """Return the numbers of successes within nine standard deviations, plus forty for rare successes."""
     mean = trials * probability
     reach = 9 * math.sqrt(mean * (1 - probability)) + 40
     return np.arange(max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach)) + 1, dtype=np.float64)
 
 
 def _log_probabilities(successes: Floats, trials: int, probability: float) -> Floats:
-    """Of a binomial, but for a term that is the same for all."""
+    """Return the log-probabilities of a binomial, up to a common constant."""
     ways = -gammaln(successes + 1) - gammaln(trials - successes + 1)
     found: Floats = ways + xlogy(successes, probability) + xlog1py(trials - successes, -probability)
     return found
 
 
 def _binomial_tail(least: Floats, trials: int, probability: float) -> Floats:
-    """P[Bin >= least]."""
+    """Return P[Bin >= least]."""
     inside = np.clip(least, 1, max(1, trials))
     found = betainc(inside, trials - inside + 1, probability)
     tail: Floats = np.where(least <= 0, 1.0, np.where(least > trials, 0.0, found))
@@ -111,9 +114,10 @@ def _binomial_tail(least: Floats, trials: int, probability: float) -> Floats:
 
 
 def exact_ends(law: TwoBinomials, count: int, level: float, near: tuple[float, float]) -> tuple[int, int]:
-    """The least and the largest N that the exact test accepts; `near` are guesses of them.
+    """Return the least and the largest N that the exact test accepts; `near` are guesses of them.
 
-    Where it accepts none, as C is smaller than it would be for nobody, both are 0; n where it is larger than for all.
+    The test may accept no N. Both ends are 0 where C is too small even for N = 0, and n where C is too large even for
+    N = n.
     """
     beyond = (1 - level) / 2
     n = law.users
@@ -123,7 +127,10 @@ def exact_ends(law: TwoBinomials, count: int, level: float, near: tuple[float, f
 
 
 def _first(holds: Callable[[int], bool], last: int, guess: float) -> int:
-    """The first of 0..last from which on `holds`, or last + 1; looked for from a guess outwards, then between."""
+    """Return the first of 0..last from which on `holds`, or last + 1.
+
+    The search expands from `guess` and then bisects.
+    """
     at = min(max(0, round(guess)), last)
     step = 1
     if holds(at):
@@ -146,7 +153,10 @@ def _first(holds: Callable[[int], bool], last: int, guess: float) -> int:
 
 
 def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
-    """Where (count ± step - N)² = z²·(at_zero + slope·N), with `score` (half a step of C, at_zero, slope)."""
+    """Return the N with (count ± step - N)² = z²·(at_zero + slope·N).
+
+    `score` is (half a step of C, at_zero, slope).
+    """
     z, (half, at_zero, slope) = quantile(level), score
     step = half * (1 + (z * z - 1) / 3) if level > _FAR else half
     ends = []
@@ -166,10 +176,10 @@ def count_ends(
     score: Any,
     level: float,
 ) -> tuple[Floats, Floats]:
-    """The interval of each count, (d,).
+    """Return the ends of the interval of each count, (d,).
 
-    `support`: the C of each. `chances`: `keep` and `noise` of each answer, or once for all. `score`: as in
-    `score_ends`.
+    `support`: the value of C for each count. `chances`: `keep` and `noise`, for each answer or once for all. `score`:
+    as for `score_ends`.
     """
     low, high = (np.clip(end, 0, reports) for end in score_ends(counts, score, level))
     keep, noise = (np.broadcast_to(side, counts.shape) for side in chances)
@@ -177,7 +187,7 @@ def count_ends(
     few = np.minimum(*variances) < _EXACT_BELOW * max(1.0, (quantile(level) / quantile(_FAR)) ** 4)
     for own, other in set(zip(*(side.tolist() for side in chances), strict=True)):
         here = np.flatnonzero(few & (keep == own) & (noise == other))
-        # Of many answers most have the same support, that of nobody.
+        # With many answers, most have the same support: the support of an answer that no user holds.
         distinct, first, place = np.unique(support[here], return_index=True, return_inverse=True)
         ends = [
             _exact_outward(reports, draws, (count, own, other), level, (float(low[at]), float(high[at])))
@@ -191,7 +201,7 @@ def count_ends(
 def _exact_outward(
     reports: float, draws: int, key: tuple[float, ...], level: float, near: tuple[float, float]
 ) -> tuple[int, int]:
-    """`exact_ends`; a number of users or draws that is no whole one is rounded to either side."""
+    """Return `exact_ends`; a fractional number of users or draws is rounded to either side."""
     count, keep, noise = key
     found = [
         exact_ends(TwoBinomials(users, draws, keep, noise), whole, level, near)
@@ -201,10 +211,10 @@ def _exact_outward(
 
 
 def binomial_ends(ones: float, trials: float, level: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a probability, from `ones` of `trials`.
+    """Return the Clopper-Pearson interval of a probability, from `ones` of `trials`.
 
-    It is one of the mean probability where trials differ, too: of all sums of that mean the binomial is the most
-    spread out (Hoeffding 1956, Theorem 5). Neither number has to be whole.
+    It also covers the mean probability of trials that differ: of all sums with that mean, the binomial has the largest
+    spread (Hoeffding 1956, Theorem 5). Neither number has to be whole.
     """
     beyond = (1 - level) / 2
     low = float(betaincinv(ones, trials - ones + 1, beyond)) if ones else 0.0
@@ -213,11 +223,11 @@ def binomial_ends(ones: float, trials: float, level: float) -> tuple[float, floa
 
 
 def sum_quantile(log_density: Callable[[float], float], spread: float, terms: int, level: float) -> float:
-    """t with P[|X_1 + … + X_n| <= t·√n·`spread`] = `level`, for X of this density, symmetric about 0.
+    """Return t with P[|X_1 + … + X_n| <= t·√n·`spread`] = `level`, for X of this density, symmetric about 0.
 
-    `spread` is their standard deviation. From `_NORMAL_FROM` terms on, that of a normal variable. Computed by the
-    n-th power of the Fourier transform of the density in cells of a fiftieth of `spread`, as far out as twelve
-    standard deviations of the sum.
+    `spread` is the standard deviation of X. From `_NORMAL_FROM` terms on, the result is the normal quantile. For fewer
+    terms, it is the n-th power of the Fourier transform of the density. The density is binned in cells of a fiftieth of
+    `spread`, out to twelve standard deviations of the sum.
     """
     normal = quantile(level)
     if terms >= _NORMAL_FROM:
@@ -226,12 +236,12 @@ def sum_quantile(log_density: Callable[[float], float], spread: float, terms: in
     cell = spread / _CELLS_PER_SPREAD
     inside = [(place + 0.5) / _POINTS_PER_CELL * cell for place in range(reach * _POINTS_PER_CELL)]
     half = cell * np.exp([log_density(point) for point in inside]).reshape(reach, -1).mean(axis=1)
-    # What is left out, and what the cells of a jump get wrong, would grow with the power.
+    # Normalized, because the omitted tail and the error of a cell with a jump would grow with the power.
     masses = np.concatenate([half[::-1], half]) / (2 * half.sum())
     size = 1 << (2 * reach * min(terms, 3)).bit_length()
-    # The n-th power of cells at (k + ½) lies at n/2 more than the sum of the k.
+    # The n-th power of cells at (k + ½) is shifted by n/2 against the sum of the k.
     summed = np.fft.irfft(np.fft.rfft(masses, size) ** terms, size)
-    # Sums further out come round to the other side, where nothing is left to come round to.
+    # The transform is periodic: sums further out wrap around to the other side, where no mass is left.
     places = (np.arange(size) + terms * (0.5 - reach) + size / 2) % size - size / 2
     order = np.argsort(np.abs(places), kind="stable")
     found = min(int(np.searchsorted(np.cumsum(summed[order]), level)), size - 1)
@@ -239,12 +249,12 @@ def sum_quantile(log_density: Callable[[float], float], spread: float, terms: in
 
 
 def bounded_margin(seen: float, most: float, width: float, reports: float, level: float) -> float:
-    """Half the interval of a mean of reports in a range of `width`.
+    """Return half the width of the interval of a mean of reports in a range of `width`.
 
-    `seen` is the standard deviation of the reports at hand, `most` the largest that there can be. Taken is the seen
-    one, raised by what it may be too small by (Maurer and Pontil 2009, Theorem 10), or `most` where that is less.
-    To the normal margin comes what a single report far out adds that is rare: half a step of `width`, and the first
-    term of Cornish and Fisher for a skewness as large as can be, (z² - 1)/6 times `width`.
+    `seen` is the standard deviation of the observed reports, `most` the largest possible one. The margin takes the
+    smaller of `most` and `seen` plus its largest likely error (Maurer and Pontil 2009, Theorem 10). To the normal
+    margin it adds the effect of a single rare report far out: half a step of `width`, and the first term of Cornish
+    and Fisher for the largest possible skewness, (z² - 1)/6 times `width`.
     """
     z, beyond = quantile(level), (1 - level) / 2
     raised = seen + width * math.sqrt(2 * math.log(1 / beyond) / (reports - 1)) if reports > 1 else math.inf
@@ -253,9 +263,9 @@ def bounded_margin(seen: float, most: float, width: float, reports: float, level
 
 
 def quantile(level: float, freedom: int | None = None) -> float:
-    """z with P[|Z| <= z] = `level`: of a normal variable, or of Student's t with so many degrees of freedom.
+    """Return z with P[|Z| <= z] = `level`: of a normal variable, or of Student's t with `freedom` degrees of freedom.
 
     Raises `InvalidParameter` unless 0 < level < 1.
     """
-    beyond = (1 - check_share("level", level)) / 2  # of the lower tail, as the upper one rounds to all there is
+    beyond = (1 - check_share("level", level)) / 2  # the lower tail, because the upper one would round to 1
     return -NormalDist().inv_cdf(beyond) if freedom is None else -float(stdtrit(freedom, beyond))

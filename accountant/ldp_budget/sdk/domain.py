@@ -1,7 +1,8 @@
-"""What users' values may be: the domain is declared, never read off the data, and checked before anything is drawn.
+"""Domains: the declared sets of values that users may have.
 
-A `Domain` is one of two: `Categories`, for one of several answers, or an `Interval`, for a number. Whatever wants to
-know what a mechanism asks for asks its `domain`, and nothing else.
+A domain is declared and never inferred from the data. Values are checked before anything is drawn. A `Domain` is
+either `Categories`, one of several answers, or an `Interval`, a number. Code that needs to know the inputs of a
+mechanism reads its `domain`.
 """
 
 from __future__ import annotations
@@ -33,13 +34,10 @@ class Categories:
     """The answers 0..size-1.
 
     Parameters:
-        size: how many there are.
-        listed: they were declared, and an estimate may be made of all of them. Else any whole number below `size` is
-            taken, most often to be hashed, and an estimate must be told which it is to count. There a text stands for
-            a number as well (`number_of`), so that words and addresses can be asked for.
-
-    Raises:
-        Nothing.
+        size: the number of answers.
+        listed: True if the answers were declared, so an estimate can cover all of them. If False, any whole number
+            below `size` is accepted, most often to be hashed, and an estimate needs the list of answers to count. A
+            text then maps to a number (`number_of`), so that words and addresses can be collected.
     """
 
     size: int
@@ -49,7 +47,7 @@ class Categories:
         return f"whole numbers from 0 to {self.size - 1}" + ("" if self.listed else ", or any text")
 
     def check(self, values: Any) -> NDArray[np.int64]:
-        """The values as answers.
+        """Return the values as answers.
 
         Parameters:
             values: an array or a list.
@@ -58,7 +56,7 @@ class Categories:
             An integer array, shape (n,).
 
         Raises:
-            OutsideDomain: at the first value that is no answer.
+            OutsideDomain: a value is not an answer; the error names the first.
         """
         from ._inputs import as_answers
 
@@ -67,7 +65,7 @@ class Categories:
         return as_answers(values, self.size, str(self))
 
     def read(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Texts as answers.
+        """Return texts as answers.
 
         Parameters:
             texts: one for each user.
@@ -76,24 +74,26 @@ class Categories:
             An integer array, shape (n,).
 
         Raises:
-            OutsideDomain: at the first text that is no answer.
-            InvalidParameter: these are no texts.
+            OutsideDomain: a text is not an answer; the error names the first.
+            InvalidParameter: `texts` are not texts.
         """
         return self.check(_parsed(texts, int if self.listed else self.number_of, str(self)))
 
     def number_of(self, text: str) -> int:
-        """The number that any text stands for where answers are not listed.
+        """Return the number that a text maps to where answers are not listed.
 
-        A whole number without leading zeros stands for itself, so one beyond `size` is outside the domain, as is one
-        below zero. Any other text stands for its digest, 8 bytes of BLAKE2b (personalised "ldp-budget text") over its
-        UTF-8 form, little-endian, mod `size`: the same in every client.
+        A whole number without leading zeros maps to itself. So a number that is negative, or `size` or more, is
+        outside the domain. Any other text maps to its digest: 8 bytes of BLAKE2b (personalised "ldp-budget text")
+        over its UTF-8 form, little-endian, mod `size`. Every client computes the same number.
 
         Parameters:
-            text: any text but the empty one, which says nothing, and one with half of a character (a lone surrogate),
-                which has no such form.
+            text: any text that is not empty and has no lone surrogate, which UTF-8 cannot encode.
+
+        Returns:
+            The number of the text.
 
         Raises:
-            InvalidParameter: it is one of these, or no text.
+            InvalidParameter: `text` is empty, has a lone surrogate, or is not a text.
         """
         if not isinstance(text, str) or not text:
             raise InvalidParameter("text", "a text of at least one character", shown(text))
@@ -113,9 +113,6 @@ class Interval:
     Parameters:
         lower: the smallest, a decimal.
         upper: the largest, a decimal.
-
-    Raises:
-        Nothing.
     """
 
     lower: Decimal
@@ -130,7 +127,7 @@ class Interval:
         return float(self.lower), float(self.upper)
 
     def check(self, values: Any) -> NDArray[np.float64]:
-        """The values as numbers of the interval.
+        """Return the values as numbers of the interval.
 
         Parameters:
             values: an array or a list.
@@ -139,14 +136,14 @@ class Interval:
             A float array, shape (n,).
 
         Raises:
-            OutsideDomain: at the first value that is not in it.
+            OutsideDomain: a value is outside the interval; the error names the first.
         """
         from ._inputs import as_numbers
 
         return as_numbers(values, *self.ends, str(self))
 
     def read(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Texts as numbers of the interval.
+        """Return texts as numbers of the interval.
 
         Parameters:
             texts: one for each user.
@@ -155,8 +152,8 @@ class Interval:
             A float array, shape (n,).
 
         Raises:
-            OutsideDomain: at the first text that is no number of it.
-            InvalidParameter: these are no texts.
+            OutsideDomain: a text is not a number of the interval; the error names the first.
+            InvalidParameter: `texts` are not texts.
         """
         return self.check(_parsed(texts, float, str(self)))
 
@@ -170,13 +167,13 @@ def check_users(users: int) -> None:
     """Raise `InvalidParameter` unless `users` is a whole number of at least one."""
     if isinstance(users, bool) or not isinstance(users, int) or users < 1:
         raise InvalidParameter("users", "a whole number >= 1", shown(users))
-    if users > _MOST_USERS:  # of more there is no double
+    if users > _MOST_USERS:  # a larger number may not fit into a double
         raise InvalidParameter("users", f"a whole number from 1 to {_MOST_USERS}", shown(users))
 
 
 def _parsed(texts: Sequence[str], kind: Callable[[str], int | float], domain: str) -> list[int | float]:
     numbers = []
-    whole = kind is int  # of a number with a fraction `int` would take what is before the point
+    whole = kind is int  # `int` would silently drop the fraction of a number
     for position, text in enumerate(check_texts("texts", texts, "texts, one for each user")):
         try:
             numbers.append(operator.index(text) if whole and not isinstance(text, str) else kind(text))

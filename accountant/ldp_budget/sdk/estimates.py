@@ -1,4 +1,4 @@
-"""What the server computes: aggregates that merge exactly, and estimates with standard errors."""
+"""Aggregates and estimates of the server: aggregates merge exactly, estimates have standard errors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Aggregate(Protocol):
     reports: int
 
     def merge(self, other: Self) -> Self:
-        """Add another aggregate of the same mechanism to this one, exactly; returns this one."""
+        """Add another aggregate of the same mechanism to this one, exactly, and return this one."""
         ...
 
 
 _FEW = 4
-"""How many answers an estimate prints of."""
+"""The number of answers that the `repr` of an estimate shows."""
 
 
 def _named(count: int, noun: str) -> str:
@@ -42,16 +42,16 @@ def _named(count: int, noun: str) -> str:
 
 
 def _some(values: Sequence[str]) -> str:
-    """The first few of them, and how many there are where that is not all."""
+    """Return the first few values, and the total where there are more."""
     return ", ".join(values) if len(values) <= _FEW else f"{', '.join(values[:_FEW])}, … ({len(values)} answers)"
 
 
 @dataclass
 class CountAggregate:
-    """What a frequency mechanism keeps of n reports: how many of them support each answer.
+    """The aggregate of a frequency mechanism: for each answer, the number of reports that support it.
 
-    `fingerprint`: of the mechanism that made them. `reports`: n. `support`: an integer array (d,); where a report
-    holds several draws, how many of the draws.
+    `fingerprint`: the fingerprint of the mechanism. `reports`: n. `support`: an integer array (d,). Where a report
+    holds several draws, each supporting draw counts.
     """
 
     fingerprint: str
@@ -70,11 +70,11 @@ class CountAggregate:
             other: an aggregate of reports to the same mechanism.
 
         Returns:
-            This one.
+            This aggregate.
 
         Raises:
-            NotSupported: it was made by another mechanism.
-            InvalidParameter: it is no such aggregate.
+            NotSupported: `other` was made by another mechanism.
+            InvalidParameter: `other` is not an aggregate of counts.
         """
         check_same(self, check_instance("other", other, CountAggregate, "an aggregate of counts"))
         self.reports += other.reports
@@ -84,12 +84,12 @@ class CountAggregate:
 
 @dataclass
 class SumAggregate:
-    """What a numeric mechanism keeps of n reports: their sum in whole steps of its public grid, and so exactly.
+    """The aggregate of a numeric mechanism: the exact sum of the reports, in whole steps of its public grid.
 
-    A report y = origin + k·step of `grid()` is k steps. `fingerprint`: of the mechanism that made them. `reports`: n.
-    `total`: Σ k. `total_squares`: Σ k² where the mechanism `keeps_squares`, else 0. All are whole numbers of any
-    size, so parts that are merged in any order come to the same aggregate. The mean of the reports is
-    origin + total/n·step; `report_std` gets one of these to read the spread of a report off.
+    A report y = origin + k·step of `grid()` counts as k steps. `fingerprint`: the fingerprint of the mechanism.
+    `reports`: n. `total`: Σ k. `total_squares`: Σ k² where the mechanism `keeps_squares`, else 0. All are whole
+    numbers of any size, so merging in any order gives the same aggregate. The mean of the reports is origin +
+    total/n·step. `report_std` takes an aggregate, to estimate the spread of a report from it.
     """
 
     fingerprint: str
@@ -99,17 +99,17 @@ class SumAggregate:
 
     @classmethod
     def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> SumAggregate:
-        """The sum of reports that lie on a grid.
+        """Return the sum of reports on a grid.
 
         Parameters:
-            fingerprint: that of their mechanism.
+            fingerprint: the fingerprint of the mechanism.
             reports: numbers, shape (n,).
             grid: (origin, step).
-            squares: whether the sum of their squares is kept as well.
+            squares: True to keep the sum of their squares as well.
 
         Raises:
-            NotSupported: they are no finite numbers, or too far from the origin to be summed exactly.
-            InvalidParameter: the grid is no such pair, or `squares` neither True nor False.
+            NotSupported: the reports are not finite numbers, or too far from the origin to be summed exactly.
+            InvalidParameter: `grid` is not a pair (origin, step), or `squares` is neither True nor False.
         """
         check_switch("squares", squares)
         if not isinstance(grid, tuple) or len(grid) != 2:
@@ -135,11 +135,11 @@ class SumAggregate:
             other: an aggregate of reports to the same mechanism.
 
         Returns:
-            This one.
+            This aggregate.
 
         Raises:
-            NotSupported: it was made by another mechanism.
-            InvalidParameter: it is no such aggregate.
+            NotSupported: `other` was made by another mechanism.
+            InvalidParameter: `other` is not an aggregate of sums.
         """
         check_same(self, check_instance("other", other, SumAggregate, "an aggregate of sums"))
         self.reports += other.reports
@@ -149,12 +149,12 @@ class SumAggregate:
 
 
 def _exact_sum(steps: Any) -> int:
-    """The sum of whole numbers below 2**53, in blocks whose sums cannot overflow."""
+    """Return the sum of whole numbers below 2**53, in blocks whose sums cannot overflow."""
     return sum(int(np.sum(block.astype(np.int64))) for block in np.array_split(steps, 1 + len(steps) // 512))
 
 
 def check_same(one: Aggregate, other: Aggregate) -> None:
-    """Raise `NotSupported` unless both were made by the same mechanism."""
+    """Raise `NotSupported` unless both aggregates were made by the same mechanism."""
     if one.fingerprint != other.fingerprint:
         raise NotSupported(
             f"aggregates of different mechanisms do not merge: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
@@ -165,65 +165,65 @@ E = TypeVar("E", bound="CountEstimate | MeanEstimate")
 
 
 class Estimate:
-    """What `Mechanism.estimate` returns: a `CountEstimate` or a `MeanEstimate`."""
+    """The result of `Mechanism.estimate`: a `CountEstimate` or a `MeanEstimate`."""
 
     reports: int
     overlap: float = 1.0
 
     def named(self, answers: Sequence[str] | None) -> Self:
-        """The same estimate with the names of what was counted; one of a mean counts nothing.
+        """Return the same estimate with names for the answers; an estimate of a mean has none, and does not change.
 
         Parameters:
-            answers: one name for each count; None for their numbers.
+            answers: one name for each count; None to number the answers.
 
         Raises:
-            InvalidParameter: there are not as many.
+            InvalidParameter: `answers` does not have one name for each count.
         """
         return self
 
     def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """Rows that a frame can be made of, `pandas.DataFrame(estimate.to_rows())` or that of Polars.
+        """Return rows for a DataFrame: `pandas.DataFrame(estimate.to_rows())`, or the same with Polars.
 
         Parameters:
-            level: of the intervals, above 0 and below 1.
+            level: the confidence level of the intervals, above 0 and below 1.
 
         Returns:
             For counts a row for each answer; for a mean one row.
 
         Raises:
-            InvalidParameter: the level is none.
+            InvalidParameter: `level` is not between 0 and 1.
         """
         raise NotSupported(f"a {type(self).__name__} has no rows")
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         rows = self.to_rows()
         caption = f"{_named(self.reports, 'report')}; 95 % intervals"
         return html_table(caption, list(rows[0]), (list(row.values()) for row in rows), len(rows))
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
-        """The same estimate with errors for rounds of reports by the same users, from the estimate of each round."""
+        """Return the same estimate with errors for rounds by the same users, from the estimate of each round."""
         raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
 
 
 class CountLaw(Protocol):
-    """How the estimated counts are distributed about the true ones, as far as intervals need it."""
+    """The distribution of the estimated counts around the true ones, as far as intervals need it."""
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
-        """The low and high ends of the intervals, each of shape (d,)."""
+        """Return the low and high ends of the intervals, each of shape (d,)."""
         ...
 
 
 @dataclass(frozen=True)
 class CountEstimate(Estimate):
-    """Unbiased estimates of how many users hold each answer.
+    """Unbiased estimates of the number of users who hold each answer.
 
     `counts` and `std_errors` have shape (d,). A standard error is the exact one of the mechanism at the estimated
-    frequency, for the users at hand (they are not a sample of anything).
+    frequency. It refers to the users who reported: they are not a sample of anything.
 
-    `law` and `support`, what the counts were estimated from (d,), are for the intervals; without a law these are
-    normal ones, which need many reports. `overlap`: see `repeated`. `answers`: what was counted, by name, where that
-    is known; else they are numbered.
+    `law` and `support` (d,), from which the counts were estimated, are needed for the intervals. Without a law the
+    intervals are normal ones, which need many reports. `overlap`: see `repeated`. `answers`: the names of the
+    answers, where they are known; otherwise the answers are numbered.
     """
 
     reports: int
@@ -261,21 +261,21 @@ class CountEstimate(Estimate):
 
     @property
     def shares(self) -> Floats:
-        """`counts` over the number of reports."""
+        """`counts` divided by the number of reports."""
         shares: Floats = self.counts / self.reports
         return shares
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """The low and high ends of confidence intervals of `counts`, each of shape (d,).
+        """Return the low and high ends of confidence intervals of `counts`, each of shape (d,).
 
-        Where reports support answers or do not, they cover at any number of reports and any share, see `_intervals`:
-        each ends within 0 and the number of reports, unless the estimate itself does not.
+        Where each report supports an answer or does not, the intervals cover at any number of reports and any share,
+        see `confidence_intervals`. Each end is within 0 and the number of reports, unless the estimate itself is not.
 
         Parameters:
-            level: the probability with which each covers, above 0 and below 1.
+            level: the probability with which each interval covers, above 0 and below 1.
 
         Raises:
-            InvalidParameter: the level is none.
+            InvalidParameter: `level` is not between 0 and 1.
         """
         if self.law is not None:
             return self.law.ends(self, level)
@@ -283,17 +283,18 @@ class CountEstimate(Estimate):
         return self.counts - margin, self.counts + margin
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
-        """The same estimate, with errors that also hold where the same users reported in every one of the rounds.
+        """Return the same estimate, with errors that also hold where the same users reported in every round.
 
-        Reports that repeat a memoised draw are no independent evidence: a round more then adds reports, and no
-        knowledge. The standard error of a sum of correlated parts is at most the sum of theirs: those of the rounds
-        are added. For intervals, the variance is at most as many times as large as there are rounds.
+        Reports that repeat a memoised draw are not independent evidence: another round adds reports, but no
+        information. The standard error of a sum of correlated parts is at most the sum of their standard errors, so
+        the errors of the rounds are added. For intervals, the variance is multiplied by the number of rounds, which
+        is an upper bound.
 
         Parameters:
             rounds: the estimate of each round by itself.
 
         Raises:
-            InvalidParameter: their reports do not add up to those of the estimate.
+            InvalidParameter: the reports of the rounds do not add up to those of the estimate.
         """
         listed = _checked_rounds(self, rounds)
         errors: Floats = np.sum([each.std_errors for each in listed], axis=0)
@@ -301,7 +302,7 @@ class CountEstimate(Estimate):
 
 
 def _checked_rounds(estimate: E, rounds: Sequence[Estimate]) -> list[E]:
-    """The estimates of rounds. Raises `InvalidParameter` unless they are of this kind and their reports add up."""
+    """Return the estimates of rounds. Raises `InvalidParameter` if they differ in kind or do not add up."""
     expected = f"estimates of rounds whose reports add up to {estimate.reports}"
     listed = list(check_many("rounds", rounds, expected))
     alike: list[E] = [each for each in listed if isinstance(each, type(estimate))]
@@ -313,13 +314,16 @@ def _checked_rounds(estimate: E, rounds: Sequence[Estimate]) -> list[E]:
 
 @dataclass(frozen=True, eq=False)
 class SupportLaw:
-    """What the probabilities of support come to, for each answer or once for all of them.
+    """The law of estimated counts that follows from support probabilities, for each answer or once for all of them.
 
-    `draws` is how many independent draws a report holds; `noise` is q; `gap` is p - q, subtracted exactly, as at a
-    small ε the two nearly agree. The variance per user of a count is `at_zero` where nobody holds the answer,
-    `at_one` where everybody does, and grows by `slope`, their difference, with the share of users who do. `shown`:
-    the probability that a report supports an answer by being told of it at all; below 1 where it tells of some
-    answers only.
+    `draws`: the number of independent draws in a report. `noise`: q. `gap`: p - q, subtracted exactly, because at a
+    small ε the two are nearly equal.
+
+    The variance per user of a count is `at_zero` where no user holds the answer, and `at_one` where every user does.
+    Between them it grows linearly with the share of holders; `slope` is their difference.
+
+    `shown`: the probability that a report contains information on an answer at all. It is below 1 where a report
+    covers some answers only.
     """
 
     draws: int
@@ -338,7 +342,7 @@ class SupportLaw:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Fraction, Fraction]], draws: int) -> SupportLaw:
-        """Of (p, q) as they are drawn."""
+        """Return the law for the pairs (p, q) with which the client draws."""
         return cls(
             draws,
             np.array([float(q) for _, q in pairs]),
@@ -349,34 +353,35 @@ class SupportLaw:
         )
 
     def counts(self, support: Any, reports: int) -> Floats:
-        """The unbiased estimate from how many reports support each answer."""
+        """Return the unbiased estimate from the support of each answer."""
         counts: Floats = (support / self.draws - reports * self.noise) / self.gap
         return counts
 
     def with_errors(self, counts: Floats, reports: int, support: Any = None) -> CountEstimate:
-        """`counts` with their standard errors, at the shares they come to.
+        """Return `counts` with their standard errors, at the estimated shares.
 
-        With `support`, how many draws spoke for each answer (d,), their intervals are those of `_intervals`.
+        With `support`, the number of supporting draws of each answer (d,), the intervals are those of
+        `confidence_intervals`.
         """
         law = None if support is None else self
         return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)), law=law, support=support)
 
     def variance(self, counts: Floats, reports: int) -> Floats:
-        """The variance of each count, at the shares that `counts` come to.
+        """Return the variance of each count, at the estimated shares.
 
-        Between its ends and not `at_zero` + f·`slope`: where p and q are both near 1, what is left of the two at a
-        share near 1 is less than their rounding.
+        It is interpolated between `at_zero` and `at_one`, and not computed as `at_zero` + f·`slope`. Where p and q
+        are both near 1, the latter loses all digits to rounding at a share near 1.
         """
         shares = np.clip(counts / reports, 0, 1)
         variance: Floats = reports * ((1 - shares) * self.at_zero + shares * self.at_one)
         return variance
 
     def estimate(self, total: CountAggregate) -> CountEstimate:
-        """The unbiased estimate with its standard errors."""
+        """Return the unbiased estimate with its standard errors."""
         return self.with_errors(self.counts(total.support, total.reports), total.reports, total.support)
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
-        """Those of `count_ends`; of overlapping reports, those of as many as are worth the same, stretched."""
+        """Return the ends of `count_ends`; overlapping reports are treated as fewer independent ones."""
         from .confidence_intervals import count_ends
 
         assert estimate.support is not None
@@ -389,14 +394,14 @@ class SupportLaw:
         return low * times, high * times
 
     def total_variance(self, answers: int) -> float:
-        """The variance per user of all the counts together, for any answers the users may have given."""
+        """Return the variance per user of all counts together, for the answers of the users that make it largest."""
         repeat = answers // len(self.at_zero)
         return float(repeat * self.at_zero.sum() + self.slope.max())
 
 
 @dataclass(frozen=True)
 class StudentLaw:
-    """That of counts whose variances were estimated as well: (count - truth)/error is Student's t.
+    """The law of counts whose variances were estimated as well: (count - truth)/error is Student's t.
 
     `freedom`: the degrees of freedom of those variances.
     """
@@ -404,7 +409,7 @@ class StudentLaw:
     freedom: int
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
-        """Those of Student's intervals, within 0 and the number of reports unless the estimate itself is not."""
+        """Return the ends of Student's intervals, within 0 and the number of reports unless the estimate is not."""
         margin = _quantile(level, self.freedom) * estimate.std_errors
         counts, most = estimate.counts, float(estimate.reports)
         low: Floats = np.clip(counts - margin, np.minimum(counts, 0.0), None)
@@ -416,15 +421,15 @@ ADJUSTMENTS = ("nonnegative", "simplex")
 
 
 def adjusted(estimate: CountEstimate, how: str) -> Floats:
-    """The counts made to look like counts, shape (d,): no longer unbiased, so only for showing.
+    """Return counts adjusted for display, shape (d,). They are no longer unbiased, so do not compute with them.
 
     Parameters:
-        estimate: what was estimated.
+        estimate: an estimate of counts.
         how: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
             >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
 
     Raises:
-        InvalidParameter: it is no estimate of counts, or `how` neither of these.
+        InvalidParameter: `estimate` is not an estimate of counts, or `how` is neither of the two.
     """
     if not isinstance(how, str) or how not in ADJUSTMENTS:
         found = how if isinstance(how, str) else shown(how)
@@ -443,8 +448,8 @@ def adjusted(estimate: CountEstimate, how: str) -> Floats:
 class MeanEstimate(Estimate):
     """An estimate of the mean of the users' values, with its standard error.
 
-    `freedom`: where the standard error was itself read off the reports, its degrees of freedom, one less than they
-    are. `overlap`: see `repeated`.
+    `freedom`: the degrees of freedom of the standard error where it was estimated from the reports, one less than the
+    number of reports. `overlap`: see `repeated`.
     """
 
     reports: int
@@ -462,25 +467,25 @@ class MeanEstimate(Estimate):
         return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
+        """Return the ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
 
         Parameters:
-            level: the probability with which it covers, above 0 and below 1.
+            level: the probability with which the interval covers, above 0 and below 1.
 
         Raises:
-            InvalidParameter: the level is none.
+            InvalidParameter: `level` is not between 0 and 1.
         """
         margin = _quantile(level, self.freedom) * self.std_error
         return self.mean - margin, self.mean + margin
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
-        """The same estimate for users who reported in every round, as `CountEstimate.repeated`.
+        """Return the same estimate for users who reported in every round, as `CountEstimate.repeated` does.
 
         Parameters:
             rounds: the estimate of each round by itself.
 
         Raises:
-            InvalidParameter: their reports do not add up to those of the estimate.
+            InvalidParameter: the reports of the rounds do not add up to those of the estimate.
         """
         listed = _checked_rounds(self, rounds)
         error = math.fsum(each.reports * each.std_error for each in listed) / self.reports
@@ -489,10 +494,10 @@ class MeanEstimate(Estimate):
 
 @dataclass(frozen=True, repr=False)
 class BitMeanEstimate(MeanEstimate):
-    """A mean estimated from bits, `ones` of which are one.
+    """A mean estimated from bits, of which `ones` are one.
 
-    A bit is one with probability `least` for the value `lower`, `most` for `upper`, and linear between. The interval
-    is Clopper and Pearson's of the mean probability, see `_intervals`.
+    A bit is one with probability `least` for the value `lower`, `most` for `upper`, and linear in between. The
+    interval is the Clopper-Pearson interval of the mean probability, see `confidence_intervals`.
     """
 
     ones: int = field(kw_only=True)
@@ -506,7 +511,7 @@ class BitMeanEstimate(MeanEstimate):
         return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The ends of Clopper and Pearson's interval of the mean, which covers at any number of reports."""
+        """Return the ends of the Clopper-Pearson interval of the mean, which covers at any number of reports."""
         from .confidence_intervals import binomial_ends, quantile
 
         quantile(level)
@@ -521,16 +526,16 @@ class BitMeanEstimate(MeanEstimate):
 
 
 class KnownNoise(Protocol):
-    """A mechanism that adds noise of this density, the same whatever the value is, and symmetric about 0."""
+    """A mechanism that adds noise of this density, which does not depend on the value and is symmetric about 0."""
 
     def log_density(self, report: float, value: float) -> float: ...
 
 
 @dataclass(frozen=True, repr=False)
 class NoiseMeanEstimate(MeanEstimate):
-    """A mean of values plus noise whose law is known: that of `mechanism`, the same whatever the value is.
+    """A mean of values plus noise of a known law: the noise of `mechanism`, the same for every value.
 
-    The interval is that of the sum of the noise while there are few reports, see `sum_quantile`.
+    With few reports, the interval is that of the sum of the noise, see `sum_quantile`.
     """
 
     mechanism: KnownNoise = field(kw_only=True)
@@ -540,7 +545,7 @@ class NoiseMeanEstimate(MeanEstimate):
         return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The ends of the interval of the sum of the noise; a normal one where there are many reports."""
+        """Return the ends of the interval of the sum of the noise; with many reports a normal interval."""
         from .confidence_intervals import sum_quantile
 
         one = self.std_error * math.sqrt(self.reports / self.overlap)
@@ -552,11 +557,11 @@ class NoiseMeanEstimate(MeanEstimate):
 
 @dataclass(frozen=True, repr=False)
 class BoundedMeanEstimate(MeanEstimate):
-    """A mean of reports that lie in [lower, upper], with a standard error read off the reports.
+    """A mean of reports in [lower, upper], with a standard error estimated from the reports.
 
-    Few reports do not show how rarely they lie far out. `most_spread` is the largest standard deviation that a
-    report has, whatever the value; see `bounded_margin`. The interval is one of what reports are on average, so
-    where these are biased not of the users' mean.
+    A few reports do not show the rare ones far out. `most_spread` is the largest standard deviation of a report, over
+    all values; see `bounded_margin`. The interval covers the expected report. So where the reports are biased, it
+    does not cover the users' mean.
     """
 
     lower: float = field(kw_only=True)
@@ -568,7 +573,7 @@ class BoundedMeanEstimate(MeanEstimate):
         return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The ends of an interval that allows for what few reports do not show."""
+        """Return the ends of an interval that allows for the rare reports that a few reports do not show."""
         from .confidence_intervals import bounded_margin
 
         reports = self.reports / self.overlap

@@ -1,9 +1,9 @@
-"""Frequency estimation: what every mechanism has in common that asks for one of d answers.
+"""Frequency oracles: the base class of every mechanism that asks for one of d answers.
 
-A report *supports* answer v with probability p_v where v is the user's answer and q_v where it is not. From the
-support counts C_v of n reports, (C_v - n·q_v)/(p_v - q_v) is an unbiased estimate of how many users hold v, with
-variance n·[q(1-q)/(p-q)² + f(1-p-q)/(p-q)] where f is the share of users who do. Source: Wang, Blocki, Li and
-Jha 2017, Theorem 2, with the term in f that they leave out.
+A report *supports* answer v with probability p_v where v is the user's answer, and q_v where it is not. From the
+support counts C_v of n reports, (C_v - n·q_v)/(p_v - q_v) is an unbiased estimate of the number of users who hold v.
+Its variance is n·[q(1-q)/(p-q)² + f(1-p-q)/(p-q)], where f is the share of users who hold v. Source: Wang, Blocki, Li
+and Jha 2017, Theorem 2, with the term in f that they omit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .estimates import Aggregate, CountEstimate, SupportLaw
 
 MOST_ANSWERS = 4 * 10**6
-"""Answers that are all counted: an estimate of so many takes a few hundred megabytes and seconds."""
+"""The most answers that are all counted. An estimate of so many takes a few hundred megabytes, and seconds."""
 
 _FEW = 32
 
 
 class FrequencyMechanism(Mechanism):
-    """A mechanism over the answers 0..answers-1. Subclasses give `support_probabilities` and `support`.
+    """A mechanism over the answers 0..answers-1. Subclasses define `support_probabilities` and `support`.
 
     Parameters:
         declared: the fields, by name.
@@ -40,27 +40,28 @@ class FrequencyMechanism(Mechanism):
     """
 
     public_seed: ClassVar[str] = ""
-    """The field that seeds public randomness, where only over its draws the estimate is unbiased."""
+    """The field that seeds public randomness, where the estimate is unbiased only over that randomness."""
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
-        """The one that is ranked against others at `epsilon` for that many answers, by default calibrated so.
+        """Return the mechanism that is ranked against others at `epsilon` and that many answers.
 
-        Override it where more must be chosen, or the fields have other names.
+        By default it is calibrated to these two. Override the method where more must be chosen, or the fields have
+        other names.
 
         Parameters:
-            epsilon: of one report.
-            domain_size: how many answers there are.
+            epsilon: the ε of one report.
+            domain_size: the number of answers.
 
         Raises:
-            InvalidParameter: one of them is out of its range.
-            NotSupported: there is none.
+            InvalidParameter: `epsilon` or `domain_size` is out of its range.
+            NotSupported: no mechanism of this class fits.
         """
         return cls._for_ranking(epsilon=epsilon, domain_size=domain_size)
 
     @property
     def answers(self) -> int:
-        """d, the number of possible answers. Subclasses give it."""
+        """d, the number of possible answers. Subclasses define it."""
         raise NotImplementedError
 
     @property
@@ -75,31 +76,27 @@ class FrequencyMechanism(Mechanism):
 
     @property
     def draws_per_report(self) -> int:
-        """How many independent draws one report holds; `support` counts every one of them."""
+        """The number of independent draws in a report; `support` counts each of them."""
         return 1
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        """How many reports there are, and how many of them support each answer, an array (d,). Subclasses give it.
+        """Return the number of reports, and the number that support each answer, an array (d,). Subclasses define it.
 
         Parameters:
-            reports: an array whose first axis is the users, as `randomize` gave it.
+            reports: an array whose first axis is the users, as `randomize` returns it.
 
         Raises:
-            NotSupported: these are no reports of this mechanism.
+            NotSupported: `reports` are not reports of this mechanism.
         """
         raise NotImplementedError
 
     @property
     def errors_are_bounds(self) -> bool:
-        """Whether standard errors are upper bounds: their squares right on average, or too large, but not exact."""
+        """True if standard errors are upper bounds: their squares are right on average or too large, not exact."""
         return False
 
     def critical_inputs(self) -> Sequence[int]:
-        """Every answer where there are few; else some of them, as all answers are treated alike.
-
-        Raises:
-            Nothing.
-        """
+        """Return every answer where there are few; else some of them, as all answers are treated alike."""
         d = self.answers
         return range(d) if d <= _FEW else (0, 1, d // 2, d - 1)
 
@@ -125,13 +122,13 @@ class FrequencyMechanism(Mechanism):
         return result
 
     def share_errors(self, users: int) -> tuple[float, float]:
-        """The standard error of a share: at worst, and the root of its mean square over the answers.
+        """Return the standard error of a share: the largest, and the root mean square over the answers.
 
         Parameters:
-            users: how many report.
+            users: the number of users who report.
 
         Raises:
-            InvalidParameter: `users` is no whole number >= 1.
+            InvalidParameter: `users` is not a whole number >= 1.
         """
         check_users(users)
         law = self._law
@@ -139,11 +136,7 @@ class FrequencyMechanism(Mechanism):
         return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
 
     def total_variance(self) -> float:
-        """The variance per user of all the counts together, for any answers the users may have given.
-
-        Raises:
-            Nothing.
-        """
+        """Return the variance per user of all counts together, for the answers of the users that make it largest."""
         return self._law.total_variance(self.answers)
 
     @functools.cached_property

@@ -1,9 +1,10 @@
-"""Runs client programs: the reference that every other interpreter agrees with, one report at a time.
+"""The reference interpreter of client programs, which runs them one report at a time, and packed bit reports.
 
-Where the draws come from is a `Draws`: here the stream and the secret of one user (`StreamDraws`). The checks take
-every outcome of each step that draws (`trust.verification.laws`).
+All other interpreters agree with this one. It takes its draws from a `Draws`. `StreamDraws` draws from the stream and
+the secret of one user. Exact verification instead takes every outcome of each step that draws
+(`verification.exact.program_distribution`).
 
-Packed bit reports: uint8 rows, column v in byte v // 8 at bit v % 8, padding zero.
+Packed bit reports are uint8 rows, with column v in byte v // 8 at bit v % 8, and zero padding.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MOST_BOUND = 2**63
 
 
 class Draws(Protocol):
-    """What the operators that draw ask for; each has the operator's name."""
+    """The methods that run the operators that draw; each has the operator's name."""
 
     def bit(self, t: int) -> int: ...
     def bits(self, t: int, n: int) -> Vector: ...
@@ -56,7 +57,7 @@ class Draws(Protocol):
 
 
 def run(program: Program, value: int, draws: Draws) -> bytes:
-    """The report of `value`, what `read` made of an answer."""
+    """Return the report of `value`, the number that `read` made of an answer."""
     known = known_of(program, value)
     for name, expression in program.steps:
         known[name] = evaluate(expression, known, draws)
@@ -64,17 +65,17 @@ def run(program: Program, value: int, draws: Draws) -> bytes:
 
 
 def known_of(program: Program, value: int) -> dict[str, Any]:
-    """What is known before the first step."""
+    """Return the names that are known before the first step, with their values."""
     return {"value": value, **program.table_values}
 
 
 def laid_out(program: Program, known: dict[str, Any]) -> bytes:
-    """The report, where all the steps are known."""
+    """Return the report, once all steps are known."""
     return b"".join([_part(part, known) for part in program.report["parts"]])
 
 
 def read(program: Program, answer: Any) -> int:
-    """The whole number that an answer stands for; it is in the domain of the mechanism, which is checked before."""
+    """Return the whole number that an answer maps to. The caller has checked that the answer is in the domain."""
     given = program.input
     if given["kind"] == "answer":
         return int(answer)
@@ -90,7 +91,7 @@ def read(program: Program, answer: Any) -> int:
 
 
 def evaluate(expression: Expression, known: dict[str, Any], draws: Any) -> Any:
-    """What a step comes to. One that draws, which it does at its top alone, is what `draws` makes of it."""
+    """Return the value of a step. An operator that draws is always the outermost one, and `draws` runs it."""
     if isinstance(expression, int):
         return expression
     if isinstance(expression, str):
@@ -126,7 +127,7 @@ def _put(vector: Sequence[int], place: int, number: int) -> Vector:
 
 
 def _within(place: int, size: int) -> int:
-    """A place, which does not count from the end where it is below 0."""
+    """Return `place` after checking that it is from 0 to `size` - 1; a negative place does not count from the end."""
     if not 0 <= place < size:
         raise ValueError(f"expected a place from 0 to {size - 1}; found {place}")
     return place
@@ -202,7 +203,7 @@ _WHOLE: dict[str, Callable[..., Any]] = {
 # -- the report ------------------------------------------------------------------------------------------------------
 
 _SIZES = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""Of whole numbers, as `struct` has them."""
+"""The format characters of `struct` for whole numbers, by their size in bytes."""
 
 
 def _part(part: list[Any], known: dict[str, Any]) -> bytes:
@@ -221,7 +222,7 @@ def _part(part: list[Any], known: dict[str, Any]) -> bytes:
 
 
 def _listed(found: int | Vector, count: int, largest: int) -> Vector:
-    """The numbers of a part of the report, which has to have so many, each from 0 to `largest`."""
+    """Return the numbers of a part of the report, after checking that there are `count`, each from 0 to `largest`."""
     numbers = found if isinstance(found, list) else [found]
     if len(numbers) != count or not 0 <= min(numbers, default=0) <= max(numbers, default=0) <= largest:
         raise ValueError(f"expected {count} numbers from 0 to {largest} in a report; found {numbers[:9]}")
@@ -299,13 +300,16 @@ def _plain(numbers: Any) -> Vector:
     return found
 
 
+# -- packed bit reports ----------------------------------------------------------------------------------------------
+
+
 _BLOCK_BYTES = 1 << 17
 _HIGHEST = 255
-"""Rows whose ones a byte can count: adding bytes to bytes is several times faster than adding them to words."""
+"""The most rows whose ones fit in a byte. Adding bytes to bytes is several times faster than adding them to words."""
 
 
 def as_reports(reports: Any) -> NDArray[Any]:
-    """`reports` as an array, of whatever kind. Raises `NotSupported` for rows that have different lengths."""
+    """Return `reports` as an array of any type. Raises `NotSupported` for rows that have different lengths."""
     try:
         return np.asarray(reports)
     except ValueError:
@@ -313,7 +317,7 @@ def as_reports(reports: Any) -> NDArray[Any]:
 
 
 def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Pack each row of a boolean array (n, columns), shape (n, ceil(columns/8))."""
+    """Pack each row of a boolean array (n, columns); the result has shape (n, ceil(columns/8))."""
     rows, columns = bits.shape
     if columns % 8:
         bits = np.pad(bits, ((0, 0), (0, -columns % 8)))
@@ -322,13 +326,13 @@ def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def bit_of(reports: Any, column: int) -> NDArray[np.int64]:
-    """The bit of one column in each row of packed reports, shape (n,)."""
+    """Return the bit of one column in each row of packed reports, shape (n,)."""
     bits: NDArray[np.int64] = (as_reports(reports)[:, column >> 3] >> (column & 7) & 1).astype(np.int64)
     return bits
 
 
 def check_rows(reports: Any, columns: int) -> NDArray[np.uint8]:
-    """`reports` as an array. Raises as `column_sums`, and adds nothing up."""
+    """Return `reports` as an array. Raises the errors of `column_sums`, but sums nothing."""
     rows = _packed_rows(reports, -(-columns // 8))
     if columns % 8 and (rows[:, -1] >> (columns % 8)).any():
         raise _set_padding(columns)
@@ -349,7 +353,7 @@ def _set_padding(columns: int) -> NotSupported:
 
 
 def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
-    """How many rows have each of the `columns` bits set, shape (columns,).
+    """Return the number of rows with each of the `columns` bits set, shape (columns,).
 
     Raises `NotSupported` where `reports` is not a uint8 array (n, ceil(columns/8)) with zero padding.
     """
@@ -365,12 +369,15 @@ def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:
 
 
 def _stacks(rows: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
-    """All rows, in blocks that fit the cache unpacked: shape (at most `_HIGHEST`, a multiple of the width)."""
+    """Yield all rows in blocks that fit the cache when unpacked.
+
+    A block has at most `_HIGHEST` rows, and its width is a multiple of the rows' width.
+    """
     count, width = rows.shape
     start = 0
     while start < count:
         height = min(_HIGHEST, count - start, max(1, _BLOCK_BYTES // width))
-        beside = max(1, min((count - start) // height, _BLOCK_BYTES // (height * width)))
-        end = start + height * beside
-        yield rows[start:end].reshape(height, beside * width)
+        stacks = max(1, min((count - start) // height, _BLOCK_BYTES // (height * width)))
+        end = start + height * stacks
+        yield rows[start:end].reshape(height, stacks * width)
         start = end

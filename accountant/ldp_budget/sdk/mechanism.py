@@ -1,12 +1,11 @@
-"""`Mechanism`, the base every plugin builds on.
+"""`Mechanism`, the base class of all mechanisms.
 
-A mechanism is a frozen value. What was declared goes in; `parameters`, `guarantee`, `utility` and `notes` come out,
-and it randomizes (the client's half) and estimates (the server's). Its fields describe it once, see `fields`.
+A mechanism is an immutable value. Its fields describe its declared parameters, see `fields`. From them it derives
+`parameters`, `guarantee`, `utility` and `notes`. It randomizes on the client, and estimates on the server.
 
-A mechanism's `guarantee` is one of the closed vocabulary, or there is a sentence that says what it is instead.
-
-Everything that prices, composes or checks takes it for granted; so the property that an author writes is made to hold
-what it returns against that, where the class is defined.
+The `guarantee` of a mechanism is one of the guarantees of the closed vocabulary. All code that prices, composes or
+checks a mechanism relies on that. So each class that defines a `guarantee` gets it wrapped: the wrapper raises
+`PluginError` if the property returns anything else, and the message says what it returned.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ EXPECTED = "expected one of the promises of ldp_budget.guarantees, such as Pure(
 
 
 def promised_only(cls: type) -> None:
-    """Have the `guarantee` that `cls` defines raise `PluginError` where it is anything but a `Guarantee`."""
+    """Make the `guarantee` that `cls` defines raise `PluginError` if it returns anything but a `Guarantee`."""
     own = vars(cls)["guarantee"]
     if isinstance(own, property) and own.fget is not None:
         cls.guarantee = property(_held(own.fget), doc=own.__doc__)  # type: ignore[attr-defined]
@@ -49,7 +48,7 @@ def promised_only(cls: type) -> None:
 
 
 def guarantee_error(cls: type) -> str:
-    """Why the `guarantee` of a class can be none, whatever its parameters are; "" where it can."""
+    """Return the reason why the `guarantee` of a class is invalid for any parameters; "" if it may be valid."""
     own = inspect.getattr_static(cls, "guarantee")
     if inspect.isfunction(own):
         return f"{cls.__qualname__}.guarantee is a method; put @property above it"
@@ -79,24 +78,24 @@ def _what(found: object) -> str:
 
 
 _LONGEST = 100
-"""Characters of a declared value that a mechanism prints: a matrix may have thousands."""
+"""The most characters of a declared value that a mechanism prints: a matrix may have thousands."""
 
 
 class Mechanism:
-    """A local randomizer with declared parameters and a promise.
+    """A local randomizer with declared parameters and a guarantee.
 
-    A subclass sets `name`, `summary` and `source`, declares its fields, and gives at least `guarantee`; with that
+    A subclass sets `name`, `summary` and `source`, declares its fields, and defines at least `guarantee`. With that
     alone it can be calibrated, planned and charged. With `randomize`, `aggregate` and `estimate` it also collects.
 
-    `calibrate(**target)` makes one from a target; calling the class also accepts parameters that stand in a
-    target's place, such as `gaussian(sigma=10)`. Two mechanisms are equal when what was declared is equal.
+    `calibrate(**target)` makes a mechanism from a target. Calling the class also accepts parameters that replace a
+    target, such as `gaussian(sigma=10)`. Two mechanisms are equal when their declared values are equal.
 
     Parameters:
         declared: the fields, by name; numbers may be given as text.
 
     Raises:
-        InvalidParameter: a field is missing, unknown, of another kind or out of its range, or one does not go with
-            another.
+        InvalidParameter: a field is missing, unknown, of the wrong type or out of its range, or conflicts with
+            another field.
     """
 
     name: ClassVar[str]
@@ -105,11 +104,17 @@ class Mechanism:
     source: ClassVar[str] = ""
     fields: ClassVar[Mapping[str, Field[Any]]] = MappingProxyType({})
     targets: ClassVar[tuple[str, ...]] = ("epsilon",)
-    """The fields that state how much privacy is lost; `plan` leaves them out and finds epsilon instead."""
+    """The fields that state how much privacy is lost. `plan` leaves them out and finds epsilon instead."""
     checkable: ClassVar[bool] = True
-    """Whether anything here could find its promise wrong. One that is taken at its word is never called checked."""
+    """True if a check could find the guarantee wrong.
+
+    If False, the guarantee is only asserted, and never called checked.
+    """
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    """Parameters that the checks build it with; without them `contract.examples_of` finds some by trying."""
+    """Parameters with which the checks build the mechanism.
+
+    Without them `contract.examples_of` finds some by trial.
+    """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -120,7 +125,7 @@ class Mechanism:
             for name, value in vars(base).items():
                 if isinstance(value, Field):
                     fields[name] = value
-                else:  # what is put in the place of an inherited field is declared no more
+                else:  # an attribute that replaces an inherited field removes the field
                     fields.pop(name, None)
         cls.fields = MappingProxyType(fields)
 
@@ -139,13 +144,13 @@ class Mechanism:
 
     @classmethod
     def calibrate(cls, /, **target: Any) -> Self:
-        """The mechanism whose parameters meet a target.
+        """Return the mechanism whose parameters meet a target.
 
         Parameters:
-            target: the fields, by name, but for those that stand in a target's place.
+            target: the fields, by name, except those that replace a target.
 
         Raises:
-            InvalidParameter: as for the class, and for a field that is no target.
+            InvalidParameter: as for the class, and for a field that is not a target.
         """
         for name, value in target.items():
             if value is not None and name in cls.fields and cls.fields[name].derived:
@@ -154,42 +159,47 @@ class Mechanism:
 
     @classmethod
     def _for_ranking(cls, /, **target: Any) -> Self:
-        """Calibrated to ε and to what else of `target` it has a field for. Raises `NotSupported` without an ε."""
+        """Return the mechanism calibrated to ε and to the fields of `target` it has.
+
+        Raises `NotSupported` without an ε.
+        """
         if "epsilon" not in cls.fields:
             raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be ranked at one")
         return cls.calibrate(**{name: value for name, value in target.items() if name in cls.fields})
 
     def check(self) -> None:
-        """See that the declared values go together. Called when it is made; override it.
+        """Check that the declared values are consistent. The constructor calls it; override it.
 
         Raises:
-            InvalidParameter: they do not.
+            InvalidParameter: the declared values are not consistent.
         """
 
-    # -- what was declared ------------------------------------------------------------------------------
+    # -- declared values --------------------------------------------------------------------------------
 
     @property
     def declared(self) -> dict[str, Any]:
-        """Everything declared, defaults included, in canonical JSON form."""
+        """All declared values, defaults included, in canonical JSON form."""
         values: dict[str, Any] = self.__dict__["_values"]
         return {name: self.fields[name].to_json(values[name]) for name in sorted(values)}
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the canonical JSON of the name and what was declared; never over a computed float.
+        """SHA-256 over the canonical JSON of the name and the declared values; never over a computed float.
 
         Raises:
-            NotSupported: a field writes a value as JSON that it reads back as another one.
+            NotSupported: a field writes a value as JSON that it reads back as a different one.
         """
         self._check_written()
         text = canonical_json({"mechanism": self.name, "declared": self.declared})
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _check_written(self) -> None:
-        """Refuse a field that loses digits in JSON: two mechanisms with other promises would be one.
+        """Refuse a field that loses digits in JSON.
+
+        Two mechanisms with different guarantees would share a fingerprint.
 
         Raises:
-            NotSupported: there is one.
+            NotSupported: a field loses digits.
         """
         for name, value in self.__dict__["_values"].items():
             field = self.fields[name]
@@ -201,10 +211,10 @@ class Mechanism:
                 )
 
     def replace(self, /, **changes: Any) -> Self:
-        """The same mechanism with some declared values changed.
+        """Return the same mechanism with some declared values changed.
 
         Parameters:
-            changes: fields by name.
+            changes: the changed fields, by name.
 
         Raises:
             InvalidParameter: as for the class.
@@ -212,53 +222,53 @@ class Mechanism:
         return type(self)(**{**self.__dict__["_values"], **changes})
 
     def at_epsilon(self, epsilon: Any) -> Self:
-        """The same mechanism calibrated to another ε in place of its target.
+        """Return the same mechanism calibrated to another ε.
 
         Parameters:
-            epsilon: of one report.
+            epsilon: the ε of one report.
 
         Raises:
-            InvalidParameter: as for the class; also where it is not calibrated from an ε.
+            InvalidParameter: as for the class; also where the mechanism is not calibrated from an ε.
         """
         kept = {name: value for name, value in self.__dict__["_values"].items() if name not in self.targets}
         return self.calibrate(**{name: kept[name] for name in kept if not self.fields[name].derived}, epsilon=epsilon)
 
-    # -- what follows from it ---------------------------------------------------------------------------
+    # -- derived values ---------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The calibrated parameters, as plain numbers on the safe side of the target."""
+        """The calibrated parameters, as plain numbers, rounded to the safe side of the target."""
         return {}
 
     @property
     def guarantee(self) -> Guarantee:
-        """The finest promise that can be proved for one report. Every subclass gives one."""
+        """The strongest proved guarantee of one report. Every subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must define its guarantee")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences a user should read, such as where the build departs from a printed formula."""
+        """Notes for users, such as the differences between the implementation and a printed formula."""
         return ()
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        """The predicted error, as plain numbers by name.
+        """Return the predicted error, as plain numbers by name.
 
         Parameters:
-            users: with it, also that of an estimate from so many reports.
+            users: if given, also predict the error of an estimate from that many reports.
 
         Raises:
-            InvalidParameter: `users` is no whole number >= 1.
+            InvalidParameter: `users` is not a whole number >= 1.
         """
         return {}
 
     def describe(self, users: int | None = None) -> dict[str, Any]:
-        """What `calibrate --json` prints: parameters, guarantee, utility, notes and source.
+        """Return the output of `calibrate --json`: parameters, guarantee, utility, notes and source.
 
         Parameters:
             users: as for `utility`.
 
         Raises:
-            InvalidParameter: `users` is no whole number >= 1.
+            InvalidParameter: `users` is not a whole number >= 1.
         """
         return {
             "mechanism": self.name,
@@ -273,11 +283,11 @@ class Mechanism:
 
     @property
     def domain(self) -> Domain | None:
-        """What `randomize` asks of a user, one of several answers or a number; None where there is no client."""
+        """The values that `randomize` takes, one of several answers or a number; None if there is no client."""
         return None
 
     def read_values(self, texts: Sequence[str]) -> Any:
-        """Users' values as text, turned into the array that `randomize` takes.
+        """Convert users' values from text to the array that `randomize` takes.
 
         Parameters:
             texts: one for each user.
@@ -286,9 +296,9 @@ class Mechanism:
             An array, shape (n,).
 
         Raises:
-            OutsideDomain: a text is no value of the domain, at the first that is none.
-            InvalidParameter: these are no texts.
-            NotSupported: it has no client, or none that reads text.
+            OutsideDomain: a text is not a value of the domain; the error names the first.
+            InvalidParameter: `texts` are not texts.
+            NotSupported: the mechanism has no client, or none that reads text.
         """
         if self.domain is None:
             raise NotSupported(f"{self.name} has no client that reads text")
@@ -298,26 +308,26 @@ class Mechanism:
         """Randomize each value of a 1-d array into a report.
 
         Parameters:
-            values: one for each user, an array or a list of what `domain` says.
+            values: one for each user, an array or a list of values of `domain`.
             rng: None for cryptographic randomness; a seed or a seeded stream in tests only.
-            secrets: for mechanisms that memoise: bytes, at least 16 of them, or one for each value. No two users may
-                have the same.
+            secrets: for mechanisms that memoise: bytes, at least 16 of them, or one secret for each value. No two
+                users may have the same secret.
 
         Returns:
             The reports, an array whose first axis is the users.
 
         Raises:
             OutsideDomain: a value is not in the declared domain. Nothing was randomized.
-            InvalidParameter: `secrets` are no secrets, or are missing where it memoises.
-            NotSupported: it has no client.
-            TypeError: `rng` is nothing to draw from.
+            InvalidParameter: `secrets` are not secrets, or are missing though the mechanism memoises.
+            NotSupported: the mechanism has no client.
+            TypeError: `rng` is not a source of randomness.
         """
         raise NotSupported(f"{self.name} has no client")
 
     def client_program(self) -> Program:
-        """The client as data, which any device can run; see `programs`.
+        """The client as data, which any device can run; see `client_program`.
 
-        It draws what `randomize([value])` draws from the same bytes, or from the same secret, and nothing else.
+        From the same bytes, or from the same secret, it draws exactly what `randomize([value])` draws.
 
         Raises:
             NotSupported: the mechanism has a client in Python alone, or none.
@@ -325,25 +335,26 @@ class Mechanism:
         raise NotSupported(f"{self.name} has no client program")
 
     def memoised(self, values: Any, secrets: Any) -> Any:
-        """Which memoised draw a user reports for each value: equal ones share one curve and label.
+        """Return the memoised draw that a user reports for each value. Equal draws share one curve and one label.
 
         Parameters:
             values: as `randomize` takes them.
             secrets: as `randomize` takes them.
 
         Returns:
-            An array, shape (n,); of a mechanism that memoises each value on its own, `values` themselves.
+            An array, shape (n,). Where each value is memoised on its own, these are `values` themselves.
 
         Raises:
             OutsideDomain: a value is not in the declared domain.
-            InvalidParameter: `secrets` are no secrets.
+            InvalidParameter: `secrets` are not secrets.
         """
         return values
 
     def labels(self, values: Any, secrets: Any) -> list[str]:
-        """For `spend(label=...)`: which memoised draw each report repeats, so that none but its owner can tell.
+        """Return the label of each report, for `spend(label=...)`: it identifies the memoised draw that is repeated.
 
-        Labels of two mechanisms have nothing in common, whatever was drawn.
+        Only the owner of the secret can link a label to a draw. Labels of two mechanisms are unrelated, even for the
+        same draw.
 
         Parameters:
             values: as `randomize` takes them.
@@ -354,7 +365,7 @@ class Mechanism:
 
         Raises:
             OutsideDomain: a value is not in the declared domain.
-            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+            InvalidParameter: `values` are not an array or list, or `secrets` are not secrets.
         """
         from ..sampling.memoisation import labels_of, secrets_for_each
 
@@ -362,45 +373,45 @@ class Mechanism:
         return labels_of(self.memoised(values, own), own, self.fingerprint)
 
     def aggregate(self, reports: Any) -> Aggregate:
-        """The sufficient statistic of reports; aggregates of the same mechanism merge exactly.
+        """Return the sufficient statistic of reports. Aggregates of the same mechanism merge exactly.
 
         Parameters:
-            reports: an array whose first axis is the users, as `randomize` gave it.
+            reports: an array whose first axis is the users, as `randomize` returns it.
 
         Raises:
-            NotSupported: these are no reports of this mechanism, or it has no server side.
+            NotSupported: `reports` are not reports of this mechanism, or it has no server side.
         """
         raise NotSupported(f"{self.name} has no server side")
 
     def check_reports(self, reports: Any) -> None:
-        """Refuse reports that no client can have sent, looking at nothing but themselves.
+        """Refuse reports that no client can have sent, judged from the reports alone.
 
-        An inbox asks it of every report, one at a time. Override it where adding them up takes long.
+        An inbox calls it for each report. Override it where aggregating is slow.
 
         Parameters:
             reports: as `randomize` returns them.
 
         Raises:
-            NotSupported: no client sends these.
+            NotSupported: no client sends these reports.
         """
         self.aggregate(reports)
 
     def estimate(self, reports: Any) -> Estimate:
-        """An unbiased estimate with standard errors, from reports or from an aggregate of them.
+        """Return an unbiased estimate with standard errors, from reports or from an aggregate of them.
 
         Parameters:
             reports: as `aggregate` takes them; or an aggregate.
 
         Raises:
-            NotSupported: these are no reports of this mechanism, there are none, or it has no server side.
+            NotSupported: `reports` are not reports of this mechanism, there are none, or it has no server side.
         """
         raise NotSupported(f"{self.name} has no server side")
 
     @property
     def repeats(self) -> bool:
-        """Whether two reports of one user may hold the same memoised draw, and are no independent evidence.
+        """True if two reports of one user may hold the same memoised draw, and so are not independent evidence.
 
-        Override it where reports are memoised and the guarantee is another than `Memoised`.
+        Override it where reports are memoised and the guarantee is not `Memoised`.
         """
         from ..guarantees import Memoised
 
@@ -408,74 +419,76 @@ class Mechanism:
 
     @property
     def memoised_values(self) -> int | None:
-        """How many memoised draws one secret can ever have, and so labels; None where there is no bound, or no draws.
+        """The most memoised draws, and so labels, of one secret; None where there is no bound or no memoised draw.
 
-        By default that is the `values` of the guarantee. Override it where all draws lose less together, or where the
-        guarantee names no number.
+        The default is the `values` of the guarantee. Override it where all draws together lose less, or where the
+        guarantee does not give a number.
         """
         from ..guarantees import Memoised
 
         return self.guarantee.values if isinstance(self.guarantee, Memoised) else None
 
-    # -- what can be checked ----------------------------------------------------------------------------
+    # -- verification -----------------------------------------------------------------------------------
 
     def critical_inputs(self) -> Sequence[Any]:
-        """The inputs among which the worst pair is, for the checks to compare; values as `randomize` takes them.
+        """Return inputs that include the worst pair, for the checks to compare; values as `randomize` takes them.
 
         Raises:
-            NotSupported: nobody names any.
+            NotSupported: the mechanism does not name critical inputs.
         """
         raise NotSupported(f"{self.name} names no inputs to compare")
 
     def compare(self, first: Any, second: Any) -> Comparison:
-        """The exact odds, as they are drawn, of all that one report can say of one input against another.
+        """Return the exact comparison of two inputs: all that one report reveals of one against the other.
+
+        It has the probabilities with which the client draws.
 
         Parameters:
             first: a value as `randomize` takes it.
-            second: another one.
+            second: another value.
 
         Raises:
-            NotSupported: that has no finite description.
+            NotSupported: the comparison has no finite description.
         """
         raise NotSupported(f"{self.name} describes no channel")
 
     def compare_repeated(self, first: Any, second: Any, reports: int | None) -> Comparison:
-        """The same as `compare` for several reports of one memoised value.
+        """Return the same as `compare`, for several reports of one memoised value.
 
         Parameters:
             first: a value as `randomize` takes it.
-            second: another one.
-            reports: how many; None for as many as one likes.
+            second: another value.
+            reports: the number of reports; None for any number of them.
 
         Raises:
-            NotSupported: that has no finite description.
+            NotSupported: the comparison has no finite description.
         """
         raise NotSupported(f"{self.name} describes no repeated reports")
 
     def outcomes(self, reports: Any, first: Any, second: Any) -> Any:
-        """Which outcome of `compare` each report is.
+        """Return the outcome of `compare` that each report has.
 
         Parameters:
-            reports: as `randomize` gave them.
+            reports: as `randomize` returns them.
             first: a value as `randomize` takes it.
-            second: another one.
+            second: another value.
 
         Returns:
             Integers, shape (n,), in the order of the masses of ``compare(first, second)``.
 
         Raises:
-            NotSupported: that has no finite description.
+            NotSupported: the comparison has no finite description.
         """
         raise NotSupported(f"{self.name} describes no channel")
 
     def total(self, reports: Any) -> Any:
-        """The aggregate of this mechanism that reports come to, or that was given; it holds something.
+        """Return the aggregate of reports, or a given aggregate, after checking its mechanism and its size.
 
         Parameters:
             reports: as `aggregate` takes them; or an aggregate.
 
         Raises:
-            NotSupported: these are no reports of this mechanism, or there are none.
+            NotSupported: `reports` are not reports of this mechanism, or there are none.
         """
         total = reports if hasattr(reports, "merge") else self.aggregate(reports)
         if total.fingerprint != self.fingerprint:
@@ -484,7 +497,7 @@ class Mechanism:
             raise NotSupported("there are no reports to estimate from")
         return total
 
-    # -- a value ----------------------------------------------------------------------------------------
+    # -- value semantics --------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set; use replace()")
@@ -507,7 +520,7 @@ class Mechanism:
 
 
 def count_of(values: Any) -> int:
-    """How many users' values these are. Raises `InvalidParameter` for what is no array or list of any."""
+    """Return the number of users' values. Raises `InvalidParameter` unless `values` is an array or a list."""
     try:
         return len(values)
     except TypeError:
@@ -515,6 +528,6 @@ def count_of(values: Any) -> int:
 
 
 def _short(value: Any) -> str:
-    """A declared value, of a long one its beginning."""
+    """Return a declared value as text, cut off if it is long."""
     text = str(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,12 +1,11 @@
-"""Numeric mechanisms: what every mechanism has in common that reports one number in [lower, upper].
+"""Numeric mechanisms: the base class of every mechanism that reports one number in [lower, upper].
 
-Reports lie on a public grid, origin + k·step for whole k, so sums of them are sums of whole numbers: aggregates
-merge exactly, in any order.
+Reports are on a public grid, origin + k·step for whole k. So sums of reports are sums of whole numbers, and
+aggregates merge exactly, in any order.
 
-Integration of smooth functions, piece by piece, by the Gauss-Legendre rule with twelve points.
-
-The rule is exact for polynomials up to degree 23, and good to the last digits for a function that is analytic
-well beyond its piece. So the caller says where the function bends, and no tolerance has to be chosen.
+The module also integrates smooth functions, piece by piece, by the Gauss-Legendre rule with twelve points. The rule
+is exact for polynomials up to degree 23. It is accurate to the last digits for a function that is analytic well
+beyond its piece. So the caller states the breakpoints of the function, and no tolerance has to be chosen.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
     from .estimates import MeanEstimate, SumAggregate
 
 
-# Far enough out, and yet every intermediate figure stays within the range of a double.
+# Wide limits, within which every intermediate result still fits into a double.
 _LEAST_WIDTH, _LARGEST_WIDTH = Decimal("1e-100"), Decimal("1e100")
 
 
 class NumericMechanism(Mechanism):
-    """A mechanism for one number. Subclasses give `grid`, `error_at`, `report_std` and `randomize`.
+    """A mechanism for one number. Subclasses define `grid`, `error_at`, `report_std` and `randomize`.
 
     Parameters:
         declared: the fields, by name.
@@ -47,28 +46,29 @@ class NumericMechanism(Mechanism):
     """
 
     keeps_squares: ClassVar[bool] = False
-    """Whether aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
+    """True if aggregates keep the sum of the squared steps too, for reports of at most 2**26 steps."""
 
     biased: ClassVar[bool] = False
-    """Whether an estimated mean is off by the bias that `error_at` states; else it is unbiased."""
+    """True if an estimated mean has the bias that `error_at` states; False if it is unbiased."""
 
     lower = optional_real("smallest value a user can have")
     upper = optional_real("largest value a user can have")
 
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
-        """The one that is ranked against others at `epsilon` on [lower, upper], by default calibrated so.
+        """Return the mechanism that is ranked against others at `epsilon` on [lower, upper].
 
-        Override it where more must be chosen, or the fields have other names.
+        By default it is calibrated to these. Override the method where more must be chosen, or the fields have other
+        names.
 
         Parameters:
-            epsilon: of one report.
+            epsilon: the ε of one report.
             lower: the smallest value a user can have.
             upper: the largest value a user can have.
 
         Raises:
-            InvalidParameter: one of them is out of its range.
-            NotSupported: there is none.
+            InvalidParameter: an argument is out of its range.
+            NotSupported: no mechanism of this class fits.
         """
         return cls._for_ranking(epsilon=epsilon, lower=lower, upper=upper)
 
@@ -93,13 +93,13 @@ class NumericMechanism(Mechanism):
 
     @property
     def interval(self) -> Interval:
-        """The domain, for what cannot do without; raises `NotSupported` where only a sensitivity was declared."""
+        """The domain, for code that requires one. Raises `NotSupported` where only a sensitivity was declared."""
         if self.domain is None:
             raise NotSupported(f"{self.name}: this needs lower and upper, not a sensitivity alone")
         return self.domain
 
     def grid(self) -> tuple[float, float]:
-        """The public grid that reports lie on: (origin, step), in the unit of the values. Subclasses give it.
+        """Return the public grid of the reports: (origin, step), in the unit of the values. Subclasses define it.
 
         Raises:
             NotSupported: only a sensitivity was declared.
@@ -107,10 +107,10 @@ class NumericMechanism(Mechanism):
         raise NotImplementedError
 
     def error_at(self, value: float) -> tuple[float, float]:
-        """(bias, MSE) of one report of a user. Subclasses give it.
+        """Return (bias, MSE) of one report of a user. Subclasses define it.
 
         Parameters:
-            value: the user's, a number of the domain.
+            value: the user's value, a number of the domain.
 
         Raises:
             NotSupported: only a sensitivity was declared.
@@ -118,36 +118,36 @@ class NumericMechanism(Mechanism):
         raise NotImplementedError
 
     def density(self, report: float, value: float) -> float:
-        """The density of the reports of a user, before the grid.
+        """Return the density of the reports of a user, before rounding to the grid.
 
         Parameters:
-            report: where it is asked for.
-            value: the user's, a number of the domain.
+            report: the report at which to evaluate the density.
+            value: the user's value, a number of the domain.
 
         Raises:
-            NotSupported: it has none.
+            NotSupported: the mechanism has no density.
         """
         raise NotSupported(f"{self.name} has no density")
 
     def log_density(self, report: float, value: float) -> float:
-        """The natural logarithm of `density`; -inf where it is 0.
+        """Return the natural logarithm of `density`; -inf where it is 0.
 
-        Override it, too, where the density may be smaller than a double, below 1e-300: there `density` is 0.
+        Also override it where the density may be below 1e-300, the range of a double: there `density` is 0.
 
         Parameters:
-            report: where it is asked for.
-            value: the user's, a number of the domain.
+            report: the report at which to evaluate the density.
+            value: the user's value, a number of the domain.
 
         Raises:
-            NotSupported: it has none.
+            NotSupported: the mechanism has no density.
         """
         density = self.density(report, value)
         return math.log(density) if density > 0 else -math.inf
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
-        """The reports between which the loss of a value against any other is monotone, seen from its density alone.
+        """Return the breakpoints of a value's density. Between those of two values, their privacy loss is monotone.
 
-        A mechanism that has a `density` says with them where it bends or jumps.
+        A mechanism that has a `density` states with them where it bends or jumps.
 
         Parameters:
             value: a number of the domain.
@@ -160,12 +160,15 @@ class NumericMechanism(Mechanism):
 
     @property
     def report_period(self) -> float | None:
-        """The distance after which the densities of all values, beyond the last of their breakpoints on either side
-        and for one period before it, repeat but for one factor. None: they do not, and have no breakpoints there."""
+        """The period with which the densities of all values repeat, up to a constant factor; None without a period.
+
+        They repeat beyond the last breakpoints on either side, and for one period before them. None also means that
+        there are no breakpoints further out.
+        """
         return None
 
     def breakpoints(self) -> Sequence[float]:
-        """The values, ascending from lower to upper, between which `error_at` is smooth.
+        """Return the values, ascending from lower to upper, between which `error_at` is smooth.
 
         Raises:
             NotSupported: only a sensitivity was declared.
@@ -173,7 +176,7 @@ class NumericMechanism(Mechanism):
         return self.interval.ends
 
     def critical_inputs(self) -> Sequence[float]:
-        """The ends and the centre, and where errors bend.
+        """Return the ends and the center of the domain, and the breakpoints of the error.
 
         Raises:
             NotSupported: only a sensitivity was declared.
@@ -182,7 +185,7 @@ class NumericMechanism(Mechanism):
         return sorted({lower, (lower + upper) / 2, upper, *self.breakpoints()})
 
     def mse_uniform_prior(self) -> float:
-        """The MSE of one report, averaged over values spread evenly over [lower, upper].
+        """Return the MSE of one report, averaged over values uniform on [lower, upper].
 
         Raises:
             NotSupported: only a sensitivity was declared.
@@ -192,7 +195,7 @@ class NumericMechanism(Mechanism):
         return average(lambda value: self.error_at(value)[1], self.breakpoints())
 
     def prior_error(self, prior: tuple[Any, Any]) -> tuple[float, float]:
-        """(bias, MSE) of one report, averaged over a prior distribution of the users' values.
+        """Return (bias, MSE) of one report, averaged over a prior distribution of the users' values.
 
         Parameters:
             prior: (points, weights), two arrays of shape (k,); the points in [lower, upper], the weights
@@ -200,7 +203,7 @@ class NumericMechanism(Mechanism):
 
         Raises:
             OutsideDomain: a point is not in the domain.
-            InvalidParameter: it is no such pair, or these are no such weights.
+            InvalidParameter: `prior` is not such a pair, or a weight is negative.
             NotSupported: only a sensitivity was declared.
         """
         from ._inputs import as_weights
@@ -229,28 +232,28 @@ class NumericMechanism(Mechanism):
 
     @staticmethod
     def _constant_output(width: Decimal) -> dict[str, Any]:
-        """The errors of reporting the centre whatever the value is, to be held against a mechanism's own."""
+        """Return the errors of always reporting the center, as a baseline for the mechanism's own errors."""
         edge = float(width) ** 2 / 4
         return {"mse": {"lower": edge, "centre": 0.0, "upper": edge}, "mse_uniform_prior": edge / 3}
 
     def mean_error(self, users: int) -> float:
-        """The root mean squared error of the mean estimated for `users` users who all have one value.
+        """Return the root mean squared error of the mean estimated for `users` users who all have one value.
 
-        At a value v that is √(bias(v)² + (MSE(v) - bias(v)²)/users), with the bias and MSE of one report. The
-        largest over lower, centre and upper.
+        At a value v it is √(bias(v)² + (MSE(v) - bias(v)²)/users), with the bias and MSE of one report. The result is
+        the largest over lower, center and upper.
 
         Parameters:
-            users: how many report.
+            users: the number of users who report.
 
         Raises:
-            InvalidParameter: `users` is no whole number >= 1.
+            InvalidParameter: `users` is not a whole number >= 1.
         """
         check_users(users)
         errors = [self.error_at(value) for _, value in self._landmarks()]
         return max(math.sqrt(bias**2 + (mse - bias**2) / users) for bias, mse in errors)
 
     def _landmarks(self) -> Iterator[tuple[str, float]]:
-        """The edges and the centre of the domain; of [0, S] where only a sensitivity is known."""
+        """Return the edges and the center of the domain; of [0, S] where only a sensitivity is known."""
         low, high = (0.0, 1.0) if self.domain is None else self.domain.ends
         yield from (("lower", low), ("centre", (low + high) / 2), ("upper", high))
 
@@ -268,20 +271,20 @@ class NumericMechanism(Mechanism):
         total = self.total(reports)
         origin, step = self.grid()
         mean = origin + total.total / total.reports * step
-        # Of squares the spread was read off the reports; of one report alone there is none to read.
+        # With squares, the spread was estimated from the reports; a single report shows no spread.
         freedom = total.reports - 1 if self.keeps_squares and total.reports > 1 else None
         return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5, freedom=freedom)
 
     def report_std(self, total: SumAggregate) -> float:
-        """The standard deviation of one report around its user's value. Subclasses give it.
+        """Return the standard deviation of one report around its user's value. Subclasses define it.
 
         Parameters:
-            total: what was reported, for a mechanism whose noise depends on the values.
-
-        Raises:
-            Nothing.
+            total: the aggregate of the reports, for a mechanism whose noise depends on the values.
         """
         raise NotImplementedError
+
+
+# -- Gauss-Legendre integration --------------------------------------------------------------------------------------
 
 
 _RIGHT = (
@@ -293,26 +296,29 @@ _RIGHT = (
     (0.9815606342467192, 0.04717533638651141),
 )
 _RULE = [*((-node, weight) for node, weight in reversed(_RIGHT)), *_RIGHT]
-"""(node, weight) on [-1, 1]. Written out: what is chosen by an integral, as a γ is, is the same on every machine, and
-is charged without numpy."""
+"""(node, weight) on [-1, 1].
+
+Written out, so that a parameter chosen by an integral, such as a γ, is the same on every machine, and charging does
+not need numpy.
+"""
 
 
 def average(function: Callable[[float], float], breakpoints: Sequence[float]) -> float:
-    """The mean of `function` over [first, last] of the ascending `breakpoints`, smooth between neighbours.
+    """Return the mean of `function` over [first, last] of the ascending `breakpoints`, smooth between neighbors.
 
-    Where these are one point, its value there.
+    If the first and the last breakpoint are equal, return the value there.
     """
     if breakpoints[0] == breakpoints[-1]:
         return function(breakpoints[0])
     pieces = [weighted_nodes(low, high) for low, high in pairwise(breakpoints)]
     total = math.fsum(weight for piece in pieces for _, weight in piece)
-    # In units of a power of two, which rounds nothing: over a range of 1e100 the integral may be beyond any double.
+    # In units of a power of two, which is exact: over a range of 1e100 the integral may overflow a double.
     unit = math.ldexp(1.0, -math.frexp(total)[1])
     integral = math.fsum(weight * unit * function(node) for piece in pieces for node, weight in piece)
     return integral / (total * unit)
 
 
 def weighted_nodes(low: float, high: float) -> list[tuple[float, float]]:
-    """(node, weight) of the rule on [low, high]: the integral there is about Σ weight·f(node)."""
+    """Return (node, weight) of the rule on [low, high]: the integral there is about Σ weight·f(node)."""
     middle, half = (low + high) / 2, (high - low) / 2
     return [(middle + half * node, half * weight) for node, weight in _RULE]

@@ -1,8 +1,8 @@
-"""Fields: how a mechanism declares its parameters, once.
+"""Fields: the declarations of a mechanism's parameters.
 
-A field knows its type, range, unit and help. From it come the command-line option, the validation, the JSON form
-and the fingerprint. Reading a field from a mechanism gives the declared value (exact: a `Decimal`, an int, …) or
-None where nothing was declared.
+A field has a type, a range, a unit and a help text. The command-line option, the validation, the JSON form and the
+fingerprint are derived from it. Reading a field of a mechanism gives the declared value (exact: a `Decimal`, an int,
+…), or None if no value was declared.
 
     class Oue(Mechanism):
         epsilon = real("privacy loss of one report", above=0)
@@ -22,23 +22,23 @@ from ..guarantees.fixed_point import canonical, decimal
 T = TypeVar("T")
 
 MOST_TEXT = 500
-"""Characters of a text: as many as of the note beside a charge."""
+"""The most characters of a text, the same as of the note of a charge."""
 
 _NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
-"""Control characters, halves of characters, and what ends a line."""
+"""Unicode categories that a text may not contain: control characters, surrogates and line separators."""
 
 _TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-"""What turns the direction of the text that follows, so that a line reads as another one."""
+"""Bidirectional controls that a text may not contain, because they make a line read as a different one."""
 
 _MOST_DIGITS = 1000
-"""Of a decimal, and of its exponent. Exact fractions of so many are quick to compute with, of a million not."""
+"""The most digits of a decimal, and its largest exponent. Exact fractions of a million digits would be too slow."""
 
 
 class Field(Generic[T]):
     """A declared parameter of a mechanism.
 
-    `required`: a value must be given. `derived`: it stands in place of a calibration target (such as σ), so a
-    mechanism can be built from it but `calibrate` does not ask for it.
+    `required`: a value must be given. `derived`: the field replaces a calibration target (such as σ). A mechanism can
+    be built from it, but `calibrate` does not take it.
     """
 
     name: str
@@ -74,15 +74,15 @@ class Field(Generic[T]):
         raise NotImplementedError
 
     def parse(self, value: Any) -> T:
-        """The declared value, checked; raises `InvalidParameter` naming the field, the range and the value."""
+        """Return the checked value. Raises `InvalidParameter`, which names the field, the range and the value."""
         raise NotImplementedError
 
     def parse_option(self, text: str) -> Any:
-        """What the text of a command-line option stands for, to be given to `parse`."""
+        """Convert the text of a command-line option to a value for `parse`."""
         return text
 
     def to_json(self, value: T) -> Any:
-        """The canonical JSON form; `parse` turns it back into the same value."""
+        """Return the canonical JSON form; `parse` turns it back into the same value."""
         return value
 
     def invalid(self, found: object) -> InvalidParameter:
@@ -208,7 +208,7 @@ class Text(Field[str]):
 
 
 class Flag(Field[bool]):
-    """A switch that is off unless it is given."""
+    """A switch that is off by default."""
 
     def __init__(self, help: str) -> None:
         super().__init__(help, default=False)
@@ -253,7 +253,7 @@ class Matrix(Field[tuple[tuple[Fraction, ...], ...]]):
 
 
 def _plain(value: Any) -> Any:
-    """A numpy scalar or array as plain Python; anything else as it is."""
+    """Return a numpy scalar or array as plain Python, and any other value unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -263,19 +263,22 @@ def _fraction(entry: Any) -> Fraction:
     return Fraction(entry) if isinstance(entry, Fraction) else Fraction(decimal(entry))
 
 
-# The functions below say in a signature whether the value may be absent, for readers and type checkers.
+# The functions below show in their signatures if the value may be absent, for readers and type checkers.
 
 
 def real(help: str, **bounds: Any) -> Field[Decimal]:
-    """A required number, or one with a `default`.
+    """Declare a required number, or one with a `default`.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
         bounds: `above`, `at_least`, `below`, `at_most`; `unit`, `default`, `derived`.
 
+    Returns:
+        The field.
+
     Raises:
-        TypeError: there is no bound of that name.
-        ValueError: the default is no number.
+        TypeError: a bound has an unknown name.
+        ValueError: the default is not a number.
     """
     if bounds.get("default") is not None:
         bounds["default"] = decimal(bounds["default"])
@@ -283,89 +286,98 @@ def real(help: str, **bounds: Any) -> Field[Decimal]:
 
 
 def optional_real(help: str, **bounds: Any) -> Field[Decimal | None]:
-    """A number that may be left out, such as one of several ways to state a target.
+    """Declare an optional number, such as one of several ways to state a target.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
         bounds: as for `real`.
 
+    Returns:
+        The field.
+
     Raises:
-        TypeError: there is no bound of that name.
+        TypeError: a bound has an unknown name.
     """
     return Real(help, optional=True, **bounds)  # type: ignore[return-value]
 
 
 def integer(help: str, **bounds: Any) -> Field[int]:
-    """A required whole number, or one with a `default`.
+    """Declare a required whole number, or one with a `default`.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
         bounds: `at_least`, `at_most`; `default`.
 
+    Returns:
+        The field.
+
     Raises:
-        TypeError: there is no bound of that name.
+        TypeError: a bound has an unknown name.
     """
     return Integer(help, **bounds)
 
 
 def optional_integer(help: str, **bounds: Any) -> Field[int | None]:
-    """A whole number that may be left out.
+    """Declare an optional whole number.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
         bounds: as for `integer`.
 
+    Returns:
+        The field.
+
     Raises:
-        TypeError: there is no bound of that name.
+        TypeError: a bound has an unknown name.
     """
     return Integer(help, optional=True, **bounds)  # type: ignore[return-value]
 
 
 def choice(help: str, *choices: str, default: str | None = None) -> Field[str]:
-    """A word out of a few.
+    """Declare a word out of a few.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
         choices: the words.
-        default: the one that is taken where none is given; without it one must be.
+        default: the word that is used if none is given; without a default, a word is required.
 
-    Raises:
-        Nothing.
+    Returns:
+        The field.
     """
     return Choice(help, choices, default=default)
 
 
 def text(help: str) -> Field[str]:
-    """A required line of text.
+    """Declare a required line of text.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
 
-    Raises:
-        Nothing.
+    Returns:
+        The field.
     """
     return Text(help)
 
 
 def flag(help: str) -> Field[bool]:
-    """A switch, off by default.
+    """Declare a switch, off by default.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
 
-    Raises:
-        Nothing.
+    Returns:
+        The field.
     """
     return Flag(help)
 
 
 def matrix(help: str) -> Field[tuple[tuple[Fraction, ...], ...]]:
-    """A required table of exact numbers.
+    """Declare a required table of exact numbers.
 
     Parameters:
         help: what it means, in a few words, for people who calibrate.
 
-    Raises:
-        Nothing.
+    Returns:
+        The field.
     """
     return Matrix(help)

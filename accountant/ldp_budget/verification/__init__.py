@@ -1,8 +1,7 @@
-"""Nothing is believed: promises are proved exactly, audited from reports, and held to a contract.
+"""Verification of guarantees: exact proofs, black-box audits, and the contract that every mechanism must satisfy.
 
-What an author can do next where something could not be decided: the second half of a sentence that says why.
-
-How a check of the contract ends where it does not simply pass.
+This module holds the outcomes of a check that did not pass, and hints for authors on what to define next.
+It imports all rooms up to reports.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ TOP_LEVEL = "define the class at the top of a module that is installed"
 
 
 def undefined(mechanism: Mechanism, error: NotSupported, *members: str) -> str:
-    """Why something is not supported, and which of these members are still to be defined, if any are."""
+    """Return the reason why something is not supported, and which of these members are not defined yet."""
     bases = (Mechanism, FrequencyMechanism, NumericMechanism)
     missing = [name for name in members if any(_of(type(mechanism), name) is _of(base, name) for base in bases)]
     return f"{error}; define {' and '.join(f'`{name}`' for name in missing)}" if missing else str(error)
@@ -40,13 +39,13 @@ def _of(cls: type[Mechanism], name: str) -> object:
 
 
 class Broken(LdpBudgetError, AssertionError):  # noqa: N818 - reads as what it is
-    """A mechanism does not keep to the contract; the message says how."""
+    """A mechanism violates the contract; the message says how."""
 
 
 class NotChecked(LdpBudgetError):  # noqa: N818
     """A check does not apply to a mechanism, or cannot decide; the message says why, and what would help.
 
-    Attribute: `applies`, whether the check is asked of such a mechanism; where it is not, nothing is open.
+    Attribute: `applies`, True if the check applies to such a mechanism. If False, nothing is left open.
     """
 
     def __init__(self, why: str, *, applies: bool = True) -> None:

@@ -1,18 +1,15 @@
-"""Black-box audit: how much privacy a client certainly loses, seen from its reports alone.
+"""Black-box audits: a certified lower bound of a client's privacy loss, from its reports alone.
 
-An audit fixes two inputs x, x' and an event T, and then counts how often T holds among fresh reports of x and of x'.
-From (ε, δ)-LDP follows P[T | x] ≤ e^ε P[T | x'] + δ, so with p_low below the first and q_up above the second
-probability,
+An audit fixes two inputs x, x' and an event T. Then it counts how often T holds among fresh reports of x and of x'.
+(ε, δ)-LDP implies P[T | x] ≤ e^ε P[T | x'] + δ. So with p_low below the first and q_up above the second probability,
 
     ε ≥ ln( (p_low - δ) / q_up ).
 
-Both are Clopper-Pearson ends, see `bounds`. Pair and event come from the channel that the mechanism declares, which
-is not believed but only asked where to look (`declared`), or from a search over reports that are not used again
-(`search`). Either way they are fixed before the reports that certify are drawn, so the bound exceeds the true loss
-with probability at most 1 - confidence. The only assumption is that reports of different users are independent and
-that users with the same value are alike.
-
-The audit itself: choose a pair and an event, then count them among fresh reports.
+Both are ends of Clopper-Pearson intervals, see `events`. The pair and the event come from the channel that the
+mechanism declares, or from a search over reports that are not used again, see `search`. The declared channel is not
+trusted: it only suggests a pair and an event. In both cases they are fixed before the certifying reports are drawn.
+So the bound exceeds the true loss with probability at most 1 - confidence. The only assumption is that reports of
+different users are independent, and that users with the same value are drawn alike.
 """
 
 from __future__ import annotations
@@ -35,23 +32,24 @@ __all__ = ["Audit", "audit"]
 
 LEAST_USERS = 100
 MOST_REPORTS, MOST_SAMPLES = 10**9, 10**15
-"""Nobody waits for as many."""
+"""The largest audit that is allowed; larger ones would take too long."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        lower_bound: ε is at least this (at `delta`), at this `confidence`; 0 says nothing.
-        confidence: the probability that a lower bound found in this way is not above the true loss, at the least.
-        samples: the reports that were drawn at most, for both inputs, search and certificate together.
-        reports: how many reports of one memoised value each user gave.
+        lower_bound: ε is at least this (at `delta`), at this `confidence`; 0 means that nothing was found.
+        confidence: the least probability that a lower bound found in this way is not above the true loss.
+        samples: the most reports that were drawn, for both inputs, search and certificate together.
+        reports: the number of reports of one memoised value that each user gave.
         delta: the δ of the guarantee, which the bound allows for.
         pair: the inputs x and x'.
         event: T in words.
-        declared: whether pair and event follow from what the mechanism declares; else they were searched for.
-        first_hits, first_total: how many users of x were counted, and T held of how many; of x' the other two.
+        declared: True if pair and event follow from what the mechanism declares; False if they were searched for.
+        first_hits, first_total: the number of users of x for whom T held, and of all users of x.
+        second_hits, second_total: the same for x'.
     """
 
     lower_bound: float
@@ -73,11 +71,7 @@ class Audit:
         return f"<Audit: {bound}; {self.event}: {hits}>"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain JSON values.
-
-        Raises:
-            Nothing.
-        """
+        """Return all fields as plain JSON values."""
         pair = [value.item() if hasattr(value, "item") else value for value in self.pair]
         return {**self.__dict__, "pair": pair}
 
@@ -91,25 +85,25 @@ def audit(
     search: bool = False,
     rng: RandomSource = None,
 ) -> Audit:
-    """A lower bound of the privacy loss of what `mechanism.randomize` gives out, from its reports alone.
+    """Return a lower bound of the privacy loss of `mechanism.randomize`, from its reports alone.
 
     Parameters:
-        mechanism: what is audited.
-        samples: reports to draw, all together. With `reports` > 1 they are those of ``samples // reports`` users.
+        mechanism: the mechanism to audit.
+        samples: the number of reports to draw in total. With `reports` > 1, ``samples // reports`` users are drawn.
         confidence: the bound exceeds the true loss with probability at most ``1 - confidence``.
-        reports: T > 1 bounds the loss of T reports of one value. Each user has a fresh secret and the same for all
+        reports: T > 1 bounds the loss of T reports of one value. Each user has a fresh secret, the same for all
             its reports. δ is then T times that of one report.
-        search: look for pair and event among reports even where the mechanism declares them, as it may declare
-            what its client does not do. T > 1 is always searched.
+        search: True to search for pair and event among reports even if the mechanism declares them: its client may
+            not do what it declares. T > 1 always searches.
         rng: None for the client's own randomness; a seed or a stream in tests.
 
     Returns:
-        What was found; its `lower_bound` exceeds the true loss only with probability 1 - `confidence`.
+        The result; its `lower_bound` exceeds the true loss only with probability 1 - `confidence`.
 
     Raises:
-        InvalidParameter: one of them is of another kind or out of range.
-        TypeError: `rng` is nothing to draw from.
-        NotSupported: the mechanism has no client, its reports are no numbers, or nobody says which inputs it takes.
+        InvalidParameter: an argument has the wrong type or is out of range.
+        TypeError: `rng` is not a source of randomness.
+        NotSupported: the mechanism has no client, its reports are not numbers, or its inputs are not known.
     """
     check_instance("mechanism", mechanism, Mechanism, "a mechanism with its parameters")
     reports = check_whole("reports", reports, 1, MOST_REPORTS)
@@ -140,7 +134,7 @@ def audit(
 
 
 def _samples(samples: int, reports: int) -> int:
-    """How many reports to draw. Raises `InvalidParameter` unless they are enough."""
+    """Return the number of reports to draw. Raises `InvalidParameter` if it is too small."""
     least = LEAST_USERS * reports
     if isinstance(samples, bool) or not isinstance(samples, int) or not least <= samples <= MOST_SAMPLES:
         expected = f"a whole number >= {least}, for {LEAST_USERS} users"
@@ -149,7 +143,7 @@ def _samples(samples: int, reports: int) -> int:
 
 
 def _delta(mechanism: Mechanism, reports: int) -> float:
-    """δ of that many reports together, rounded up; 0 where no (ε, δ) is promised, and the bound is one of pure ε."""
+    """Return δ of that many reports together, rounded up; 0 without an (ε, δ) guarantee, for a bound of pure ε."""
     guarantee = mechanism.guarantee
     if guarantee.loss() is None:
         return 0.0

@@ -1,13 +1,11 @@
-"""Events: what is read off the reports of a user, and when it counts.
+"""Events of an audit: the features of a report, sampling of users, and bounds of the privacy loss from counts.
 
-Features: numbers read off any report without knowing what it means, the letters that events are spelt with.
+Features are numbers read from any report without knowing its meaning. Events are built from them. Sampled users all
+hold one value, and the client draws their reports in blocks; none of these reports is stored.
 
-Reports of users who all hold one value, drawn by the client in blocks; nothing of it is kept here.
-
-Lower bounds of a privacy loss from counts, by the intervals of Clopper and Pearson (Biometrika 26, 1934).
-
-With k hits among n the lower end is the p at which k or more hits have probability `risk`, the upper end the p at
-which k or fewer have: exact for every n and p, no normal approximation. Both are quantiles of beta distributions.
+The bounds use Clopper-Pearson intervals (Biometrika 26, 1934). With k hits among n, the lower end is the p at which k
+or more hits have probability `risk`. The upper end is the p at which k or fewer hits have it. Both are exact for
+every n and p, without a normal approximation. Both are quantiles of beta distributions.
 """
 
 from __future__ import annotations
@@ -36,13 +34,13 @@ if TYPE_CHECKING:
     Rows = NDArray[Any]
     Floats64 = NDArray[np.float64]
 
-# An odd constant of Fibonacci hashing: 2**64 over the golden ratio.
+# The odd constant of Fibonacci hashing: 2**64 divided by the golden ratio.
 _MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """Something that holds or not of each user: all of `tests`, on what `read` reads, averaged over reports.
+    """An event that holds or not for each user: all of `tests`, on the features of `read`, averaged over reports.
 
     `read` turns reports (n, ...) into numbers (n, a). A test (w, c) holds where w·mean ≥ c.
     """
@@ -52,13 +50,13 @@ class Event:
     tests: tuple[tuple[Floats, float], ...]
 
     def holds(self, means: Floats) -> NDArray[np.bool_]:
-        """Of which of the users, (n,), the event holds, from their means (n, a)."""
+        """Return the users, (n,), for whom the event holds, from their means (n, a)."""
         held: NDArray[np.bool_] = np.logical_and.reduce([means @ weights >= cut for weights, cut in self.tests])
         return held
 
 
 def membership(words: str, belongs: Callable[[Any], NDArray[np.bool_]]) -> Event:
-    """The event that every report of a user is one of those that `belongs` says."""
+    """Return the event that every report of a user is in the set for which `belongs` is True."""
 
     def read(reports: Any) -> Floats:
         return belongs(reports).astype(np.float32)[:, np.newaxis]
@@ -67,17 +65,17 @@ def membership(words: str, belongs: Callable[[Any], NDArray[np.bool_]]) -> Event
 
 
 def anything() -> Event:
-    """The event that there is a report, from which nothing follows."""
+    """Return the event that there is any report. It bounds nothing."""
     return membership("any report", lambda reports: np.ones(len(reports), dtype=np.bool_))
 
 
 def one_of(keys: Keys, words: str) -> Event:
-    """The event that a report is one of those with these keys."""
+    """Return the event that a report has one of these keys."""
     return membership(words, lambda reports: np.isin(keys_of(reports), keys))
 
 
 def keys_of(reports: Any) -> Keys:
-    """A number for each whole report, (n,): of up to 8 bytes the report itself, of more a hash of its bytes."""
+    """Return a number for each whole report, (n,): the report itself up to 8 bytes, otherwise a hash of its bytes."""
     rows = np.ascontiguousarray(rows_of(reports))
     data = rows.view(np.uint8).reshape(len(rows), -1)
     width = data.shape[1]
@@ -89,20 +87,23 @@ def keys_of(reports: Any) -> Keys:
 
 
 def rows_of(reports: Any) -> NDArray[Any]:
-    """Reports of any shape as rows of numbers, (n, columns). Raises `NotSupported` for anything but numbers."""
+    """Return reports of any shape as rows of numbers, (n, columns). Raises `NotSupported` if they are not numbers."""
     array = np.asarray(reports)
     if array.dtype.kind not in "biuf":
         raise NotSupported(f"expected reports of numbers; found {array.dtype}")
     return array.reshape(len(array), -1)
 
 
+# -- features --------------------------------------------------------------------------------------------------------
+
+
 _FEW = 32
-"""A column with at most as many different values is taken apart into them."""
+"""The most distinct values of a column that is split into them."""
 
 _BINS = 16
 _TAILS = 32
 _LARGEST = 1e15
-"""Columns are cut off here, so that sums of their squares are finite."""
+"""Columns are clipped here, so that sums of their squares are finite."""
 
 _WIDEST_SET = 32
 _MOST_HELD = 128
@@ -110,16 +111,16 @@ _MOST_HELD = 128
 _PARTS = {"value", "bin"}
 
 SCHEMES = ("values", "bits", "held")
-"""How a score may describe a report: every column by its values or bins, or by its bits, or all as one set."""
+"""Ways in which a score describes a report: every column by its values or bins, or by its bits, or all as one set."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One number read off a report, whose rows have been flattened to columns.
+    """A number read from a report, whose rows have been flattened to columns.
 
-    `kind`: "value" and "bin" (1 where the column lies in [low, high], else 0) make up a column together; "tail" is
-    the same for a range without a lower end; "bit" is bit `low` of a byte; "number" the column itself; "holds" is 1
-    where any column is `low`, for reports that are sets.
+    `kind`: "value" and "bin" are 1 where the column is in [low, high], else 0; together they cover a column. "tail"
+    is the same for a range without a lower end. "bit" is bit `low` of a byte. "number" is the column itself. "holds"
+    is 1 where any column is `low`, for reports that are sets.
     """
 
     kind: str
@@ -147,7 +148,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads these features off reports, in this order."""
+    """Reads features from reports, in the given order."""
 
     features: tuple[Feature, ...]
 
@@ -155,11 +156,11 @@ class Reader:
         return len(self.features)
 
     def only(self, positions: Any) -> Reader:
-        """A reader of some of the features."""
+        """Return a reader of some of the features."""
         return Reader(tuple(self.features[position] for position in positions))
 
     def __call__(self, reports: Any) -> Floats:
-        """The features of each report, (n, a)."""
+        """Return the features of each report, (n, a)."""
         rows = rows_of(reports)
         result = np.empty((len(rows), len(self)), dtype=np.float32)
         for kind, (places, columns, low, high) in self._groups.items():
@@ -176,7 +177,7 @@ class Reader:
 
     @functools.cached_property
     def _groups(self) -> dict[str, tuple[NDArray[Any], ...]]:
-        """The features that are read alike: their places, columns and ranges."""
+        """The features grouped by how they are read: their places, columns and ranges."""
         groups: dict[str, list[tuple[int, Feature]]] = {}
         for place, feature in enumerate(self.features):
             alike = feature.kind if feature.kind in ("bit", "number", "holds") else "range"
@@ -193,7 +194,7 @@ class Reader:
 
 
 def features_of(reports: Any) -> list[Feature]:
-    """What can be read off reports like these, which are a sample of all inputs together."""
+    """Return the features of reports like these, which are a sample of all inputs together."""
     rows = rows_of(reports)
     packed = rows.dtype == "uint8" and reports.ndim > 1
     features = [feature for column in range(rows.shape[1]) for feature in _column(rows[:, column], column, packed)]
@@ -201,7 +202,7 @@ def features_of(reports: Any) -> list[Feature]:
 
 
 def _held(rows: Rows) -> list[Feature]:
-    """Of reports of several integers, each of these, if they are few."""
+    """Return features for the distinct integers of reports with several columns, if they are few."""
     if rows.dtype.kind not in "iu" or not 1 < rows.shape[1] <= _WIDEST_SET:
         return []
     distinct = np.unique(rows)
@@ -222,7 +223,7 @@ def _column(values: Rows, column: int, packed: bool) -> Iterator[Feature]:
 
 
 def _ranges(values: NDArray[np.float64], column: int) -> Iterator[Feature]:
-    """A column of many values: the number, how far up it goes, and bins that lie side by side."""
+    """Yield the features of a column of many values: the number itself, tails, and adjacent bins."""
     yield Feature("number", column)
     for end in np.unique(np.quantile(values, np.linspace(0, 1, _TAILS + 1)[1:-1])):
         yield Feature("tail", column, -np.inf, float(end))
@@ -233,7 +234,7 @@ def _ranges(values: NDArray[np.float64], column: int) -> Iterator[Feature]:
 
 
 def describing(features: tuple[Feature, ...], scheme: str) -> NDArray[np.bool_]:
-    """Which features describe a report once, in one of the `SCHEMES`; none where it does not apply."""
+    """Select the features that describe a report exactly once, in one of the `SCHEMES`; none if it does not apply."""
     if scheme == "held":
         return np.array([feature.kind == "holds" for feature in features], dtype=np.bool_)
     by_bits = scheme == "bits"
@@ -245,6 +246,9 @@ def describing(features: tuple[Feature, ...], scheme: str) -> NDArray[np.bool_]:
     return np.array(wanted, dtype=np.bool_)
 
 
+# -- sampling of users -----------------------------------------------------------------------------------------------
+
+
 SECRET_BYTES = 32
 
 _MOST_BLOCK = 1 << 15
@@ -254,8 +258,8 @@ _BLOCK_BYTES = 1 << 22
 class Sampler:
     """Draws users: each has a secret of its own and gives `reports` reports of its one value.
 
-    `rng` None leaves the client its own cryptographic randomness; a seed or a stream, for tests, is opened once for
-    all draws, as a seed opened anew would repeat them.
+    With `rng` None, the client uses its own cryptographic randomness. A seed or a stream is for tests. It is opened
+    once for all draws, because opening a seed again would repeat them.
     """
 
     def __init__(self, mechanism: Mechanism, reports: int, rng: RandomSource) -> None:
@@ -263,13 +267,16 @@ class Sampler:
         self.reports = reports
         self.stream = open_stream(rng)
         self._rng = None if rng is None else self.stream
-        # One user shows how large a report is.
+        # The first block is one user; it shows how large a report is.
         self._block = 1
         self.drawn = 0
-        """How many users have been drawn."""
+        """The number of users drawn so far."""
 
     def users(self, value: Any, count: int) -> Iterator[Iterator[Any]]:
-        """Blocks of `count` users in all; each gives the reports of its users turn by turn, arrays (n, ...)."""
+        """Yield blocks of users, `count` in all.
+
+        A block yields the reports of its users turn by turn, arrays (n, ...).
+        """
         while count > 0:
             block = min(count, self._block)
             self.drawn += block
@@ -287,17 +294,17 @@ class Sampler:
             yield reports
 
     def _secrets(self, count: int) -> list[bytes]:
-        # Of raw bytes ("V") numpy makes a list several times faster than slicing does, and cuts off no zeros.
+        # numpy makes a list of raw bytes ("V") several times faster than slicing does, and keeps trailing zeros.
         data = np.frombuffer(self.stream.read(SECRET_BYTES * count), f"V{SECRET_BYTES}")
         secrets: list[bytes] = data.tolist()
         return secrets
 
     def hits(self, value: Any, count: int, event: Event) -> int:
-        """For how many of `count` users of that value the event holds."""
+        """Return the number of `count` users with that value for whom the event holds."""
         return sum(int(event.holds(self.mean(turns, event.read)).sum()) for turns in self.users(value, count))
 
     def mean(self, turns: Iterator[Any], read: Callable[[Any], Floats]) -> Floats:
-        """What `read` reads off the reports of each user, averaged over their turns, (n, a)."""
+        """Return the features of the reports of each user, averaged over their turns, (n, a)."""
         total = read(next(turns))
         for reports in turns:
             total += read(reports)
@@ -305,15 +312,18 @@ class Sampler:
         return total
 
 
+# -- bounds from counts ----------------------------------------------------------------------------------------------
+
+
 _STEP = 1e-9
-"""By how much an end is moved outward, relative to itself, until its tail says that it is far enough out."""
+"""The relative step by which an end is moved outward, until its tail shows that it is far enough out."""
 
 _ROUNDING = 1e-12
 """More than the rounding errors of the last subtraction, division and logarithm together."""
 
 
 def lower_end(hits: Any, total: int, risk: float) -> Floats64:
-    """The lower end for each of `hits` among `total`; hits may be expected ones, so no whole numbers."""
+    """Return the lower end for each of `hits` among `total`. Expected hits need not be whole numbers."""
     counts = np.asarray(hits, dtype=np.float64)
     some = np.maximum(counts, np.finfo(np.float64).tiny)
     ends: Floats64 = np.where(counts > 0, betaincinv(some, np.maximum(total - counts, 0) + 1, risk), 0.0)
@@ -321,7 +331,7 @@ def lower_end(hits: Any, total: int, risk: float) -> Floats64:
 
 
 def upper_end(hits: Any, total: int, risk: float) -> Floats64:
-    """The upper end for each of `hits` among `total`."""
+    """Return the upper end for each of `hits` among `total`."""
     counts = np.asarray(hits, dtype=np.float64)
     rest = np.maximum(total - counts, np.finfo(np.float64).tiny)
     ends: Floats64 = np.where(counts < total, betainccinv(counts + 1, rest, risk), 1.0)
@@ -331,7 +341,10 @@ def upper_end(hits: Any, total: int, risk: float) -> Floats64:
 def likely_bounds(
     first: Any, second: Any, totals: tuple[int, int], confidence: float, delta: float
 ) -> NDArray[np.float64]:
-    """The bound for each pair of counts, -∞ where there is none; to choose by, not rounded outward."""
+    """Return the bound for each pair of counts, -∞ where there is none.
+
+    Use it to choose; it is not rounded outward.
+    """
     risk = (1 - confidence) / 2
     more = lower_end(first, totals[0], risk) - delta
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -340,10 +353,10 @@ def likely_bounds(
 
 
 def certified_bound(first: int, second: int, totals: tuple[int, int], confidence: float, delta: float) -> float:
-    """A lower bound of ε, at least 0, that exceeds the true one with probability at most 1 - `confidence`.
+    """Return a lower bound of ε, at least 0, that exceeds the true one with probability at most 1 - `confidence`.
 
-    `first` hits of the event among ``totals[0]`` reports of x, `second` among ``totals[1]`` of x'. The risk is
-    split evenly over the two proportions. Rounded down.
+    `first` is the number of hits among ``totals[0]`` reports of x, `second` among ``totals[1]`` reports of x'. The
+    risk is split evenly over the two proportions. The result is rounded down.
     """
     risk = (1 - confidence) / 2
     more = _certain_lower_end(first, totals[0], risk) - delta

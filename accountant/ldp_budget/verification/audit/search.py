@@ -1,18 +1,15 @@
-"""Which pairs of inputs a search compares, where only the domain is known.
+"""The choice of a pair of inputs and an event for an audit, from the declared channel or by a search.
 
-Pair and event from the channel that a mechanism declares: its masses say where to look, and nothing more.
+The probabilities of a declared channel suggest where to look; they are not trusted. The search needs no declaration.
+If only the domain is known, it takes candidate pairs from it.
 
-The search for a pair of inputs and an event that tell much, where nothing is declared or believed.
+A pilot draws a few reports of every candidate input, and selects the pairs to examine closely. For their inputs more
+reports are drawn and split. One half proposes events, the other shows which event gives the largest lower bound. The
+choice made here is certified by other reports.
 
-A few reports of every candidate input say which pairs are looked at closely. Of these inputs more are drawn and
-split: one part proposes events, the other says which of them gives the largest lower bound. What is chosen here is
-certified by other reports.
-
-Events that a search proposes for two inputs, each with the lower bound that other reports give it.
-
-A feature of the report (a bit, a value, a range; of several reports of a user its mean) lies above or below some cut;
-several of these together; a whole report is one of the telling ones; the sum of the log-ratios of all features is
-large (naive Bayes).
+Proposed events are: a feature of the report is above or below some cut. Several of these hold together. A whole
+report is one of the most informative. The sum of the log-ratios of all features is large (naive Bayes). A feature is
+a bit, a value or a range; with several reports of a user, its mean.
 """
 
 from __future__ import annotations
@@ -58,18 +55,21 @@ if TYPE_CHECKING:
 
 Pair = tuple[Any, Any]
 
+# -- candidate pairs -------------------------------------------------------------------------------------------------
+
+
 _SMALL = 64
-"""Of a domain of at most so many answers all are tried, of a larger one a few drawn at random."""
+"""The largest domain of which all answers are tried; of a larger one a few are drawn at random."""
 _DRAWN = 16
 _UNDECLARED = 64
-"""Answers that are tried where their number is not declared."""
+"""The number of answers that are tried where their number is not declared."""
 _MOST_CRITICAL = 12
 _INNER_POINTS = 8
 _PRECISION = 1 << 53
 
 
 def candidate_pairs(mechanism: Mechanism, stream: Stream) -> list[Pair]:
-    """Ordered pairs of different inputs, the most promising first. Raises `NotSupported` where none are known."""
+    """Return ordered pairs of different inputs, the most promising first. Raises `NotSupported` if none are known."""
     domain = mechanism.domain
     pairs: list[Pair] = []
     if isinstance(domain, Categories):
@@ -90,14 +90,20 @@ def _critical(mechanism: Mechanism, *, needed: bool) -> list[Any]:
 
 
 def _of_answers(count: int, stream: Stream) -> list[Pair]:
-    """The first answer against others, both ways: one answer that is treated otherwise shows in one of its pairs."""
+    """Return the first answer against others, in both orders.
+
+    If a single answer is treated differently, one of its pairs shows it.
+    """
     last = count - 1
     others = range(1, count) if count <= _SMALL else [int(answer) for answer in integers(stream, count, _DRAWN)]
     return [(0, 1), (1, 0), (0, last), (last, 0), *(pair for other in others for pair in ((0, other), (other, 0)))]
 
 
 def _of_numbers(lower: float, upper: float, stream: Stream) -> list[Pair]:
-    """The ends both ways; and an end against inner points, where a report near that end may say more."""
+    """Return the ends in both orders, and an end against inner points.
+
+    Near an end, reports of an inner point may reveal more.
+    """
     inner = [lower + (upper - lower) * share for share in (0.5, 0.25, 0.75)]
     drawn = [int(share) / _PRECISION for share in integers(stream, _PRECISION, _INNER_POINTS)]
     others = [lower + (upper - lower) * share for share in drawn]
@@ -107,6 +113,9 @@ def _of_numbers(lower: float, upper: float, stream: Stream) -> list[Pair]:
     ]
 
 
+# -- the declared channel --------------------------------------------------------------------------------------------
+
+
 _MOST_PAIRS = 1024
 _MOST_LISTED = 1 << 16
 _MOST_LEVELS = 512
@@ -114,7 +123,7 @@ _MOST_LEVELS = 512
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What an audit is to count: the ordered pair of inputs, the event, and the bound that is expected of it."""
+    """The choice of an audit: the ordered pair of inputs, the event to count, and the expected bound."""
 
     pair: tuple[Any, Any]
     event: Event
@@ -122,9 +131,9 @@ class Choice:
 
 
 def declared_choice(sampler: Sampler, users: int, confidence: float, delta: float) -> Choice | None:
-    """The best choice that the mechanism's own description leads to, for `users` users of each input.
+    """Return the best choice that the mechanism's own description suggests, for `users` users of each input.
 
-    None where it describes nothing, or more than can be listed.
+    Return None if the mechanism describes nothing, or has too many outcomes to list.
     """
     try:
         return _best(sampler, users, confidence, delta)
@@ -142,16 +151,16 @@ def _best(sampler: Sampler, users: int, confidence: float, delta: float) -> Choi
         return None
     expected, pair, chosen, ratio = best
     event = _event(sampler.mechanism, pair, chosen, ratio)
-    # A mechanism may describe its odds and not say which outcome a report is.
+    # A mechanism may describe its probabilities but not define `outcomes`.
     sampler.hits(pair[0], 1, event)
     return Choice(pair, event, expected)
 
 
 def _worst_pairs(sampler: Sampler) -> Iterator[tuple[tuple[Any, Any], Comparison]]:
-    """Ordered pairs of inputs, those with the largest loss first, as long as they can be listed.
+    """Yield ordered pairs of inputs, those with the largest loss first, as long as their outcomes can be listed.
 
-    Besides the critical inputs they are those that a search would try: the worst pair may be told apart only by
-    reports that hardly ever occur.
+    Besides the critical inputs, these are the candidates of a search: the worst pair may differ only in very rare
+    reports.
     """
     critical = islice(permutations(sampler.mechanism.critical_inputs(), 2), _MOST_PAIRS)
     pairs = dict.fromkeys((*critical, *candidate_pairs(sampler.mechanism, sampler.stream)))
@@ -178,9 +187,9 @@ def _largest_ratio(comparison: Comparison) -> float:
 def _level_set(
     comparison: Comparison, users: int, confidence: float, delta: float
 ) -> tuple[float, NDArray[np.bool_], float]:
-    """Of the events {P/Q ≥ c} the one whose bound is expected to be largest: that bound, its outcomes, and c.
+    """Return the event {P/Q ≥ c} with the largest expected bound: that bound, its outcomes, and c.
 
-    By the lemma of Neyman and Pearson nothing is gained by other events.
+    By the Neyman-Pearson lemma, other events do not give more.
     """
     masses = np.array([(float(p), float(q)) for p, q in comparison.masses()])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,7 +205,7 @@ def _level_set(
 
 
 def _levels(falling: Floats) -> NDArray[np.intp]:
-    """Where each level of equal ratios ends; of many levels, some."""
+    """Return the end of each level of equal ratios; of many levels, a selection."""
     with np.errstate(invalid="ignore"):
         apart = ~np.isclose(falling[1:], falling[:-1], rtol=1e-9, atol=0.0)
     ends = np.append(np.flatnonzero(apart), len(falling) - 1)
@@ -215,11 +224,14 @@ def _event(mechanism: Mechanism, pair: tuple[Any, Any], chosen: NDArray[np.bool_
     return membership(words, belongs)
 
 
+# -- proposed events -------------------------------------------------------------------------------------------------
+
+
 _SCORE_CUTS = 256
 _TOGETHER = 6
 _MOST_WHOLE = 256
 _CLEARLY = 2.5
-"""A feature has a say in the score if its means lie this many standard errors apart."""
+"""The number of standard errors by which a feature's means must differ for it to count in the score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,14 +242,14 @@ class Sample:
     keys: NDArray[np.uint64]
 
     def halves(self) -> tuple[Sample, Sample]:
-        """One part to propose events, one to choose among them."""
+        """Return one half to propose events, and one to choose among them."""
         middle = len(self.means) // 2
         return Sample(self.means[:middle], self.keys[:middle]), Sample(self.means[middle:], self.keys[middle:])
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """What all pairs are searched with: how features are read, and where they are cut, a list for each feature."""
+    """The settings that all pairs share: the reader of the features, and a list of cuts for each feature."""
 
     reader: Reader
     cuts: list[NDArray[np.float64]]
@@ -246,13 +258,13 @@ class Searcher:
     delta: float
 
     def bounds(self, hits: Sequence[Any], totals: tuple[int, int]) -> NDArray[np.float64]:
-        """The bound for each pair of counts, hits of the first and of the second input."""
+        """Return the bound for each pair of counts, hits of the first and of the second input."""
         bounds: NDArray[np.float64] = likely_bounds(hits[0], hits[1], totals, self.confidence, self.delta)
         return bounds
 
 
 def cuts_between(values: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cuts at these quantiles, each midway between two values that occur, so that rounding decides nothing."""
+    """Return cuts at these quantiles, each midway between two observed values, so that rounding does not matter."""
     distinct = np.unique(values).astype(np.float64)
     if len(distinct) > len(shares):
         marks = np.quantile(values, shares).astype(np.float64)
@@ -264,7 +276,7 @@ def cuts_between(values: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[n
 
 
 def proposals(searcher: Searcher, first: tuple[Sample, Sample], second: tuple[Sample, Sample]) -> Iterator[Proposal]:
-    """Events for one ordered pair of inputs, each with the bound that the second halves give it."""
+    """Yield events for one ordered pair of inputs, each with the bound that the second halves give it."""
     fit, chosen = (first[0], second[0]), (first[1], second[1])
     singles = _singles(searcher, chosen)
     yield from singles[:1]
@@ -275,7 +287,10 @@ def proposals(searcher: Searcher, first: tuple[Sample, Sample], second: tuple[Sa
 
 
 def _singles(searcher: Searcher, samples: tuple[Sample, Sample]) -> list[Proposal]:
-    """For the most telling features the best event of each: it lies above or below a cut. The best one first."""
+    """Return the best event of each of the most informative features, the best first.
+
+    Such an event is that the feature is above or below a cut.
+    """
     sizes = len(samples[0].means), len(samples[1].means)
     places = np.repeat(np.arange(len(searcher.cuts)), [len(cuts) for cuts in searcher.cuts])
     if not len(places):
@@ -296,7 +311,7 @@ def _singles(searcher: Searcher, samples: tuple[Sample, Sample]) -> list[Proposa
 
 
 def counts_above(means: Floats32, cuts: list[NDArray[np.float64]]) -> NDArray[np.int64]:
-    """How many users lie above each cut of each feature, in the order of features and cuts."""
+    """Return the number of users above each cut of each feature, in the order of features and cuts."""
     counts = [
         len(means) - np.searchsorted(np.sort(column), marks) for column, marks in zip(means.T, cuts, strict=True)
     ]
@@ -321,7 +336,7 @@ def _negation(feature: Feature) -> str:
 
 
 def _conjunctions(searcher: Searcher, singles: list[Proposal], samples: tuple[Sample, Sample]) -> Iterator[Proposal]:
-    """The best of two or three of the best single events together."""
+    """Yield the best conjunction of two or three of the best single events."""
     reader = searcher.reader
     held = []
     for _, event in singles:
@@ -341,7 +356,7 @@ def _conjunctions(searcher: Searcher, singles: list[Proposal], samples: tuple[Sa
 
 
 def _together(events: list[Event]) -> Event:
-    """All of these single events at once."""
+    """Return the conjunction of these single events."""
     readers = [event.read for event in events if isinstance(event.read, Reader)]
     reader = Reader(tuple(reader.features[0] for reader in readers))
     tests = []
@@ -353,7 +368,7 @@ def _together(events: list[Event]) -> Event:
 
 
 def _scores(searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sample, Sample]) -> Iterator[Proposal]:
-    """Naive Bayes: the summed log-ratios of the features, cut where the bound is largest."""
+    """Yield naive Bayes events: the summed log-ratios of the features, cut where the bound is largest."""
     sizes = len(samples[0].means), len(samples[1].means)
     for scheme in SCHEMES:
         weights = _log_ratios(searcher.reader, fit, scheme)
@@ -373,7 +388,7 @@ def _scores(searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sampl
 
 
 def _log_ratios(reader: Reader, fit: tuple[Sample, Sample], scheme: str) -> Floats32:
-    """The weight of each feature: ln of the ratio of its smoothed means; of a bit, of its odds; else 0."""
+    """Return the weight of each feature: ln of the ratio of its smoothed means; for a bit, of its odds; else 0."""
     more, less = ((0.5 + sample.means.sum(axis=0)) / (1 + len(sample.means)) for sample in fit)
     spread = sum(sample.means.var(axis=0) / len(sample.means) for sample in fit)
     used = describing(reader.features, scheme) & (np.abs(more - less) > _CLEARLY * np.sqrt(spread))
@@ -388,7 +403,7 @@ def _log_ratios(reader: Reader, fit: tuple[Sample, Sample], scheme: str) -> Floa
 def _whole_reports(
     searcher: Searcher, fit: tuple[Sample, Sample], samples: tuple[Sample, Sample]
 ) -> Iterator[Proposal]:
-    """The report is one of the most telling among those that occur most, as many of these as are best."""
+    """Yield the event that the report is one of the most informative frequent ones, with the best number of them."""
     found, places = np.unique(np.concatenate([sample.keys for sample in fit]), return_inverse=True)
     middle = len(fit[0].keys)
     counts = [np.bincount(part, minlength=len(found)) for part in (places[:middle], places[middle:])]
@@ -403,35 +418,41 @@ def _whole_reports(
 
 
 def _occurrences(keys: NDArray[np.uint64], ranked: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How often each of `ranked` occurs among `keys`."""
+    """Return the number of occurrences of each of `ranked` among `keys`."""
     ordered = np.sort(keys)
     return np.searchsorted(ordered, ranked, side="right") - np.searchsorted(ordered, ranked, side="left")
 
 
+# -- the search ------------------------------------------------------------------------------------------------------
+
+
 _SHARE = 0.3
-"""Of the users, how many are spent on searching."""
+"""The share of the users that the search spends."""
 
 _PILOT = 512
 _LEAST_PILOT = 32
 _PILOT_CONFIDENCE = 0.9
 _FIRST_PAIRS = 2
-"""So many pairs are looked at closely whatever the pilot says of them."""
+"""The number of first pairs that are always examined closely, without regard to the pilot."""
 _SEARCH_MOST_PAIRS = 12
 _MOST_FEATURES = 256
 _MOST_CELLS = 1 << 21
-"""Features of all the users of an input: 8 MB."""
+"""The most features of all users of an input: 8 MB."""
 
 _ENOUGH = 400
-"""Users of an input without whom another pair is not worth its share of the search."""
+"""The fewest users of an input for which another pair is worth its share of the search."""
 
 _CUTS = 16
 
 
 def searched_choice(sampler: Sampler, users: int, confidence: float, delta: float) -> Choice:
-    """The best pair and event found with a part of `users` users. Raises `NotSupported` where no inputs are known."""
+    """Return the best pair and event, found with a part of `users` users.
+
+    Raises `NotSupported` if no inputs are known.
+    """
     budget = int(_SHARE * users)
     share, pairs = budget // 4, candidate_pairs(sampler.mechanism, sampler.stream)
-    # One report of a memoised value does not say which pair many of them tell apart: there the first pairs it is.
+    # One report of a memoised value does not show which pairs many reports distinguish: take the first pairs there.
     pairs = _affordable(pairs, share, _LEAST_PILOT) if sampler.reports == 1 else _affordable(pairs, budget, _ENOUGH)
     values = _values(pairs)
     drawn = _pilot(sampler, values, min(_PILOT, max(1, share // len(values))))
@@ -452,7 +473,7 @@ def searched_choice(sampler: Sampler, users: int, confidence: float, delta: floa
 
 
 def _affordable(pairs: list[Pair], budget: int, enough: int) -> list[Pair]:
-    """The first of the pairs, as many as leave each of their inputs enough users; with few users the first two."""
+    """Return the first pairs, as many as leave each input enough users; with few users the first two."""
     fitting = [count for count in range(2, len(pairs) + 1) if len(_values(pairs[:count])) * enough <= budget]
     return pairs[: max(fitting, default=2)]
 
@@ -462,12 +483,12 @@ def _values(pairs: list[Pair]) -> list[Any]:
 
 
 def _pilot(sampler: Sampler, values: list[Any], users: int) -> dict[Any, Any]:
-    """The first report of some users of each input."""
+    """Return the first report of some users of each input."""
     return {value: np.concatenate([next(turns) for turns in sampler.users(value, users)]) for value in values}
 
 
 def _useful_reader(drawn: list[Any]) -> Reader:
-    """The features of a first sample; of very many those whose means lie furthest apart among the inputs."""
+    """Return the features of a first sample; of very many, those whose means differ most among the inputs."""
     reader = Reader(tuple(features_of(np.concatenate(drawn))))
     if len(reader) <= _MOST_FEATURES:
         return reader
@@ -477,7 +498,7 @@ def _useful_reader(drawn: list[Any]) -> Reader:
 
 
 def _promising(pairs: list[Pair], drawn: dict[Any, Any], reader: Reader, delta: float) -> list[Pair]:
-    """The first pairs, and of the others those that a single feature of the pilot tells apart best."""
+    """Return the first pairs, and of the others those that a single feature of the pilot distinguishes best."""
     if len(pairs) <= _SEARCH_MOST_PAIRS or not len(reader):
         return pairs[:_SEARCH_MOST_PAIRS]
     read = {value: reader(reports) for value, reports in drawn.items()}

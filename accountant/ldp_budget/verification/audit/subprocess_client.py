@@ -1,8 +1,8 @@
-"""A client in another program, such as a page's or a phone's, drawn from over pipes so that it can be audited.
+"""A client in another program, such as a web page's or a phone's, which an audit runs over pipes.
 
-The program reads lines of JSON: first ``{"collection": …}``, the public definition, to which it need say nothing;
-then ``{"answer": …, "secret": hex?}``, each of which it answers with ``{"report": hex}``. What goes wrong it says as
-``{"error": …}``.
+The program reads lines of JSON. The first is ``{"collection": …}``, the public definition; an answer to it is
+optional. Each further line is ``{"answer": …, "secret": hex?}``, and the program answers with ``{"report": hex}``. It
+reports a failure as ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ if TYPE_CHECKING:
     from ...sdk.mechanism import Mechanism
 
 _SECONDS = 60
-"""So long a program may say nothing before it is ended."""
+"""The time in seconds that a program may be silent before it is killed."""
 _LAST_SECONDS = 5
-"""So long it may take to end when nothing more is asked."""
+"""The time in seconds that a program may take to exit after the last request."""
 _LINE = 1 << 16
-"""Characters of a line, beside those of the report."""
+"""The most characters of a line, not counting those of the report."""
 
 
 class ExternalClient:
-    """Draws a collection's reports from a program. Raises `NotSupported`, with what it said, where it fails."""
+    """A client that draws a collection's reports from a program.
+
+    Raises `NotSupported`, with its message, if it fails.
+    """
 
     def __init__(self, collection: Collection, command: str) -> None:
         self._definition = collection.definition()
@@ -50,7 +53,7 @@ class ExternalClient:
                 stdout=subprocess.PIPE,
                 encoding="utf-8",
                 errors="replace",
-                start_new_session=True,  # so that what it starts ends with it
+                start_new_session=True,  # so that its child processes are killed with it
             )
         except (OSError, IndexError, ValueError) as error:
             raise NotSupported(f"the client {command!r} cannot be started: {error}") from None
@@ -63,12 +66,12 @@ class ExternalClient:
         self._kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # what was not taken any more
+                with suppress(OSError):  # output that the program did not read
                     pipe.close()
         self._process.wait()
 
     def finish(self) -> None:
-        """Ask nothing more. Raises `NotSupported` where it has said more than it was asked."""
+        """Close the program's input. Raises `NotSupported` if the program has written more than it was asked for."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):
@@ -84,7 +87,7 @@ class ExternalClient:
 
     @contextmanager
     def _watched(self, seconds: float) -> Iterator[None]:
-        """End the program when it has said nothing for so long."""
+        """Kill the program after that many seconds of silence."""
         self._heard, done = time.monotonic(), threading.Event()
 
         def watch() -> None:
@@ -102,7 +105,7 @@ class ExternalClient:
             watching.join()
 
     def reports(self, values: Any, secrets: Sequence[bytes] | None) -> Any:
-        """A report for each value, as the mechanism's own client would return them."""
+        """Return a report for each value, as the mechanism's own client would return them."""
         names, layout = self._definition["answers"], self._definition["report"]
         own = secrets if self._definition["memo"] and secrets is not None else [None] * len(values)
         asked = (
@@ -119,18 +122,18 @@ class ExternalClient:
             row = bytes.fromhex(said["report"])
         except (KeyError, TypeError, ValueError):
             raise NotSupported(f'expected {{"report": hex}} of the client; found {said}') from None
-        if len(row) != self._size:  # each: a length says something too
+        if len(row) != self._size:  # every report, as a length may also carry information
             raise NotSupported(f"expected reports of {self._size} bytes; found one of {len(row)}")
         return row
 
     def _ask(self, lines: Iterable[Any]) -> list[dict[str, Any]]:
-        """What it answers to each of the lines."""
+        """Return the program's answers to the lines."""
         if self._failed is not None:
-            raise self._failed  # an audit that has tried one way tries another
+            raise self._failed  # an audit whose first attempt failed tries another way
         pipe = self._process.stdout
         assert pipe is not None
         asked = [json.dumps(line) for line in lines]
-        # Whoever writes all before it reads may wait for a program that does the same.
+        # Write in a thread: if both sides write everything before they read, they block each other.
         writer = threading.Thread(target=self._write, args=(asked,), daemon=True)
         writer.start()
         try:
@@ -143,7 +146,7 @@ class ExternalClient:
             writer.join(1)
 
     def _said(self, pipe: IO[str]) -> dict[str, Any]:
-        """The next answer; what a client may say of the collection, before the first one, is passed over."""
+        """Return the next answer. An optional answer to the collection, before the first report, is skipped."""
         said = self._read(pipe.readline(2 * self._size + _LINE))
         if self._greets and "report" not in said:
             said = self._read(pipe.readline(2 * self._size + _LINE))
@@ -157,7 +160,7 @@ class ExternalClient:
             pipe.write("".join(f"{line}\n" for line in asked))
             pipe.flush()
         except (OSError, ValueError):
-            pass  # it has ended, which whoever reads is told
+            pass  # the program has ended, which the reading side reports
 
     def _read(self, line: str) -> dict[str, Any]:
         self._heard = time.monotonic()
@@ -174,7 +177,7 @@ class ExternalClient:
 
 @contextmanager
 def drawn_by(collection: Collection, command: str) -> Iterator[Mechanism]:
-    """The collection's mechanism, with its promise and its channel, whose reports come from a program."""
+    """Yield the collection's mechanism, with its guarantee and its channel, whose reports come from a program."""
     client = ExternalClient(collection, command)
     kind = type(collection.mechanism)
 

@@ -1,15 +1,12 @@
-"""What every mechanism must keep to, as plain functions that take a mechanism: no test framework is needed.
+"""The contract of mechanisms: the list of checks, how to run them, and the certificate of a plugin.
 
-Each check in `CHECKS` returns where the mechanism passes, raises `Broken` where it does not, and `NotChecked` where
-it does not apply or nothing can be said. A statistical check compares reports of the shipped client from fixed
-seeds, and calls a mechanism broken only where two independent samples agree: of honest mechanisms less than one in a
-million fails. `ldp_budget.testing` makes pytest tests of them, and `certify` a certificate.
+Each check in `CHECKS` is a plain function of a mechanism; no test framework is needed. It returns if the mechanism
+passes, and raises `Broken` if it does not. It raises `NotChecked` if it does not apply or cannot decide. A
+statistical check compares reports of the shipped client from fixed seeds. It fails only if two independent samples
+agree, so fewer than one in a million correct mechanisms fails. `ldp_budget.testing` makes pytest tests of the checks.
 
-The list of checks, and how they are run where no test framework does.
-
-A certificate: what contract, exact verification and audits came to, and for which versions and sources.
-
-Which plugin is meant by a name.
+`certify` makes a certificate: the results of contract, exact verification and audits, and the versions and sources
+that they apply to. `find_plugin` resolves the name of a plugin.
 """
 
 from __future__ import annotations
@@ -60,6 +57,9 @@ __all__ = [
     "run_all",
 ]
 
+# -- running the checks ----------------------------------------------------------------------------------------------
+
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 CHECKS: dict[str, Callable[[Mechanism], None]] = {
@@ -89,14 +89,14 @@ CHECKS: dict[str, Callable[[Mechanism], None]] = {
     "aggregates_merge": estimator_checks.aggregates_merge,
     "reports_survive_the_file": estimator_checks.reports_survive_the_file,
 }
-"""Every check by its name, in the order in which they are worth reading."""
+"""Every check by its name, in the order in which to read the results."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a check came to: "passed", "failed" or "skipped", and where it did not pass, why.
+    """The result of a check: "passed", "failed" or "skipped", and the reason if it did not pass.
 
-    `applies`: whether it is asked of such a mechanism; where it is not, it is skipped, and nothing is open.
+    `applies`: True if the check applies to such a mechanism. If False, it is skipped, and nothing is left open.
     """
 
     check: str
@@ -105,12 +105,12 @@ class Result:
     applies: bool = True
 
     def to_json(self) -> dict[str, str | bool]:
-        """A JSON object of the fields."""
+        """Return a JSON object of the fields."""
         return dict(vars(self))
 
 
 def run(check: str, mechanism: Mechanism) -> Result:
-    """One check. Whatever else it meets with than `NotChecked` is a failure of the mechanism."""
+    """Run one check. Any exception other than `NotChecked` is a failure of the mechanism."""
     try:
         CHECKS[check](mechanism)
     except NotChecked as reason:
@@ -125,17 +125,20 @@ def run(check: str, mechanism: Mechanism) -> Result:
 
 
 def run_all(mechanism: Mechanism, leave_out: Iterable[str] = ()) -> list[Result]:
-    """Every check but those named."""
+    """Run every check except those in `leave_out`."""
     left_out = set(leave_out)
     return [run(check, mechanism) for check in CHECKS if check not in left_out]
 
 
-# The certificate has audits of its own, with their figures.
+# -- the certificate -------------------------------------------------------------------------------------------------
+
+
+# The certificate has its own audits, with their figures.
 _LEFT_OUT = ("audit_finds_no_more", "many_reports_stay_within_the_cap")
 _LEAST_USERS = 100
 _LEAST_SAMPLES = 5_000
 _CHOSEN = ((0.3, 1.0), (1.0, 3.0))
-"""Between these a setting of our own is drawn, of the first example: nobody knows beforehand which."""
+"""Ranges of ε. For the first example, ε is drawn from each at random, so that a plugin cannot foresee it."""
 _OF_CLIENTS = (
     "guarantee_is_exact",
     "memo_is_kept",
@@ -149,7 +152,7 @@ _OF_CLIENTS = (
     "program_law_is_the_channel",
     "seed_decides",
 )
-"""What is looked at with the settings that nobody could foresee."""
+"""The checks that run with the randomly drawn parameters."""
 
 _OWN_PROGRAM = (
     "its client is a program of its own, of which samples were seen and nothing is proved: what it does once in "
@@ -176,19 +179,21 @@ def certify(
     own: bool = False,
     told: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Check every mechanism with each of its examples; the certificate as a JSON object.
+    """Check every mechanism with each of its examples, and return the certificate as a JSON object.
 
-    `samples`: reports of each audit, a quarter of them at settings that are chosen here; a mechanism that describes
-    its reports is audited twice, by that and by a search. `own`: whether each release of this package enumerates the
-    law of these clients, see `catalogue.certificates`. `told` is called with a line for each setting beforehand.
+    `samples`: the reports of each audit, a quarter of them at parameters that are chosen here. A mechanism that
+    describes its reports is audited twice, from that description and by a search. `own`: True if each release of this
+    package enumerates the law of these clients, see `registry.certification`. `told`: called with a line before each
+    parameter set.
 
-    Besides the `examples`, two settings are `chosen` by lot, one of them at ε >= 1, and the clients looked at there.
+    Besides the `examples`, two parameter sets are `chosen` at random, one of them at ε >= 1, and the clients are
+    checked there.
 
-    A mechanism is checked "audited" where no check fails and every client was audited, else "no". "exact" is for
-    those alone whose client's law is proved: where it is our own, every guarantee is proved, and every client was
-    seen to draw what the proof is about, and, to the last byte, what its client program draws. The law of a program
-    is enumerated where that can be listed; one that is not what the promise is about fails. `reasons` say why it is
-    not more.
+    A mechanism is checked "audited" if no check fails and every client was audited, otherwise "no". It is "exact"
+    only if the law of its client is proved. That requires one of our own clients, every guarantee proved, and checks
+    that the client draws what the proof covers. It also has to draw, to the last byte, what its client program draws.
+    The law of a program is enumerated if it can be listed; a program that does not draw what the guarantee is about
+    fails. `reasons` say why the level is not higher.
     """
     return {
         "distribution": distribution,
@@ -219,7 +224,7 @@ def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[st
 
 
 def _drawn(cls: type[Mechanism], examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first example with another ε, drawn by the operating system; without an ε, with another parameter."""
+    """Return the first example with a random ε from the operating system; without an ε, with another parameter."""
     chance = random.SystemRandom()
     try:
         mechanism = made(cls, examples[0])
@@ -232,7 +237,7 @@ def _drawn(cls: type[Mechanism], examples: list[dict[str, Any]]) -> list[dict[st
         try:
             found.append(mechanism.at_epsilon(f"{chance.uniform(low, high):.3f}").declared)
         except LdpBudgetError:
-            continue  # another parameter, such as the loss of a lifetime, leaves no room for it
+            continue  # another parameter, such as a lifetime loss, excludes this ε
     return found
 
 
@@ -276,19 +281,21 @@ def _exact(mechanism: Mechanism) -> dict[str, Any]:
         return verify(mechanism).to_json()
     except NotSupported as error:
         return {"verdict": UNPROVEN, "problems": [str(error)]}
-    except Exception as error:  # a description that contradicts itself; the check says the same
+    except Exception as error:  # the description contradicts itself; a check reports the same
         return {"verdict": FAILED, "problems": [f"{type(error).__name__}: {error}"]}
 
 
 def _left_open(exact: dict[str, Any], whole: bool) -> list[str]:
-    """What a proof does not tell that holds."""
-    if exact["verdict"] != HOLDS or exact["method"] == "density":  # then the law of the program is proved
+    """Return what the proof leaves open although it holds."""
+    if (
+        exact["verdict"] != HOLDS or exact["method"] == "density"
+    ):  # in the other case the law of the program is proved
         return []
     return [] if whole else [_IN_PART]
 
 
 def _lengths(mechanism: Mechanism, samples: int) -> list[int]:
-    """One report, and of memoised values as many as the samples are enough for."""
+    """Return one report, and for memoised values also as many reports as the samples are enough for."""
     many = min(REPORTS, samples // _LEAST_USERS)
     return [1, many] if isinstance(mechanism.guarantee, Memoised) and many > 1 else [1]
 
@@ -312,7 +319,7 @@ def _audit(mechanism: Mechanism, samples: int, reports: int) -> dict[str, Any]:
 def _checked(
     mechanism: Mechanism, checks: dict[str, Result], audits: list[dict[str, Any]], held_by: str
 ) -> tuple[str, list[str]]:
-    """The level, and why it is not a higher one. `held_by`: why the client is held by samples alone, if it is."""
+    """Return the level, and why it is not higher. `held_by`: why only samples support the client, if so."""
     failed = [f"{each.check}: {each.why}" for each in checks.values() if each.verdict == FAILED]
     failed += [f"audit: {each['why']}" for each in audits if each["verdict"] == FAILED]
     if failed:
@@ -327,8 +334,11 @@ def _checked(
     return (NO, unheard) if unheard else (AUDITED, [held_by, *open_] if held_by else open_)
 
 
+# -- finding a plugin ------------------------------------------------------------------------------------------------
+
+
 def find_plugin(name: str) -> Plugin:
-    """The plugin that `name` means: a distribution or its entry point, or else a module that can be imported.
+    """Return the plugin of that name: a distribution or its entry point, otherwise a module that can be imported.
 
     It is loaded on its own; `Plugin.failed` says what is wrong with it. Raises `UnknownName`.
     """
@@ -341,7 +351,7 @@ def find_plugin(name: str) -> Plugin:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise UnknownName("plugin or module", name, _known()) from None
     except Exception:
-        pass  # told when it is loaded
+        pass  # reported when it is loaded
     plugin = _loaded(EntryPoint(name=name, value=name, group=GROUP))
     brought_by, its_version = _brought_by(name)
     return replace(plugin, name=brought_by, version=its_version)
@@ -356,7 +366,7 @@ def _loaded(point: EntryPoint) -> Plugin:
 
 
 def _joined(parts: list[Plugin]) -> Plugin:
-    """The plugin of a distribution with several entry points; one of them that failed stands for all."""
+    """Return the plugin of a distribution with several entry points; if one of them failed, the plugin failed."""
     for part in parts:
         if part.failed:
             return part
@@ -364,20 +374,23 @@ def _joined(parts: list[Plugin]) -> Plugin:
 
 
 def _known() -> list[str]:
-    """The entry points that bring mechanisms, or fail to."""
+    """Return the entry points that provide mechanisms, or fail to load."""
     found = {point.name: _loaded(point) for point in entry_points(group=GROUP)}
     return [name for name, plugin in found.items() if plugin.mechanisms or plugin.failed]
 
 
 def _brought_by(module: str) -> tuple[str, str]:
-    """The distribution that a module came in; one that came in none has its own name and no version."""
+    """Return the distribution and version of a module; without a distribution, its own name and no version."""
     top = module.partition(".")[0]
     found = next((each for each in distributions() if _brings(each, top)), None)
     return (module, "") if found is None else (found.metadata["Name"], found.version)
 
 
 def _brings(found: Distribution, top: str) -> bool:
-    """Whether `top` is among its modules. The list of its files is searched as text: a path made of each is dear."""
+    """True if `top` is among the distribution's modules.
+
+    The list of its files is searched as text, because making a path of each file is slow.
+    """
     declared = (found.read_text("top_level.txt") or "").split()
     if declared:
         return top in declared

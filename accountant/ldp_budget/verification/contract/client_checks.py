@@ -1,8 +1,7 @@
-"""Checks of the client: it draws what the channel or the density says, and from the stream that it is given.
+"""Checks of the client: its reports follow the channel or the density, and its draws come from the given stream.
 
-Checks of who is asked with whom, and how often: every user's noise is their own, and drawn for one report.
-
-Checks of the client program: it is the client, to the last byte, and its law is the channel of the proof.
+They also check that noise is independent between users and never reused between reports. And they check the client
+program: it draws the same as the client, to the last byte, and its law is the channel of the proof.
 """
 
 from __future__ import annotations
@@ -65,20 +64,20 @@ _MOST_INPUTS = 64
 _OTHERS = 4
 _SAME = 300
 _SURE = 6.0
-"""A loss so small that of 20,000 reports some must be drawn otherwise another time."""
+"""A loss at which some of 20,000 reports certainly differ between two draws."""
 _BINS = 24
 _FINE = 1e-3
 _DOUBLINGS = 20
 
 
 def client_matches_channel(mechanism: Mechanism) -> None:
-    """Reports are as likely as `compare` says (chi-square), among others' as well as alone; or as `density` says.
+    """Check that reports are as likely as `compare` or the density says (chi-square), in uniform and mixed batches.
 
-    Every critical input is looked at, and some others. What is said of less than about one in 2000 reports, and
-    nothing is left to see without it, is not checked.
+    Every critical input is checked, and some others. Statements about fewer than about one in 2000 reports are not
+    checked, if no other evidence remains.
     """
     inputs = inputs_of(mechanism)[:_MOST_INPUTS]
-    # A memoised value between two critical ones may be rounded by its secret, which `compare` does not describe.
+    # The secret may round a memoised value between two critical ones, and `compare` does not describe that.
     others = [] if isinstance(mechanism.guarantee, Memoised) else others_of(mechanism, _OTHERS)
     try:
         rare = _match_channel(mechanism, inputs, others)
@@ -94,7 +93,7 @@ def client_matches_channel(mechanism: Mechanism) -> None:
 
 
 def _match_channel(mechanism: Mechanism, inputs: list[Any], others: list[Any]) -> str:
-    """What is too rare to be seen; "" where all of it was."""
+    """Return a part of the channel that is too rare to check; "" if there is none."""
     pairs = _pairs(inputs, others)
     least = LEAST_P / (3 * len(pairs))
     for pair in pairs:
@@ -104,7 +103,7 @@ def _match_channel(mechanism: Mechanism, inputs: list[Any], others: list[Any]) -
 
 
 def _pairs(inputs: list[Any], others: list[Any]) -> list[tuple[Any, Any]]:
-    """Each input against the first, and that against the last; some others against the first."""
+    """Return each input against the first, the first against the last, and some others against the first."""
     first = inputs[0]
     pairs = [*((value, first) for value in (*inputs[1:], *others)), (first, inputs[-1])]
     return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
@@ -115,7 +114,7 @@ def _masses(mechanism: Mechanism, pair: tuple[Any, Any]) -> Floats:
 
 
 def _too_rare(mechanism: Mechanism, value: Any, others: tuple[Any, Any]) -> str:
-    """Whether reports of `value` that speak for another input are so few that a client without any is not noticed."""
+    """Return a reason if reports of `value` that favor another input are too rare to notice a client without them."""
     against = 0.0
     for other in others:
         if other != value:
@@ -127,7 +126,7 @@ def _too_rare(mechanism: Mechanism, value: Any, others: tuple[Any, Any]) -> str:
 
 
 def _against_channel(mechanism: Mechanism, pair: tuple[Any, Any], masses: Floats, seed: int, least: float) -> str:
-    """What speaks against the client, in words; "" where nothing does."""
+    """Return the evidence against the client, in words; "" if there is none."""
     for who, values in (("alone", np.full(_USERS, pair[0])), ("among others", np.resize(np.array(pair), _USERS))):
         reports = draw(mechanism, values, seed)
         codes = np.asarray(mechanism.outcomes(reports, *pair)).astype(np.int64)
@@ -152,7 +151,7 @@ def _match_density(mechanism: Any, inputs: list[Any]) -> str:
 
 
 def _against_density(mechanism: Any, value: float, seed: int) -> str:
-    """The same for a density: half of the reports say where to cut, the others are counted."""
+    """Return the evidence against a density: half of the reports determine the cuts, the other half is counted."""
     reports = np.sort(draw(mechanism, np.full(_USERS, value), seed).reshape(2, -1), axis=1)
     if mechanism.grid()[1] > _FINE * reports[0].std():
         raise NotChecked("its grid is too coarse to hold reports against a density; define `compare` and `outcomes`")
@@ -170,13 +169,14 @@ def _against_density(mechanism: Any, value: float, seed: int) -> str:
 
 
 def _integrals(mechanism: NumericMechanism, value: float, edges: Floats, scale: float) -> Iterator[float]:
-    """The density between neighbouring edges, and beyond the last ones; `scale` is how wide most of it lies.
+    """Yield the density's integral between neighboring edges, and beyond the last ones.
 
-    It is integrated in pieces that double outward, as a rule on a long range would not find where it is.
+    `scale` is the width of most of the density. It is integrated in pieces that double outward, because a rule on a
+    long range would miss it.
     """
     low, high = float(edges[0]), float(edges[-1])
     steps = [scale * 2.0**power for power in range(_DOUBLINGS)]
-    # Beyond a million times its width a density that adds up to 1 has nothing that a sample of 10,000 could show.
+    # Beyond a million times its width, a density has no mass that a sample of 10,000 could show.
     borders = [low - step for step in reversed(steps)], [high + step for step in steps]
     yield _integral(mechanism, value, [*borders[0], low])
     for left, right in pairwise(edges.tolist()):
@@ -196,7 +196,7 @@ def _integral(mechanism: NumericMechanism, value: float, points: list[float]) ->
 
 
 def seed_decides(mechanism: Mechanism) -> None:
-    """A seed gives the same reports again, another seed others; without one, no two runs agree."""
+    """Check that a seed repeats its reports, another seed gives others, and runs without a seed differ."""
     values = users_of(mechanism, _SAME)
     expect(
         np.array_equal(draw(mechanism, values, 7), draw(mechanism, values, 7)), "the same seed gives other reports"
@@ -208,7 +208,7 @@ def seed_decides(mechanism: Mechanism) -> None:
 
 
 def _differ(mechanism: Mechanism, seeds: tuple[int | None, int | None], otherwise: str) -> None:
-    """Reports from the two seeds are not the same: if some are, more are drawn."""
+    """Check that reports from the two seeds differ; if some are equal, more are drawn."""
     for users in (_SAME, _USERS):
         values = users_of(mechanism, users)
         if not np.array_equal(*(draw(mechanism, values, seed) for seed in seeds)):
@@ -218,18 +218,21 @@ def _differ(mechanism: Mechanism, seeds: tuple[int | None, int | None], otherwis
     raise Broken(otherwise)
 
 
+# -- users alone and in a batch --------------------------------------------------------------------------------------
+
+
 _TOGETHER = 6_000
 _ALONE = 400
 _SIZES = ((2, 100), (3, 80), (16, 60))
-"""Batches of so many users, and how many of them are drawn."""
+"""(users of a batch, number of batches)."""
 _INDEPENDENCE_BINS = 16
 
 
 def users_are_drawn_alone_as_together(mechanism: Mechanism) -> None:
-    """A device that asks for one report gets it by the same law as a user of a batch of thousands.
+    """Check that a user alone gets a report by the same law as a user in a batch of thousands.
 
-    So does the first of a few users, the last, and any other, whoever the others are. Looked at: outcomes, whole
-    reports where they are few, bits and pairs of bits, and of numbers how they are spread.
+    The same must hold for the first of a few users, the last, and any other, in any company. The check compares
+    outcomes, whole reports where there are few, bits and pairs of bits, and the distribution of numbers.
     """
     if isinstance(mechanism.guarantee, Unbounded):
         raise NotChecked(NOTHING_PROMISED, applies=False)
@@ -255,7 +258,7 @@ def _company(mechanism: Mechanism, value: Any, other: Any, seed: int) -> str:
 
 
 def _few(mechanism: Mechanism, value: Any, other: Any, seed: int) -> dict[str, Any]:
-    """Reports of `value`, of users alone, of the first and the last of a few, and of any of a few."""
+    """Return reports of `value`: of users alone, of the first and the last of a few, and of any of a few."""
     stream = open_stream(seed + 1)
     alone = [_raw(mechanism, [value], stream) for _ in range(_ALONE)]
     found: dict[str, list[Any]] = {"of the first of a few": [], "of the last of a few": [], "among a few": []}
@@ -297,7 +300,7 @@ def _compare(evidence: Evidence, mechanism: Mechanism, pair: Any, together: Any,
     compare_samples(evidence, one[:, columns], other[:, columns], words, 2)
 
 
-# -- one user's noise is nobody else's, and no earlier one ---------------------------------------------------
+# -- independence of the noise between users and calls -------------------------------------------------------
 
 _CALLS = 36
 _PAIRED_USERS = 400
@@ -306,10 +309,10 @@ _LAGS = (1, 2, 3, 4, 5, 7, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 def noise_is_used_once(mechanism: Mechanism) -> None:
-    """Reports of different users, and of different calls, are independent: neighbours in a batch, and 36 calls.
+    """Check that reports of different users and of different calls are independent, in a batch and over 36 calls.
 
-    The calls are made with the client's own randomness and on one stream; half of them for other values than the
-    call before. Users have secrets of their own in every call.
+    The calls use the client's own randomness, and one stream. For half of them the value differs from that of the
+    call before. Users have fresh secrets in every call.
     """
     if isinstance(mechanism.guarantee, Unbounded):
         raise NotChecked(NOTHING_PROMISED, applies=False)
@@ -352,7 +355,10 @@ def _neighbours(evidence: Evidence, mechanism: Mechanism, reports: Any, pair: An
 
 
 def _apart(read: Any, lag: int, mixed: bool) -> tuple[Any, Any]:
-    """Features of users and of those so many places on; where values take turns, of those with the first value."""
+    """Return the features of users, and of the users `lag` places later.
+
+    If values alternate, take every second user.
+    """
     step = 2 if mixed else 1
     return read[:-lag:step], read[lag::step]
 
@@ -383,7 +389,7 @@ def _calls(evidence: Evidence, mechanism: Mechanism, calls: Any, pair: Any, how:
 
 
 def _chance(keys: Any) -> float:
-    """How likely two of these are the same, a little more than what is seen: what is seen may be less than it is."""
+    """Return the probability that two of these keys are equal, with a margin for the sampling error."""
     counts = np.unique(keys, return_counts=True)[1]
     total = len(keys)
     pairs = float((counts.astype(float) * (counts - 1)).sum())
@@ -392,13 +398,16 @@ def _chance(keys: Any) -> float:
     return min(1.0, chance + more)
 
 
+# -- the client program ----------------------------------------------------------------------------------------------
+
+
 _REPORTS = 60
 _PROGRAM_MOST_INPUTS = 6
 _MOST_OUTCOMES = 20_000
 
 
 def program_draws_what_the_client_draws(mechanism: Mechanism) -> None:
-    """From the same bytes, and the same secret, the program makes the report of the client, and reads no more."""
+    """Check that the program makes the client's report from the same bytes and secret, and reads no more bytes."""
     program = _program(mechanism)
     values = [*inputs_of(mechanism)[:_PROGRAM_MOST_INPUTS], *others_of(mechanism, _OTHERS)]
     for seed in range(_REPORTS):
@@ -416,7 +425,7 @@ def program_draws_what_the_client_draws(mechanism: Mechanism) -> None:
 
 
 def program_law_is_the_channel(mechanism: Mechanism) -> None:
-    """Whole reports of the program, in fractions, are within the promise, and are what `compare` says."""
+    """Check that whole reports of the program, in exact fractions, keep the guarantee, and match `compare`."""
     found = check_program(mechanism, inputs_of(mechanism)[:_PROGRAM_MOST_INPUTS], _MOST_OUTCOMES)
     if found.verdict == VIOLATED:
         raise Broken(found.why)
@@ -432,7 +441,7 @@ def _program(mechanism: Mechanism) -> Program:
 
 
 class Counted(Stream):
-    """A seeded stream, and how many bytes were read of it."""
+    """A seeded stream that counts the bytes read from it."""
 
     def __init__(self, seed: int) -> None:
         self._source, self.count = SeededStream(seed), 0

@@ -1,10 +1,9 @@
 """Checks of the server: estimates are unbiased with true standard errors, aggregates merge, files keep reports.
 
-Estimates of many groups of users, to see whether they are right on average and as spread as they say.
-
-The spread of the estimates of R groups of n users is held against the standard error stated for all R·n users
-together, which is known far better than that of a small group. The variance of a count grows with the users, that of
-a mean falls. With R = 8000 a variance that is stated 10 % too small or too large shows.
+A simulation estimates many groups of users. It compares the mean and the spread of the estimates with the truth and
+the standard errors. The spread of R groups of n users is compared with the standard error stated for all R·n users
+together, which is far more accurate than that of a small group. The variance of a count grows with the users, that of
+a mean falls. With R = 8000, an error of 10 % in a stated variance is detected.
 """
 
 from __future__ import annotations
@@ -33,19 +32,22 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+# -- simulation of estimates -----------------------------------------------------------------------------------------
+
+
 _GROUPS = 8_000
 _SIMULATION_USERS = 24
 _MOST_ANSWERS = 64
 _LEAST_OFF = 50
-"""Of groups whose estimate is another than most have, without whom their mean and variance say nothing."""
+"""The fewest groups whose estimate differs from the median, for the mean and variance to mean anything."""
 _VISIBLE = 8.0
-"""Above this loss most of a variance may come from draws that are not seen in a simulation."""
-# A step through the hash functions of a sketch is dear, so its variance is looked at less closely.
+"""Above this loss, most of a variance may come from draws that are too rare for a simulation."""
+# Hashing in a sketch is slow, so its variance is checked with fewer groups.
 _SEEDED_GROUPS, _SEEDED_USERS = 1_500, 240
 
 
 def check_by_simulation(mechanism: Mechanism) -> None:
-    """Raise `Broken` where estimates are biased, or more or less spread than their standard errors say."""
+    """Raise `Broken` if estimates are biased, or if their spread differs from their standard errors."""
     inputs = inputs_of(mechanism)
     try:
         estimate = mechanism.estimate(draw(mechanism, _mixed(inputs), 7))
@@ -54,7 +56,7 @@ def check_by_simulation(mechanism: Mechanism) -> None:
     if isinstance(estimate, MeanEstimate):
         _check_means(mechanism, (inputs[0], inputs[len(inputs) // 2]))
     elif type(estimate) is not CountEstimate:
-        # Such as one that selects answers first, whose counts are not unbiased and say so by their type.
+        # An example is an estimate that selects answers first: its counts are not unbiased, as its type shows.
         raise NotChecked(
             f"a {type(estimate).__name__} does not say that it is unbiased; return a `CountEstimate` if it is"
         )
@@ -65,7 +67,7 @@ def check_by_simulation(mechanism: Mechanism) -> None:
 
 
 def _check_means(mechanism: Mechanism, values: tuple[float, ...]) -> None:
-    """Users at each of the values; not checked where nothing can be said of any."""
+    """Check users at each of the values. Raises `NotChecked` if no value can be checked."""
     rare: list[NotChecked] = []
     for value in values:
         try:
@@ -77,7 +79,7 @@ def _check_means(mechanism: Mechanism, values: tuple[float, ...]) -> None:
 
 
 def _mixed(inputs: list[Any], users: int = _SIMULATION_USERS) -> Any:
-    """Half of the users hold the first input, a third the second, the others the last."""
+    """Return values of which half are the first input, a third the second, the others the last."""
     places = np.resize([0, 1, 0, 1 % len(inputs), 0, -1], users)
     return np.array(inputs)[places]
 
@@ -97,7 +99,7 @@ def _count_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
 
 
 def _seeded_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
-    """The same where estimates are right on average over a public seed, such as that of hash functions."""
+    """Return the same for estimates that are unbiased over a public seed, such as that of hash functions."""
     values = _mixed(inputs, _SEEDED_USERS)
     counts, stated = [], []
     for group in range(_SEEDED_GROUPS):
@@ -110,7 +112,10 @@ def _seeded_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
 
 
 def _mean_problem(mechanism: Any, value: float, seed: int) -> str:
-    """Of users who all hold one value: bias and variance also as `error_at` says, of a mechanism that has it."""
+    """Return a problem of estimates of users who all hold one value; "" if none.
+
+    If the mechanism has an `error_at`, bias and variance must also match it.
+    """
     reports = draw(mechanism, np.full(_GROUPS * _SIMULATION_USERS, value), seed)
     means = np.array([[mechanism.estimate(group).mean] for group in _groups(reports)])
     stated = np.array([mechanism.estimate(reports).std_error ** 2 * _GROUPS])
@@ -136,9 +141,9 @@ def _groups(reports: Any) -> Any:
 
 
 def _problem(mechanism: Mechanism, samples: Floats, truth: Floats, stated: Floats, what: str) -> str:
-    """What is wrong with estimates (R, k) of the truth (k,) whose variances are stated (k,); "" if nothing is.
+    """Return the problem of estimates (R, k) of the truth (k,) whose variances are stated (k,); "" if there is none.
 
-    Estimates of which hardly one is another than the rest are left out; `NotChecked` where all are such.
+    Estimates that hardly ever differ are left out. Raises `NotChecked` if all are.
     """
     rounding = 1e-9 * np.maximum(1.0, np.abs(truth))
     told = (np.abs(samples - np.median(samples, axis=0)) > rounding).sum(axis=0) >= _LEAST_OFF
@@ -171,11 +176,14 @@ def _problem(mechanism: Mechanism, samples: Floats, truth: Floats, stated: Float
     return ""
 
 
+# -- the checks ------------------------------------------------------------------------------------------------------
+
+
 _USERS = 600
 
 
 def estimator_is_unbiased(mechanism: Mechanism) -> None:
-    """Estimates are right on average and as spread as their standard errors say: proved, or else simulated."""
+    """Check that estimates are unbiased and their standard errors true, by a proof or else by simulation."""
     try:
         found = check_estimator(mechanism)
     except NotSupported:
@@ -188,7 +196,7 @@ def estimator_is_unbiased(mechanism: Mechanism) -> None:
 
 
 def aggregates_merge(mechanism: Mechanism) -> None:
-    """Aggregates of parts, merged in any order, are exactly that of the whole; those of others are refused."""
+    """Check that aggregates of parts merge in any order to that of the whole, and that foreign ones are refused."""
     reports = draw(mechanism, users_of(mechanism, _USERS), 7)
     whole = _aggregate(mechanism, reports)
     for cuts in ((200, 333), (0, 1), (599, 600)):
@@ -217,13 +225,13 @@ def _same_estimates(mechanism: Mechanism, reports: Any, whole: Aggregate) -> Non
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two aggregates or estimates hold the same, down to the last digit."""
+    """True if two aggregates or estimates are equal, down to the last digit."""
     own, theirs = vars(one), vars(other)
     return own.keys() == theirs.keys() and all(np.array_equal(own[name], theirs[name]) for name in own)
 
 
 def reports_survive_the_file(mechanism: Mechanism) -> None:
-    """Reports written to a report file in two blocks are read back as they were."""
+    """Check that reports written to a report file in two blocks are read back unchanged."""
     reports = draw(mechanism, users_of(mechanism, _USERS), 7)
     collection = Collection("contract", mechanism)
     with tempfile.TemporaryDirectory() as folder:

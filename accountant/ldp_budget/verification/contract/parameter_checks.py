@@ -1,6 +1,7 @@
-"""Checks of what is declared: it comes back from JSON, has one fingerprint, and nothing wrong is accepted.
+"""Checks of declared parameters and of the guarantee.
 
-Checks of the promise: calibration lands on the safe side, the guarantee is exact, and an audit finds no more.
+Parameters survive JSON, have one fingerprint, and invalid ones are refused. Calibration ends on the safe side of its
+target. The guarantee is exact, and an audit finds no larger loss.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def parameters_round_trip(mechanism: Mechanism) -> None:
-    """What was declared survives JSON, pickle, copies and `replace`; the guarantee survives JSON."""
+    """Check that declared values survive JSON, pickle, copies and `replace`, and the guarantee survives JSON."""
     read = type(mechanism)(**json.loads(json.dumps(mechanism.declared)))
     copies = {"its JSON": read, "a deep copy": copy.deepcopy(mechanism), "replace()": mechanism.replace()}
     importable = _importable(type(mechanism))
@@ -55,7 +56,7 @@ def parameters_round_trip(mechanism: Mechanism) -> None:
 
 
 def _importable(cls: type[Mechanism]) -> bool:
-    """Whether pickle finds the class by its name; not where it was made by `exec` or inside of a function."""
+    """True if pickle finds the class by its name; False if it was made by `exec` or inside a function."""
     found: Any = sys.modules.get(cls.__module__)
     for name in cls.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -66,7 +67,7 @@ def _importable(cls: type[Mechanism]) -> bool:
 
 
 def fingerprint_is_stable(mechanism: Mechanism) -> None:
-    """Equal declarations have one fingerprint however they are spelt, others another."""
+    """Check that equal declarations have one fingerprint in every spelling, and other declarations another."""
     for name, spelling in _spellings(mechanism):
         other = type(mechanism)(**{**mechanism.declared, name: spelling})
         expect(other.fingerprint == mechanism.fingerprint, f"{name}={spelling!r} has another fingerprint")
@@ -89,7 +90,7 @@ def _spellings(mechanism: Mechanism) -> Iterator[tuple[str, Any]]:
 
 
 def variations(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
-    """The same mechanism with one declared value changed, as far as that is allowed."""
+    """Yield the same mechanism with one declared value changed, as far as that is allowed."""
     for name in mechanism.declared:
         for value in _others(mechanism.fields[name], getattr(mechanism, name)):
             try:
@@ -124,7 +125,7 @@ print(found(**given["declared"]).fingerprint)
 
 
 def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
-    """A fresh interpreter, whose hashes are seeded otherwise, finds the same fingerprint."""
+    """Check that a fresh interpreter, with another hash seed, computes the same fingerprint."""
     cls = type(mechanism)
     if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
         raise NotChecked(f"{cls.__qualname__} cannot be imported by another process; {TOP_LEVEL}")
@@ -143,11 +144,11 @@ def fingerprint_is_the_same_elsewhere(mechanism: Mechanism) -> None:
     expect(done.stdout.splitlines()[-1] == mechanism.fingerprint, "another process finds another fingerprint")
 
 
-# -- what must be refused -------------------------------------------------------------------------------------
+# -- refusal of invalid parameters ----------------------------------------------------------------------------
 
 
 def bad_parameters_are_refused(mechanism: Mechanism) -> None:
-    """Unknown, missing and impossible parameters raise `InvalidParameter`, and nothing can be set afterwards."""
+    """Check that unknown, missing and invalid parameters raise `InvalidParameter`, and fields cannot be set later."""
     cls, declared = type(mechanism), mechanism.declared
     _refused(cls, {**declared, "no_such_parameter": 1}, "an unknown parameter")
     for name, field in cls.fields.items():
@@ -171,7 +172,7 @@ def _refused(cls: type[Mechanism], declared: dict[str, Any], what: str) -> None:
 
 
 def _wrong(field: Field[Any]) -> Iterator[Any]:
-    """Values outside the field's range, and such as are no values at all."""
+    """Yield values outside the field's range, and objects that are not values at all."""
     yield from ("nonsense", ["1"], object())
     if isinstance(field, Real):
         yield from ("nan", "inf", float("nan"), float("inf"))
@@ -188,8 +189,11 @@ def _wrong(field: Field[Any]) -> Iterator[Any]:
 
 
 def _bound(bound: Any) -> Decimal | None:
-    """A bound as a number; an author may have written it as text."""
+    """Return a bound as a number; an author may have written it as text."""
     return None if bound is None else decimal(bound)
+
+
+# -- the guarantee ---------------------------------------------------------------------------------------------------
 
 
 _TARGETS = 20
@@ -198,11 +202,11 @@ _LOWEST, _HIGHEST = 0.05, 5.0
 
 SAMPLES = 40_000
 CONFIDENCE = 1 - 1e-7
-"""Of an audit: the chance that an honest mechanism is called broken is what is left."""
+"""Confidence of an audit. The rest is the probability that a correct mechanism fails."""
 
 
 def calibration_is_safe(mechanism: Mechanism) -> None:
-    """Calibrated to random ε the mechanism promises no more than ε (and its δ), and some are verified."""
+    """Check that calibration to random ε promises no more than ε (and its δ); some of the results are verified."""
     if "epsilon" not in mechanism.declared:
         raise NotChecked("it is not calibrated to epsilon", applies=False)
     chance = random.Random(mechanism.fingerprint)
@@ -212,7 +216,7 @@ def calibration_is_safe(mechanism: Mechanism) -> None:
         try:
             calibrated = mechanism.at_epsilon(epsilon)
         except InvalidParameter:
-            continue  # another parameter, such as the loss of a lifetime, leaves no room for it
+            continue  # another parameter, such as a lifetime loss, excludes this ε
         _check_target(calibrated, epsilon)
         met += 1
         if verified < _VERIFIED:
@@ -240,7 +244,7 @@ def _not_violated(calibrated: Mechanism) -> None:
 
 
 def guarantee_is_exact(mechanism: Mechanism) -> None:
-    """`verify` finds that the guarantee holds; where it can prove nothing, this is not checked."""
+    """Check that `verify` proves the guarantee. Raises `NotChecked` if it can prove nothing."""
     try:
         found = verify(mechanism)
     except NotSupported as error:
@@ -253,7 +257,7 @@ def guarantee_is_exact(mechanism: Mechanism) -> None:
 
 
 def claim(mechanism: Mechanism, reports: int) -> float:
-    """ε that `reports` reports of one value are promised to lose together at most, at their δ."""
+    """Return the largest ε that the guarantee allows `reports` reports of one value to lose together, at their δ."""
     guarantee = mechanism.guarantee
     if isinstance(guarantee, Memoised):
         within = reports <= len(guarantee.curve)
@@ -262,7 +266,7 @@ def claim(mechanism: Mechanism, reports: int) -> float:
 
 
 def audited(mechanism: Mechanism, *, samples: int, reports: int = 1, search: bool = False, seed: int | None) -> Audit:
-    """An audit of that many reports of one value; raises `NotChecked` where the client cannot be run."""
+    """Return an audit of that many reports of one value. Raises `NotChecked` if the client cannot be run."""
     _expect_to_fit(mechanism, samples)
     try:
         return audit(mechanism, samples=samples, confidence=CONFIDENCE, reports=reports, search=search, rng=seed)
@@ -276,14 +280,15 @@ def _expect_to_fit(mechanism: Mechanism, samples: int) -> None:
     try:
         one = mechanism.critical_inputs()[:1]
     except NotSupported:
-        return  # an audit may know inputs where the mechanism names none
+        return  # an audit may know inputs even if the mechanism names none
     expect_to_fit(mechanism, one, samples, streamed=True)
 
 
 def audited_both_ways(mechanism: Mechanism, *, samples: int, reports: int = 1, seed: int | None) -> Audit:
-    """The audit that finds more: from the event that is declared, or from a search that believes no declaration.
+    """Return the audit that finds more: from the declared event, or from a search that trusts no declaration.
 
-    What a client sends besides what it declares is seen by the search alone. Each has `samples` reports of its own.
+    Only the search detects data that a client sends in addition to what it declares. Each audit has `samples` reports
+    of its own.
     """
     found = audited(mechanism, samples=samples, reports=reports, seed=seed)
     if not found.declared:
@@ -293,7 +298,7 @@ def audited_both_ways(mechanism: Mechanism, *, samples: int, reports: int = 1, s
 
 
 def check_audit(mechanism: Mechanism, found: Audit) -> None:
-    """Raise `Broken` where an audit found more than was promised."""
+    """Raise `Broken` if an audit found a larger loss than promised."""
     promised = claim(mechanism, found.reports)
     expect(
         found.lower_bound <= promised,
@@ -303,5 +308,5 @@ def check_audit(mechanism: Mechanism, found: Audit) -> None:
 
 
 def audit_finds_no_more(mechanism: Mechanism) -> None:
-    """A small audit of the client, one report of each user: of what it declares, and of whatever else it sends."""
+    """Check a small audit of the client, one report of each user: of the declared event, and by a search."""
     check_audit(mechanism, audited_both_ways(mechanism, samples=SAMPLES, seed=SEEDS[0]))

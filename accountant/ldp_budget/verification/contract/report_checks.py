@@ -1,14 +1,13 @@
-"""Checks of the form of a report: one type, one shape, and of numbers the public grid, whatever the value is.
+"""Checks of reports: their form, their inputs, leakage beyond the description, and memoisation.
 
-Checks of what goes into the client: nothing outside the domain gets through, nothing is changed in place.
+Form: reports have one type and one shape for every value, and numbers are on the public grid. Inputs: no value
+outside the domain gets through, and no argument is changed in place.
 
-Does a report say more than its description? Looked for in whole reports, bit by bit and bits together.
+Leakage: `compare` claims to list *all* that a report reveals of one input against another. If so, reports of the two
+inputs with the same outcome have the same law, and the rest of the report reveals nothing. So the check compares
+reports of one outcome between the two inputs: whole reports, single bits, and bits together.
 
-`compare` claims to list *all* that a report can say of one input against another. Then reports of the two that have
-the same outcome are drawn alike: whatever else stands in them says nothing. So reports of one outcome are held
-against each other, those of one input against those of the other.
-
-Checks of mechanisms that memoise: the same secret and value bring the same permanent randomness back.
+Memoisation: the same secret and value reproduce the same permanent randomness.
 """
 
 from __future__ import annotations
@@ -54,13 +53,16 @@ if TYPE_CHECKING:
     from ...sdk.mechanism import Mechanism
 
 
+# -- form of the reports ---------------------------------------------------------------------------------------------
+
+
 _MOST_VALUES = 16
 _TOGETHER = (1, 2, 17)
 _NUMBERS = 20_000
 
 
 def reports_have_one_form(mechanism: Mechanism) -> None:
-    """Type, byte order and shape of a report are the same for every value, alone and in every batch."""
+    """Check that type, byte order and shape of a report are the same for every value, alone and in every batch."""
     values = list(dict.fromkeys([*inputs_of(mechanism)[:_MOST_VALUES], *others_of(mechanism, 4)]))
     first = draw(mechanism, users_of(mechanism, 2), 7)
     form, kind = _form(first), type(_raw(mechanism, users_of(mechanism, 2), 7))
@@ -79,15 +81,15 @@ def _raw(mechanism: Mechanism, values: Any, seed: int) -> Any:
 
 
 def _form(reports: Any) -> str:
-    """The type with its byte order, and the shape of one report."""
+    """Return the type with its byte order, and the shape of one report."""
     return f"{reports.dtype.str} of shape {reports.shape[1:]}"
 
 
 def reports_lie_on_their_grid(mechanism: Mechanism) -> None:
-    """Every number is origin + k·step of the declared grid, with a whole k, bit for bit.
+    """Check that every number is origin + k·step of the declared grid, with a whole k, bit for bit.
 
-    A double between two of them may be one that only some values can give; a bit to spare may say anything. Whole
-    numbers are on their grid already.
+    A double between two grid points may be one that only some values produce, and a spare bit may carry anything.
+    Whole numbers are on their grid already.
     """
     values = [*inputs_of(mechanism), *others_of(mechanism, 4)]
     reports = draw(mechanism, np.resize(np.array(values), _NUMBERS), 7)
@@ -108,13 +110,16 @@ def reports_lie_on_their_grid(mechanism: Mechanism) -> None:
     )
 
 
+# -- input of the client ---------------------------------------------------------------------------------------------
+
+
 _USERS = 64
 _UNLIKELY = 90_001
-"""Added to the largest answer: a number that no report holds by chance where it is not one of few."""
+"""Added to the largest answer: a number that no report contains by chance, unless reports are small numbers."""
 
 
 def bad_input_is_refused(mechanism: Mechanism) -> None:
-    """A value outside the domain, among good ones, raises an error of the package; so does a table of values."""
+    """Check that a value outside the domain, among valid ones, raises an error of the package; so does a table."""
     good = users_of(mechanism, _USERS)
     draw(mechanism, good, 7)
     for what, values in _bad(mechanism, good.tolist()):
@@ -140,7 +145,7 @@ def _bad(mechanism: Mechanism, good: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _outside(mechanism: Mechanism) -> Iterator[Any]:
-    """Numbers just outside the declared domain, and of answers such as lie between two."""
+    """Yield numbers just outside the declared domain; for answers also numbers between two of them."""
     domain = mechanism.domain
     if isinstance(domain, Categories):
         size = domain.size
@@ -151,7 +156,7 @@ def _outside(mechanism: Mechanism) -> Iterator[Any]:
 
 
 def unknown_values_do_not_leak(mechanism: Mechanism) -> None:
-    """A client that lets a value through that it does not know must at least not send it as it is."""
+    """Check that a client that accepts an unknown value at least does not send the value itself."""
     good = users_of(mechanism, _USERS).tolist()
     draw(mechanism, np.array(good), 7)
     for value in (value for value in _outside(mechanism) if np.isfinite(value)):
@@ -163,7 +168,7 @@ def unknown_values_do_not_leak(mechanism: Mechanism) -> None:
 
 
 def inputs_are_left_alone(mechanism: Mechanism) -> None:
-    """Values and reports are read only, and may be read-only."""
+    """Check that values and reports are only read, and may be read-only arrays."""
     values = users_of(mechanism, _USERS)
     values.flags.writeable = False
     reports = draw(mechanism, values, 7).copy()
@@ -178,7 +183,7 @@ def inputs_are_left_alone(mechanism: Mechanism) -> None:
 
 
 def no_users_no_reports(mechanism: Mechanism) -> None:
-    """No values give no reports, and no reports an aggregate of none."""
+    """Check that no values give no reports, and that no reports give an empty aggregate."""
     kind = np.array(inputs_of(mechanism)).dtype
     full = draw(mechanism, users_of(mechanism, 1), 7)
     reports = np.asarray(mechanism.randomize(np.array([], dtype=kind), rng=open_stream(7), secrets=[]))
@@ -191,6 +196,9 @@ def no_users_no_reports(mechanism: Mechanism) -> None:
     expect(total.reports == 0, f"no reports give an aggregate of {total.reports}")
 
 
+# -- leakage beyond the description ----------------------------------------------------------------------------------
+
+
 _LEAKAGE_USERS = 8_000
 _ENOUGH = 400
 _OTHERS = 2
@@ -199,10 +207,11 @@ _FEW = 4_000
 
 
 def reports_say_no_more_than_described(mechanism: Mechanism) -> None:
-    """Reports with one outcome of `compare` are alike whichever input they are of: whole, and any three bits of them.
+    """Check that reports with one outcome of `compare` have the same law under both inputs.
 
-    Of a density the last bits of the steps are looked at, too, which no density decides. At most 32 bits of a long
-    report are taken, in threes for two pairs of inputs, and 8,000 reports of each input.
+    Whole reports are compared, and any three bits of them. With a density, the last bits of the steps are checked
+    too, which no density determines. At most 32 bits of a long report are used, in threes for two pairs of inputs,
+    and 8,000 reports of each input.
     """
     if isinstance(mechanism.guarantee, Unbounded):
         raise NotChecked(NOTHING_PROMISED, applies=False)
@@ -242,7 +251,7 @@ def _look(mechanism: Mechanism, pairs: list[tuple[Any, Any]], columns: Any, seed
 def _alike(
     mechanism: Mechanism, samples: list[Any], pair: tuple[Any, Any], columns: Any
 ) -> Iterator[tuple[Any, Any, str]]:
-    """Parts of the two samples that the description says are drawn alike, as rows of bytes, with words for them."""
+    """Yield parts of the two samples that have the same law by the description, as rows of bytes, with a name."""
     codes = [codes_of(mechanism, reports, pair) for reports in samples]
     words = f"reports of {pair[0]} and of {pair[1]}"
     beyond: list[int] = []
@@ -250,7 +259,7 @@ def _alike(
         first, second = low_bytes(mechanism, *samples)
         yield first, second, f"the last places of {words}"
         if codes[0] is not None and mechanism.report_period is not None:  # type: ignore[attr-defined]
-            # What is repeated for ever is listed up to some place: the first and the last outcome are all the rest.
+            # An endless repetition is listed up to some point: the first and the last outcome contain all the rest.
             beyond = [0, mechanism.compare(*pair).size - 1]
     numbers = [each for each in codes if each is not None]
     if len(numbers) < 2:
@@ -263,7 +272,7 @@ def _alike(
 
 
 def describes_whole_reports(mechanism: Mechanism) -> bool:
-    """Whether a report is nothing but its outcome: of a few thousand reports none with one outcome differ."""
+    """True if a report is only its outcome: among a few thousand reports, no two with the same outcome differ."""
     try:
         inputs = inputs_of(mechanism)
         pair = inputs[0], inputs[-1]
@@ -279,6 +288,9 @@ def describes_whole_reports(mechanism: Mechanism) -> bool:
     return bool(kinds == together == len(np.unique(keys)))
 
 
+# -- memoisation -----------------------------------------------------------------------------------------------------
+
+
 REPORTS = 50
 SAMPLES = 200_000
 _MEMO_USERS = 300
@@ -288,19 +300,22 @@ _LEAST_ALIKE = 300
 _CODES = 8
 _AGREES = 1e-6
 _MEMO_ENOUGH = 30
-"""So many users who report otherwise with another secret: then some do by chance, whatever the secrets are."""
+"""The number of users whose reports must change with some byte of the secret.
+
+Then another byte that is used also changes at least one report by chance.
+"""
 
 
 def memo_is_kept(mechanism: Mechanism) -> None:
-    """The same secrets and draws give the same reports, other secrets others, whichever byte of them is another.
+    """Check that the same secrets and draws give the same reports, and that every byte of a secret matters.
 
-    And the memo knows no neighbours. What is kept for a value tells nothing of what is kept for another one, or in
-    another mechanism. Where the promise does not grow with the reports, it is kept with every generator: two reports
-    of one value are the same more often than those of two users.
+    A memo must not depend on other users in the call. The memo of a value must reveal nothing of the memo of another
+    value, or in another mechanism. Where the guarantee does not grow with the reports, the memo must be kept with
+    every generator: two reports of one value are equal more often than those of two users.
     """
     _check_memoised(mechanism)
     values = users_of(mechanism, _MEMO_USERS)
-    draw(mechanism, values, 7)  # not checked where there is no client, or no room
+    draw(mechanism, values, 7)  # raises `NotChecked` without a client, or without enough memory
     secrets, others = secrets_of(_MEMO_USERS, SEEDS[0]), secrets_of(_MEMO_USERS, SEEDS[1])
     once = mechanism.randomize(values, rng=7, secrets=secrets)
     expect(np.array_equal(once, mechanism.randomize(values, rng=7, secrets=secrets)), "a memo is not drawn again")
@@ -314,7 +329,7 @@ def memo_is_kept(mechanism: Mechanism) -> None:
 
 
 def _check_every_byte(mechanism: Mechanism, values: Any, secrets: list[bytes]) -> None:
-    """A memo that comes from a part of the secret is one that can be guessed."""
+    """Check that the memo depends on every byte of the secret; with fewer bytes it could be guessed."""
     once, *others = (
         mechanism.randomize(values, rng=7, secrets=each)
         for each in (secrets, *(_with_another(secrets, place) for place in range(SECRET_BYTES)))
@@ -327,7 +342,7 @@ def _check_every_byte(mechanism: Mechanism, values: Any, secrets: list[bytes]) -
 
 
 def _with_another(secrets: list[bytes], place: int) -> list[bytes]:
-    """Each of the secrets with this byte changed."""
+    """Return each of the secrets with this byte changed."""
     return [each[:place] + bytes([each[place] ^ 0x5A]) + each[place + 1 :] for each in secrets]
 
 
@@ -336,7 +351,7 @@ def _differing(once: Any, other: Any) -> int:
     return int(differ.reshape(_MEMO_USERS, -1).any(axis=1).sum())
 
 
-# -- what one memo tells of another ---------------------------------------------------------------------------
+# -- independence of memos ------------------------------------------------------------------------------------
 
 
 def _check_apart(mechanism: Mechanism) -> None:
@@ -361,14 +376,14 @@ def _apart(mechanism: Mechanism, others: list[Mechanism], pair: tuple[Any, Any],
         try:
             theirs = other.randomize(own, rng=seed + 2, secrets=secrets)
         except LdpBudgetError:
-            continue  # it does not take this value
+            continue  # the other mechanism does not take this value
         words = f"with one secret reports to {mechanism!r} and to {other!r}"
         _relate(evidence, (mechanism, first), (other, theirs), pair, words)
     return evidence.verdict()
 
 
 def _relate(evidence: Evidence, one: tuple[Any, Any], other: tuple[Any, Any], pair: Any, words: str) -> None:
-    """Whether they tell of each other, beside the cases of `compare`, which are public and so may be kept."""
+    """Test the two reports for dependence, given the cases of `compare`, which are public and may be kept."""
     cases = [_cases(*each, pair) for each in (one, other)]
     for kind in np.unique(cases[0]):
         for their in np.unique(cases[1]):
@@ -379,7 +394,7 @@ def _relate(evidence: Evidence, one: tuple[Any, Any], other: tuple[Any, Any], pa
 
 
 def _cases(mechanism: Mechanism, reports: Any, pair: Any) -> Any:
-    """Which case of `compare` each report is; all are one where it describes none."""
+    """Return the case of `compare` of each report; a single case if the mechanism describes none."""
     codes = codes_of(mechanism, reports, pair)
     if codes is None:
         return np.zeros(len(reports), dtype=np.int64)
@@ -388,7 +403,7 @@ def _cases(mechanism: Mechanism, reports: Any, pair: Any) -> Any:
 
 
 def _outcomes(mechanism: Mechanism, reports: Any, pair: Any, same: Any) -> Any:
-    """The outcomes as features; of a mechanism that describes none, whatever can be read off its reports."""
+    """Return the outcomes as features; without outcomes, all features of the reports."""
     reports = np.asarray(reports)[same]
     codes = codes_of(mechanism, reports, pair)
     if codes is None:
@@ -400,7 +415,7 @@ def _outcomes(mechanism: Mechanism, reports: Any, pair: Any, same: Any) -> Any:
 def _check_generators(mechanism: Mechanism, value: Any) -> None:
     guarantee = mechanism.guarantee
     if not isinstance(guarantee, Memoised) or guarantee.cap > guarantee.curve[0]:
-        return  # some of the noise is drawn afresh for every report, and an audit looks at many of them
+        return  # fresh noise is added to every report, and an audit examines many of them
     values, secrets = np.full(_MANY, value), secrets_of(_MANY, SEEDS[0])
     keys = [keys_of(whole(mechanism, mechanism.randomize(values, rng=seed, secrets=secrets))) for seed in (5, 6)]
     same = int((keys[0] == keys[1]).sum())
@@ -416,7 +431,7 @@ def _check_generators(mechanism: Mechanism, value: Any) -> None:
 
 
 def many_reports_stay_within_the_cap(mechanism: Mechanism) -> None:
-    """An audit of fifty reports of one memoised value finds no more than the curve promises for them."""
+    """Check that an audit of fifty reports of one memoised value finds no more than its curve promises."""
     _check_memoised(mechanism)
     check_audit(mechanism, audited(mechanism, samples=SAMPLES, reports=REPORTS, seed=SEEDS[0]))
 

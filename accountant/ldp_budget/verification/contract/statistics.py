@@ -1,17 +1,15 @@
-"""The statistics of the checks: how unlikely a sample is, and another one before it counts against a mechanism.
+"""The statistics of the checks, and the sample reports and example parameters that they use.
 
-Statistics that know nothing of what a report means: are two samples alike, and are two columns independent?
+A check computes how unlikely a sample is. If it is less likely than `LEAST_P`, the check draws a second sample from
+another seed (`twice`), and fails only if both agree.
 
-Of the many figures of one look the least likely counts, and its p-value is multiplied by their number (Bonferroni).
-A look that comes to less than `LEAST_P` is taken again from another seed (`_chances.twice`), so that an honest
-mechanism fails one of these checks with a probability of at most 1e-9. Of binary figures the p-values are exact, of
-tables they are those of the chi-square distribution.
+The two-sample and independence tests know nothing of the meaning of a report. They ask if two samples have the same
+law, and if two columns are independent. Of the many statistics of one sample the least p-value counts, multiplied by
+their number (Bonferroni). So a correct mechanism fails one of these checks with a probability of at most 1e-9. The
+p-values of binary statistics are exact, those of tables are from the chi-square distribution.
 
-Parameters to check a mechanism with: its own examples, or some found by trying.
-
-Reports of a mechanism for the checks: every user has a secret of its own, which most mechanisms do not need.
-
-What the checks read off reports: the bytes of the whole report, and a few features of it.
+Example parameters are the mechanism's own, or found by trial. Sample reports come from users with a secret each,
+though most mechanisms do not need one. The checks read the bytes of whole reports and a few features of them.
 """
 
 from __future__ import annotations
@@ -43,20 +41,23 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Bytes = NDArray[np.uint8]
 
+# -- significance ----------------------------------------------------------------------------------------------------
+
+
 SEEDS = (20_260_921, 19_370_415)
-"""Of the first sample, and of the second where the first looks wrong."""
+"""The seeds of the first sample, and of the second, drawn if the first looks wrong."""
 
 LEAST_P = 1e-4
-"""What is less likely than this in both samples is no accident: that has a chance of 1e-8."""
+"""The least p-value accepted in both samples. A correct mechanism is below it twice with a probability of 1e-8."""
 
 LEAST_EXPECTED = 10.0
-"""What is expected less often than this is too rare to be missed."""
+"""The least expected number of occurrences whose absence is noticed."""
 
 
 def chi_square_p(counts: Floats, expected: Floats) -> float | None:
-    """The p-value of Pearson's chi-square test; cells where little is expected are put together.
+    """Return the p-value of Pearson's chi-square test; cells with few expected occurrences are merged.
 
-    0 where something was seen that cannot be; None where only one cell is left, so that nothing can be compared.
+    Return 0 if something impossible was observed, and None if only one cell is left, so that nothing can be compared.
     """
     if counts[expected <= 0].any():
         return 0.0
@@ -72,12 +73,12 @@ def chi_square_p(counts: Floats, expected: Floats) -> float | None:
 
 
 def most_deviations(figures: int) -> float:
-    """How many standard deviations the worst of so many normal figures may be off."""
+    """Return the largest plausible number of standard deviations of the worst of so many normal statistics."""
     return float(-ndtri(LEAST_P / (2 * figures)))
 
 
 def twice(look: Callable[[int], str]) -> None:
-    """Raise `Broken` with what `look` says against the mechanism where it says something for both seeds."""
+    """Raise `Broken` with the finding of `look` if it finds something for both seeds."""
     for seed in SEEDS:
         why = look(seed)
         if not why:
@@ -86,10 +87,10 @@ def twice(look: Callable[[int], str]) -> None:
 
 
 def spread(samples: Floats) -> tuple[Any, Any, Any]:
-    """Mean, variance and the relative standard deviation of that variance, of the columns of (R, k) samples.
+    """Return mean, variance and the relative standard deviation of that variance, of the columns of (R, k) samples.
 
-    The variance of a sample variance is σ⁴(κ-1)/R with the kurtosis κ, 3 where samples are normal: then it is that
-    of the chi-square distribution.
+    The variance of a sample variance is σ⁴(κ-1)/R with the kurtosis κ. For normal samples κ is 3, which gives the
+    variance of the chi-square distribution.
     """
     mean, variance = samples.mean(axis=0), samples.var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -97,36 +98,44 @@ def spread(samples: Floats) -> tuple[Any, Any, Any]:
     return mean, variance, np.sqrt(np.maximum(kurtosis - 1, 1.0) / len(samples))
 
 
+# -- evidence --------------------------------------------------------------------------------------------------------
+
+
 LEAST_TWO_SAMPLE_P = 3e-5
-"""In each of two looks: together 1e-9."""
+"""The least p-value accepted in each of two samples: together 1e-9."""
 
 _CANDIDATES, _UNLIKELY = 24, 4.0
-"""Of the binary figures so many that look worst, and more than this many standard deviations off, are looked at
-exactly; one that is not is no evidence among so many."""
+"""The number of worst binary statistics, and the standard deviations from which an exact p-value is computed.
+
+Smaller deviations are not evidence among so many statistics.
+"""
 
 
 @dataclass
 class Evidence:
-    """What the tests of one look came to: how many there were, and the least likely of them in words."""
+    """The results of the tests of one sample: their number, and the least likely of them in words."""
 
     tests: int = 0
     p: float = 1.0
     why: str = ""
 
     def add(self, p: float, why: str, tests: int = 1) -> None:
-        """The least p-value of so many tests."""
+        """Add the least p-value of that many tests."""
         self.tests += tests
         if p < self.p:
             self.p, self.why = p, why
 
     def verdict(self) -> str:
-        """What speaks against the sample, "" where nothing does."""
+        """Return the evidence against the sample, "" if there is none."""
         p = self.p * self.tests
         return f"{self.why}: p = {p:.3g}" if self.tests and p < LEAST_TWO_SAMPLE_P else ""
 
 
 def hypergeometric_p(both: int, first: int, second: int, total: int) -> float:
-    """Fisher's exact test, two-sided by doubling: of `total`, `first` are this, `second` that, and `both` both."""
+    """Return the p-value of Fisher's exact test, two-sided by doubling.
+
+    Of `total`, `first` have one property, `second` another, and `both` have both.
+    """
     low, high = max(0, first + second - total), min(first, second)
     counts = np.arange(low, high + 1)
     cells = counts, first - counts, second - counts, total - first - second + counts
@@ -138,7 +147,7 @@ def hypergeometric_p(both: int, first: int, second: int, total: int) -> float:
 
 
 def equal_p(hits: int, total: int, chance: float) -> float:
-    """How likely `hits` or more among `total` are at this chance of each."""
+    """Return the probability of `hits` or more among `total`, each with this chance."""
     return float(betainc(hits, total - hits + 1, chance)) if hits and chance < 1 else 1.0
 
 
@@ -146,11 +155,11 @@ def equal_p(hits: int, total: int, chance: float) -> float:
 
 
 def compare_samples(evidence: Evidence, first: Any, second: Any, words: str, order: int) -> None:
-    """Hold two samples of reports, rows of bytes, against each other: whole, and up to `order` bits at a time.
+    """Compare two samples of reports, rows of bytes: whole reports, and up to `order` bits at a time.
 
-    Any function of three bits is a sum of products of at most three signs, so signs and their products are all that
-    is looked at. Of the whole report there is the table of all that was seen, if that is not too much, and the parity
-    of all bits.
+    Any function of three bits is a sum of products of at most three signs, so the signs and their products suffice.
+    Of whole reports it compares the table of all observed values, if that is not too large, and the parity of all
+    bits.
     """
     _compare_tables(evidence, first, second, words)
     bits = [np.unpackbits(rows, axis=1, bitorder="little") for rows in (first, second)]
@@ -171,7 +180,7 @@ def _compare_tables(evidence: Evidence, first: Any, second: Any, words: str) -> 
 
 
 def compare_counts(evidence: Evidence, first: Any, second: Any, words: str) -> None:
-    """Two rows of counts of the same cells, by Pearson's chi-square; rare cells are put together."""
+    """Compare two rows of counts of the same cells by Pearson's chi-square; rare cells are merged."""
     both = first + second
     share = min(first.sum(), second.sum()) / max(1, both.sum())
     order = np.argsort(both, kind="stable")
@@ -191,7 +200,7 @@ def compare_counts(evidence: Evidence, first: Any, second: Any, words: str) -> N
 
 
 def _compare_signs(evidence: Evidence, first: Bools, second: Bools, words: str, order: int) -> None:
-    """The products of up to `order` signs."""
+    """Compare the products of up to `order` signs."""
     if not first.shape[1]:
         return
     signs = [1 - 2 * each.astype(np.float32) for each in (first, second)]
@@ -209,14 +218,14 @@ def _compare_signs(evidence: Evidence, first: Bools, second: Bools, words: str, 
 
 
 def _worst(figures: Floats) -> list[int]:
-    """The places of the largest."""
+    """Return the places of the largest."""
     off = np.flatnonzero(figures > _UNLIKELY)
     found: list[int] = off[np.argsort(-figures[off], kind="stable")][:_CANDIDATES].tolist()
     return found
 
 
 def _products(signs: Any, order: int) -> Floats:
-    """The means of all products of one, two, ... up to `order` columns, in the order of `_names`."""
+    """Return the means of all products of one, two, ... up to `order` columns, in the order of `_names`."""
     count, columns = signs.shape
     upper = np.triu_indices(columns, 1)
     parts = [signs.mean(axis=0, dtype=np.float64)]
@@ -231,7 +240,7 @@ def _products(signs: Any, order: int) -> Floats:
 
 
 def _names(columns: int, order: int) -> Any:
-    """A function from the place of a product to its columns in words."""
+    """Return a function from the place of a product to its columns in words."""
 
     def name(place: int) -> str:
         if place < columns:
@@ -256,7 +265,7 @@ def _names(columns: int, order: int) -> Any:
 
 
 def relate(evidence: Evidence, first: Bools, second: Bools, words: str) -> None:
-    """Whether the features of each user's one report, (n, f), tell something of those of the other, (n, g)."""
+    """Test the features of each user's one report, (n, f), for dependence on those of the other, (n, g)."""
     total = len(first)
     ones = first.sum(axis=0)[:, np.newaxis], second.sum(axis=0)[np.newaxis, :]
     both = first.T.astype(np.float32) @ second.astype(np.float32)
@@ -275,10 +284,13 @@ _MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 def keys_of(rows: Any) -> NDArray[np.uint64]:
-    """A number for each row of bytes; different rows have the same one with a chance of about 2**-64."""
+    """Return a number for each row of bytes; different rows share one with a probability of about 2**-64."""
     powers = np.array([pow(_MULTIPLIER, place + 1, 1 << 64) for place in range(rows.shape[1])], dtype=np.uint64)
     keys: NDArray[np.uint64] = ((rows.astype(np.uint64) + np.uint64(1)) * powers).sum(axis=1, dtype=np.uint64)
     return keys ^ keys >> np.uint64(29)
+
+
+# -- example parameters ----------------------------------------------------------------------------------------------
 
 
 _WANTED = 3
@@ -292,16 +304,16 @@ _MATRICES = (
 
 
 def made(cls: type[Mechanism], parameters: Mapping[str, Any]) -> Mechanism:
-    """The mechanism with these parameters: calibrated, or built where they stand in a target's place."""
+    """Return the mechanism with these parameters: calibrated, or built if they replace a target."""
     built = any(name in cls.fields and cls.fields[name].derived for name in parameters)
     return cls(**parameters) if built else cls.calibrate(**parameters)
 
 
 def examples_of(cls: type[Mechanism]) -> list[dict[str, Any]]:
-    """Parameters that `cls` can be built from: its `examples`, else up to three found by a search of its fields.
+    """Return parameters that `cls` can be built from: its `examples`, else up to three found by a search.
 
-    The search is the same every time. It prefers parameters with a client, a server and a bounded loss, and such as
-    declare different fields. Raises `NotSupported` where it finds none; the class should then give `examples`.
+    The search is the same every time. It prefers parameters with a client, a server and a bounded loss, and examples
+    that declare different fields. Raises `NotSupported` if it finds none; the class should then define `examples`.
     """
     if cls.examples:
         return [dict(example) for example in cls.examples]
@@ -312,7 +324,7 @@ def examples_of(cls: type[Mechanism]) -> list[dict[str, Any]]:
 
 
 def _search(cls: type[Mechanism]) -> list[dict[str, Any]]:
-    """The best of what can be built, and among equals such as declare different fields."""
+    """Return the best buildable parameters; among equals, those that declare different fields."""
     chance = random.Random(cls.name)
     seen: Counter[frozenset[str]] = Counter()
     tried: set[str] = set()
@@ -336,13 +348,13 @@ _BEST = 4
 
 
 def _worth(cls: type[Mechanism], parameters: dict[str, Any]) -> int:
-    """0 where it cannot be built; else more for a bounded loss, a client and a server."""
+    """Return 0 for parameters that cannot be built; else more for a bounded loss, a client and a server."""
     try:
         mechanism = made(cls, parameters)
         worth = 1 + (mechanism.guarantee.loss() is not None)
     except PluginError:
-        raise  # no parameters will mend that
-    except Exception:  # whatever is wrong with it, the checks will say of parameters that can be built
+        raise  # an error of the class itself, for any parameters
+    except Exception:  # these parameters do not work; the checks report errors for those that do
         return 0
     try:
         inputs = list(mechanism.critical_inputs())
@@ -355,7 +367,7 @@ def _worth(cls: type[Mechanism], parameters: dict[str, Any]) -> int:
 
 
 def _drawn(tries: list[tuple[Field[Any], Sequence[Any]]], chance: random.Random) -> dict[str, Any]:
-    """A value for each required field and for some of the others."""
+    """Return a value for each required field and for some of the others."""
     chosen = [(field, values) for field, values in tries if field.required or chance.random() < 0.4]
     return {field.name: chance.choice(values) if values else _only(field) for field, values in chosen}
 
@@ -365,7 +377,7 @@ def _only(field: Field[Any]) -> Any:
 
 
 def _values(field: Field[Any]) -> Sequence[Any]:
-    """What is tried of a field; nothing where there is nothing to choose from."""
+    """Return the values to try for a field; none if there is no choice."""
     if isinstance(field, Real):
         return _numbers(field)
     if isinstance(field, Integer):
@@ -379,7 +391,7 @@ def _values(field: Field[Any]) -> Sequence[Any]:
 
 
 def _numbers(field: Real) -> list[str]:
-    """Plain numbers of its range, for decimals between its bounds some more."""
+    """Return simple numbers in the range; for decimals some more between the bounds."""
     found = [text for text in ("0", *_NUMBERS) if _accepts(field, text)]
     low = next((bound for bound in (field.above, field.at_least) if bound is not None), None)
     if not found and low is not None:
@@ -395,29 +407,32 @@ def _accepts(field: Real, text: str) -> bool:
     return True
 
 
+# -- sample reports --------------------------------------------------------------------------------------------------
+
+
 SECRET_BYTES = 32
 _MOST_BYTES = 1 << 30
 _MOST_STREAMED_BYTES = 1 << 33
-"""Of reports that are held at once, and of such as are drawn in blocks and dropped."""
+"""The most bytes of reports that are drawn in blocks and dropped. `_MOST_BYTES` is the most held at once."""
 _POINTS = 1 << 20
 
 
 def secrets_of(count: int, seed: int | None) -> list[bytes]:
-    """A secret for each of `count` users; None draws them from the operating system."""
+    """Return a secret for each of `count` users; with `seed` None, from the operating system."""
     size = SECRET_BYTES * count
     data = os.urandom(size) if seed is None else bytes(SeededStream(b"secrets %d" % seed).read(size))
     return [data[at : at + SECRET_BYTES] for at in range(0, size, SECRET_BYTES)]
 
 
 def draw(mechanism: Mechanism, values: Any, seed: int | None) -> Any:
-    """Reports of users with these values. Raises `NotChecked` where the mechanism has no client."""
+    """Return reports of users with these values. Raises `NotChecked` if the mechanism has no client."""
     if len(values) > 1:
         expect_to_fit(mechanism, values[:1], len(values))
     return _drawing_drawn(mechanism, values, seed)
 
 
 def expect_to_fit(mechanism: Mechanism, one: Any, users: int, *, streamed: bool = False) -> None:
-    """Raise `NotChecked` where the reports of so many users would be too large, seen from `one`."""
+    """Raise `NotChecked` if the reports of so many users would be too large, judged from `one`."""
     size = _drawing_drawn(mechanism, one, 0).nbytes * users
     if size > (_MOST_STREAMED_BYTES if streamed else _MOST_BYTES):
         raise NotChecked(f"{users} reports would take {size / 1e9:.1f} GB; {SHORTER}")
@@ -433,7 +448,7 @@ def _drawing_drawn(mechanism: Mechanism, values: Any, seed: int | None) -> Any:
 
 
 def inputs_of(mechanism: Mechanism) -> list[Any]:
-    """Values that the mechanism takes. Raises `NotChecked` where it names none."""
+    """Return values that the mechanism takes. Raises `NotChecked` if it names none."""
     try:
         return list(mechanism.critical_inputs())
     except NotSupported as error:
@@ -441,12 +456,12 @@ def inputs_of(mechanism: Mechanism) -> list[Any]:
 
 
 def users_of(mechanism: Mechanism, count: int) -> Any:
-    """`count` values, its inputs over and over."""
+    """Return `count` values, cycling through the inputs."""
     return np.resize(np.array(inputs_of(mechanism)), count)
 
 
 def others_of(mechanism: Mechanism, count: int) -> list[Any]:
-    """Some values of its domain, drawn at random but the same every time; none where it declares no domain."""
+    """Return random values of the domain, the same every time; none if the mechanism declares no domain."""
     chance, domain = random.Random(mechanism.fingerprint), mechanism.domain
     if isinstance(domain, Interval):
         lower, upper = domain.ends
@@ -456,8 +471,11 @@ def others_of(mechanism: Mechanism, count: int) -> list[Any]:
     return [chance.randrange(domain.size) for _ in range(count)]
 
 
+# -- features of reports ---------------------------------------------------------------------------------------------
+
+
 _REPORT_MOST_BYTES = 4
-"""32 bits have 5,000 triples. Of longer reports so many bytes are chosen, the same ones every time."""
+"""The most bytes used of a longer report, the same ones every time: 32 bits have 5,000 triples."""
 _LOW_BYTES = 2
 _SMOOTH = 1e-3
 _FEATURES = 16
@@ -465,23 +483,23 @@ _CODES = 8
 
 
 def has_density(mechanism: Mechanism) -> bool:
-    """Whether it is described by a density, with or without a channel of its grid."""
+    """True if a density describes the mechanism, with or without a channel of its grid."""
     return isinstance(mechanism, NumericMechanism) and type(mechanism).density is not NumericMechanism.density
 
 
 def on_a_grid(mechanism: Mechanism, reports: Any) -> bool:
-    """Whether reports are numbers of a public grid, and not steps of it as they are."""
+    """True if reports are numbers of a public grid, and not the steps themselves."""
     return isinstance(mechanism, NumericMechanism) and np.asarray(reports).dtype.kind == "f"
 
 
 def steps_of(mechanism: Any, reports: Any) -> Any:
-    """Which step of its grid each report is, as whole doubles."""
+    """Return the step of the grid of each report, as whole doubles."""
     origin, step = mechanism.grid()
     return np.rint((np.asarray(reports) - origin) / step)
 
 
 def whole(mechanism: Mechanism, reports: Any) -> Bytes:
-    """Each report as a row of bytes; one on a grid as its step, of which the lower bytes come first."""
+    """Return each report as a row of bytes; a report on a grid as its step, lower bytes first."""
     array = np.asarray(reports)
     if on_a_grid(mechanism, array):
         array = steps_of(mechanism, array).astype(np.int64)
@@ -492,7 +510,7 @@ def whole(mechanism: Mechanism, reports: Any) -> Bytes:
 
 
 def some_columns(mechanism: Mechanism, rows: Bytes) -> NDArray[np.intp]:
-    """The bytes that vary, or some of them, the same every time."""
+    """Return the bytes that vary, or some of them, the same every time."""
     varying = np.flatnonzero((rows != rows[:1]).any(axis=0))
     if len(varying) > _REPORT_MOST_BYTES:
         varying = np.sort(random.Random(mechanism.fingerprint).sample(varying.tolist(), _REPORT_MOST_BYTES))
@@ -500,7 +518,10 @@ def some_columns(mechanism: Mechanism, rows: Bytes) -> NDArray[np.intp]:
 
 
 def low_bytes(mechanism: Any, *samples: Any) -> list[Bytes]:
-    """Of steps of a fine grid the bits that no density decides that bends or jumps now and then, as rows of bytes."""
+    """Return the low bits of the steps of a fine grid, as rows of bytes.
+
+    A density that bends or jumps only at a few points does not determine these bits.
+    """
     step, spread = mechanism.grid()[1], min(float(np.asarray(reports).std()) for reports in samples)
     bits = int(np.log2(max(1.0, _SMOOTH * spread / step)))
     last = (1 << min(bits, 8 * _LOW_BYTES)) - 1
@@ -509,7 +530,7 @@ def low_bytes(mechanism: Any, *samples: Any) -> list[Bytes]:
 
 
 def codes_of(mechanism: Mechanism, reports: Any, pair: tuple[Any, Any]) -> NDArray[np.int64] | None:
-    """The outcomes of `compare`; None where it describes none."""
+    """Return the outcomes of `compare`; None if the mechanism describes none."""
     try:
         mechanism.compare(*pair)
         return np.asarray(mechanism.outcomes(reports, *pair)).astype(np.int64)
@@ -518,9 +539,9 @@ def codes_of(mechanism: Mechanism, reports: Any, pair: tuple[Any, Any]) -> NDArr
 
 
 def features(mechanism: Mechanism, reports: Any, pair: tuple[Any, Any], like: Any) -> Bools:
-    """Binary features of each report, (n, f): outcomes, bits, and of numbers on which side of some cuts they lie.
+    """Return binary features of each report, (n, f): outcomes, bits, and for numbers the side of some cuts.
 
-    `like`: reports that say which features are worth reading, so that those of two samples are the same.
+    `like`: reports that determine the features, so that two samples have the same ones.
     """
     found = []
     codes, seen = codes_of(mechanism, reports, pair), codes_of(mechanism, like, pair)

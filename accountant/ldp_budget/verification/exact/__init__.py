@@ -1,11 +1,12 @@
-"""Is a mechanism's promise true? Decided from its channel, or its density, and not from what it says.
+"""Exact verification of a mechanism's guarantee, from its channel or its density.
 
-`verify` compares ordered pairs of inputs: of at most 64 answers every pair, of more answers, and of numbers, those of
-the mechanism's critical inputs. Then the promise is unproven unless the law of the client program covers every input,
-or its steps show that all answers are treated alike. Where a report has finitely many things to say of a pair, the
-odds are the exact fractions of the integer thresholds that the client draws with, and no rounding is involved. A
-density is checked in double precision, to 1e-9. What needs no description at all is the audit of the client, see
-`auditing`.
+`verify` compares ordered pairs of inputs. With at most 64 answers it compares every pair. With more answers, or
+numbers, it compares pairs of the mechanism's critical inputs. Then the guarantee is unproven, unless the law of the
+client program covers every input, or its steps show that all answers are treated alike.
+
+If a pair has finitely many outcomes, the probabilities are exact fractions of the integer thresholds that the client
+draws with, and nothing is rounded. A density is checked in double precision, to 1e-9. The audit of the client needs
+no description at all, see `verification.audit`.
 """
 
 from __future__ import annotations
@@ -36,26 +37,29 @@ if TYPE_CHECKING:
 
 __all__ = ["HOLDS", "UNPROVEN", "VIOLATED", "Verification", "verify"]
 
-# Points of a memoised guarantee's curve that are checked, beside its cap.
+# The number of points of a memoised guarantee's curve that are checked, besides its cap.
 _LONGEST = 40
 _UNFORESEEN = 4
 _FEW_ANSWERS = 64
-"""Of at most so many every pair is compared."""
+"""The most answers for which every pair is compared."""
 _FEW_STAND_FOR_ALL = "nothing shows that these stand for all; show it by a client program"
 _OTHERWISE = f"promise it for {SAME_CHANGE_PATTERN}, if that will do"
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` came to.
+    """The result of `verify`.
 
-    `verdict`: "holds", "violated" or "unproven" for the guarantee. `lower` and `upper` bound the loss of one report
-    over all pairs compared (where δ is promised, the ε at that δ), None where it is not known. `method`: "channel",
-    "density" or "channel and density", "" where the mechanism describes neither. `pairs`: how many ordered pairs of
-    inputs were compared. `estimator`: the same verdicts for `estimate` being unbiased with true standard errors.
-    `program`: the same for the client program, by the law of whole reports; a program that is "violated" makes the
-    verdict so, one that is "unproven" leaves it as it is. `problems`: what speaks against each, in words.
-    `program_open`: why a program is "unproven", in words. `looked_at`: which inputs the verdict rests on, in words.
+    `verdict`: "holds", "violated" or "unproven" for the guarantee. `lower` and `upper`: bounds of the loss of one
+    report over all pairs compared, None if not known; with a δ, of the ε at that δ.
+
+    `method`: "channel", "density" or "channel and density", "" if the mechanism describes neither. `pairs`: the
+    number of ordered pairs of inputs that were compared. `looked_at`: the inputs that the verdict covers, in words.
+
+    `estimator`: the same verdicts for `estimate` being unbiased with true standard errors. `program`: the same for
+    the client program, by the law of whole reports. If the program is "violated", so is the verdict; if it is
+    "unproven", the verdict does not change. `program_open`: why a program is "unproven", in words. `problems`: the
+    evidence against each, in words.
     """
 
     verdict: str
@@ -76,11 +80,7 @@ class Verification:
         return f"<Verification: {self.verdict}{how}; loss {bounds}; estimator {self.estimator}{problems}>"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the fields.
-
-        Raises:
-            Nothing.
-        """
+        """Return a JSON object of the fields."""
         return {**vars(self), "problems": list(self.problems)}
 
 
@@ -88,13 +88,13 @@ def verify(mechanism: Mechanism) -> Verification:
     """Check the guarantee of a mechanism exactly, as far as it describes what it draws.
 
     Parameters:
-        mechanism: what is checked. One that describes nothing is `unproven`, and no error.
+        mechanism: the mechanism to check. One that describes nothing is `unproven`, which is not an error.
 
     Returns:
-        The verdict, and what it rests on.
+        The verdict, and the evidence for it.
 
     Raises:
-        InvalidParameter: it is no mechanism with its parameters.
+        InvalidParameter: `mechanism` is not a mechanism with its parameters.
         ValueError: its description contradicts itself.
     """
     check_instance("mechanism", mechanism, Mechanism, "a mechanism with its parameters")
@@ -109,7 +109,7 @@ def verify(mechanism: Mechanism) -> Verification:
     densities = _densities(mechanism, pairs)
     smooth = [check_density(guarantee, density) for density in densities]
     if (comparisons and worst(findings).verdict == HOLDS) or program.every:
-        # What is drawn is proved in fractions, so a density that double precision leaves open matters no more.
+        # The law of the draws is proved in fractions, so a density that double precision leaves open does not matter.
         smooth = [found for found in smooth if found.verdict != UNPROVEN]
     findings += smooth
     if isinstance(guarantee, Memoised):
@@ -141,23 +141,23 @@ def verify(mechanism: Mechanism) -> Verification:
 
 
 def _inputs(mechanism: Mechanism) -> list[Any]:
-    """All answers where they are few; else the critical inputs, and a few others that nobody can foresee."""
+    """Return all answers if they are few; else the critical inputs, and a few random, unpredictable ones."""
     if not isinstance(mechanism.domain, Categories):
         return list(dict.fromkeys(mechanism.critical_inputs()))
     size = mechanism.domain.size
-    # Of hashed answers the curves of many pairs take long, and one pair that shares no cell stands for all.
+    # For hashed answers, the curves of many pairs are slow, and one pair that shares no cell covers all.
     curves = isinstance(mechanism.guarantee, Memoised) and not isinstance(mechanism, FrequencyMechanism)
     if size <= _FEW_ANSWERS and not curves:
         return list(range(size))
     inputs = list(mechanism.critical_inputs())
-    # Of answers that are hashed by a public seed each is as good as another.
+    # Answers that are hashed by a public seed are all equally good.
     if isinstance(mechanism, FrequencyMechanism) and not mechanism.public_seed:
         inputs += [secrets.randbelow(size) for _ in range(_UNFORESEEN)]
     return list(dict.fromkeys(inputs))
 
 
 def _looked_at(mechanism: Mechanism, pairs: list[tuple[Any, Any]], program: ProgramFinding) -> tuple[bool, str]:
-    """Whether the pairs stand for every pair of inputs, as far as a description can tell; and that in words."""
+    """Return True if the pairs cover every pair of inputs, as far as a description shows; and the pairs in words."""
     if not isinstance(mechanism.domain, Categories):
         named = f"{len(pairs)} pairs of values, which the mechanism names as the ones furthest apart"
         if program.every:
@@ -186,9 +186,9 @@ def _hashes(mechanism: Mechanism) -> bool:
 
 
 def _compared(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> tuple[list[Comparison], list[Finding]]:
-    """The different comparisons of the pairs, both ways, and what is found of each.
+    """Return the distinct comparisons of the pairs, in both orders, and the finding for each.
 
-    A mechanism that describes some pairs and not all of them is not proved by those it chose.
+    A mechanism that describes only some pairs is not proved by the pairs it chose.
     """
     different: dict[Comparison, None] = {}
     silent: list[Finding] = []
@@ -203,7 +203,7 @@ def _compared(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> tuple[list[
 
 
 def _silent(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> str:
-    """Why nothing was compared, and what its author can do."""
+    """Return the reason why nothing was compared, and what the author can do."""
     if not pairs:
         return f"{mechanism.name} names no two inputs to compare; {TWO_INPUTS}"
     also = ", or a `density`" if isinstance(mechanism, NumericMechanism) else ""
@@ -211,7 +211,7 @@ def _silent(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> str:
 
 
 def _over_time(mechanism: Mechanism, guarantee: Memoised, pairs: list[tuple[Any, Any]]) -> list[Finding]:
-    """The curve, up to `_LONGEST` reports, and the cap of a memoised guarantee, for reports that repeat one value."""
+    """Check the curve, up to `_LONGEST` reports, and the cap of a memoised guarantee, for reports of one value."""
     findings: dict[Finding, None] = {}
     if guarantee.relation == ANY_INPUTS:
         why = f"that the curve holds for {ANY_INPUTS} is not checked; {_OTHERWISE}"
@@ -227,14 +227,14 @@ def _over_time(mechanism: Mechanism, guarantee: Memoised, pairs: list[tuple[Any,
 
 
 def _densities(mechanism: Mechanism, pairs: list[tuple[Any, Any]]) -> list[DensityPair]:
-    """The ordered pairs of a mechanism that has a density."""
+    """Return the ordered pairs of a mechanism that has a density."""
     if not isinstance(mechanism, NumericMechanism) or type(mechanism).density is NumericMechanism.density:
         return []
     return [DensityPair(mechanism, *each) for first, second in pairs for each in ((first, second), (second, first))]
 
 
 def _loss(guarantee: Guarantee, comparisons: list[Comparison]) -> tuple[float, float] | None:
-    """The largest loss of one report over all that was compared, down and up; where δ is promised, the ε at it."""
+    """Return the largest loss of one report over all comparisons, rounded down and up; with a δ, the ε at it."""
     promised = guarantee.loss()
     try:
         if promised and promised[1]:

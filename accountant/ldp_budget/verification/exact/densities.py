@@ -1,12 +1,12 @@
-"""Checks of a density: the loss between two inputs as a function of the report, and the divergence it makes.
+"""Checks of a density: the privacy loss between two inputs as a function of the report, and the divergence.
 
-The loss L(y) = ln f(y | x) - ln f(y | x') is looked at between neighbouring breakpoints of either density, where it
-is monotone or constant: the mechanism says where those are. So on each piece the largest loss stands at an end, and
-L crosses a level once at most. What 64 looks a piece show to be otherwise is not proved; a narrower spike that no
-breakpoint announces may be missed. A curve of (ε, δ) is checked on a finite grid of ε.
+The loss L(y) = ln f(y | x) - ln f(y | x') is evaluated between neighboring breakpoints of either density. The
+mechanism states where they are, and that L is monotone or constant between them. So on each piece the largest loss is
+at an end, and L crosses a level at most once. If 64 samples of a piece contradict that, the guarantee is not proved.
+A narrower spike without a breakpoint may be missed. A curve of (ε, δ) is checked on a finite grid of ε.
 
-All is done in double precision. Beside each figure stands how far rounding may have moved it: what exceeds its
-claim by more is violated, and what cannot be told apart from its claim to 1e-9 is unproven.
+All computations are in double precision. Each figure has a bound of its rounding error. A figure that exceeds its
+claim by more is violated. A figure that cannot be distinguished from its claim to 1e-9 is unproven.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOLERANCE = 1e-9
-"""What a figure may exceed its claim by, relative to the claim: double precision, not privacy."""
+"""The relative excess over a claim that is tolerated: it covers double precision and is not a privacy loss."""
 
 _LOOKS = 64
-# Of a finite piece, the parts that are integrated one by one.
+# The number of parts of a finite piece that are integrated one by one.
 _CUTS = 4
 _ULP = 2.0**-52
-# A piece is looked at from this share of its length inside, and as many roundings of its borders: on a border, and
+# A piece is sampled from this share of its length inside, and this many roundings of its borders. On a border, and
 # where it is rounded differently, the density may be that of either side.
 _EDGE, _ROUNDINGS = 1e-13, 8
-# In an endless piece each look is this much further out than the last.
+# In an infinite piece, the distance grows by this factor from sample to sample.
 _GROWTH = 1.5
-# How far below the highest ln f matters: a δ of 1e-250 is -576. Further down, e^ln f is no double any more.
+# How far below the highest ln f a report matters: a δ of 1e-250 is -576. Further down, e^ln f underflows.
 _REACH = 700.0
-# Reports that are likelier than e^-5 of the likeliest show the loss; rounding is larger for the others.
+# Reports that are likelier than e^-5 of the likeliest show the loss; the others have larger rounding errors.
 _NEAR = 5.0
-# Where L is this far above ε, all of the mass counts but e^-40 of it.
+# If L is this far above ε, all of the mass except e^-40 of it counts.
 _LIKELY = 40.0
-# By what ln f may change between two reports for the rule to be exact to the last digits in between.
+# The change of ln f between two reports up to which the rule is accurate to the last digits.
 _CHANGE = 4.0
-# A density that falls this far and then is 0 may have been too small for a double.
+# A density that falls this far and then is 0 may have underflowed.
 _VANISHING = 460.0
 
 
 class Figure(NamedTuple):
-    """A number, and by how much rounding may have moved it."""
+    """A number, and a bound of its rounding error."""
 
     value: float
     rounding: float
 
 
 class _Piece(NamedTuple):
-    """Ascending reports inside one piece, some of them for integrals, which count `times` where it is repeated."""
+    """Ascending reports in one piece, and some of them for integrals. The piece counts `times` if it is repeated."""
 
     reports: list[float]
     cuts: list[float]
@@ -90,22 +90,25 @@ class DensityPair:
     second: float
 
     def largest_loss(self) -> float:
-        """The supremum of L over all reports."""
+        """Return the supremum of L over all reports."""
         return max((self.loss(report) for report in self._reports()), default=-math.inf)
 
     def divergence(self, epsilon: float) -> float:
-        """H(e^ε) = ∫ max(f(y | x) - e^ε f(y | x'), 0) dy."""
+        """Return H(e^ε) = ∫ max(f(y | x) - e^ε f(y | x'), 0) dy."""
         return self.excess(epsilon).value
 
     def loss(self, report: float) -> float:
-        """L at one report; -inf where f(y | x) is 0, or too small to tell it from that."""
+        """Return L at one report; -inf if f(y | x) is 0, or too small to distinguish it from 0."""
         ours, theirs = self._logs(report)
         if ours == -math.inf or (theirs == -math.inf and ours < self._peak - _VANISHING):
             return -math.inf
         return ours - theirs
 
     def rounding(self, report: float) -> float:
-        """How far rounding may move L there: of the logarithms, and of where the inputs and breakpoints lie."""
+        """Return a bound of the rounding error of L at a report.
+
+        It covers the logarithms, and the inputs and breakpoints as doubles.
+        """
         found = self._roundings.get(report)
         if found is None:
             found = self._roundings[report] = self._rounding(report)
@@ -121,7 +124,7 @@ class DensityPair:
         return _ULP * (2 + size) + 2 * moved
 
     def _logs(self, report: float) -> tuple[float, float]:
-        """ln f of both inputs."""
+        """Return ln f of both inputs."""
         found = self._memo.get(report)
         if found is None:
             found = self._memo[report] = self._log(report, self.first), self._log(report, self.second)
@@ -135,11 +138,11 @@ class DensityPair:
     def _roundings(self) -> dict[float, float]:
         return {}
 
-    # -- where to look ----------------------------------------------------------------------------------
+    # -- sampled reports --------------------------------------------------------------------------------
 
     @functools.cached_property
     def _log(self) -> Callable[[float, float], float]:
-        """Of `density` and `log_density` the one that the more derived class gives."""
+        """`density` or `log_density`, the one that the more derived class defines."""
         mechanism = self.mechanism
         for kind in type(mechanism).__mro__:
             if "log_density" in vars(kind):
@@ -154,7 +157,7 @@ class DensityPair:
 
     @functools.cached_property
     def _shift(self) -> float:
-        """How far from where it should be an input may lie, being a double."""
+        """The rounding error of an input as a double."""
         return _ULP * max(abs(self.first), abs(self.second))
 
     @functools.cached_property
@@ -199,7 +202,7 @@ class DensityPair:
         return found
 
     def _looks(self, low: float, high: float) -> list[float]:
-        """Ascending reports from `low` to `high`; from one of them as far out as there is any density."""
+        """Return ascending reports from `low` to `high`; if one is infinite, as far out as there is any density."""
         if math.isinf(low):
             return self._outward(high, -1)[::-1]
         if math.isinf(high):
@@ -225,7 +228,7 @@ class DensityPair:
         return max(least, ours), max(least, theirs)
 
     def _halved(self, looks: list[float], levels: Callable[[float], tuple[float, ...]]) -> list[float]:
-        """The looks, and between them others until none of the levels changes much from one to the next."""
+        """Return the reports, with others in between until no level changes much from one to the next."""
         known = looks[:1]
         waiting = [(report, levels(report)) for report in reversed(looks[1:])]
         last = levels(looks[0])
@@ -241,7 +244,7 @@ class DensityPair:
         return known
 
     def _times(self, low: float, high: float) -> float:
-        """1/(1-r) in the outermost periods, where all further ones have r times the density of the one before."""
+        """Return 1/(1-r) in the outermost periods, if each further one has r times the density of the one before."""
         period, middle = self.mechanism.report_period, (low + high) / 2
         if period is None or self._borders[0] + period < middle < self._borders[-1] - period:
             return 1.0
@@ -251,7 +254,7 @@ class DensityPair:
         return 1 / -math.expm1(-fall) if fall > 0 else math.inf
 
     def _reports(self) -> Iterator[float]:
-        """All reports looked at where the first input has any density."""
+        """Yield all sampled reports where the first input has any density."""
         for piece in self._pieces:
             yield from (report for report in piece.reports if self._logs(report)[0] > self._peak - _REACH)
 
@@ -266,7 +269,7 @@ class DensityPair:
         return _Table(np.stack([lows, highs], axis=1), np.array(ends).reshape(-1, 2), times, *np.moveaxis(rows, 2, 0))
 
     def _row(self, low: float, high: float, times: float) -> list[tuple[float, float, float]]:
-        """(mass, loss, rounding) at the nodes of a segment."""
+        """Return (mass, loss, rounding) at the nodes of a segment."""
         changes = [abs(b - a) for a, b in zip(self._logs(low), self._logs(high), strict=True)]
         moved = 2 * self._shift * sum(change for change in changes if change < math.inf) / (high - low)
         peak = max(0.0, self._peak)
@@ -278,7 +281,7 @@ class DensityPair:
                 continue
             seen = theirs > -math.inf
             loss = ours - theirs if seen or ours > self._peak - _VANISHING else -math.inf
-            # Where the inputs lie far apart the density alone may be too small for a double, and not its mass.
+            # If the inputs are far apart, the density alone may underflow, but its mass does not.
             length = math.log(weight)
             size = abs(ours) + (abs(theirs) if seen else 0.0) + abs(length) + peak
             rounding = _ULP * (2 + size) + moved
@@ -287,7 +290,7 @@ class DensityPair:
 
     @functools.cached_property
     def unseen(self) -> Figure:
-        """The mass between the pieces, which are looked at from a margin inside; and the most that may be there."""
+        """The mass between the pieces, which are sampled from a margin inside; and the most that may be there."""
         total = most = 0.0
         for low, high in self._bounds():
             margin = self._margin(low, high)
@@ -300,16 +303,16 @@ class DensityPair:
         return Figure(total, total + most)
 
     def mass(self) -> Figure:
-        """The integral of f(y | x) over what is looked at."""
+        """Return the integral of f(y | x) over the pieces."""
         masses = self._table.masses
         return Figure(float(masses.sum()) + self.unseen.value, float((masses * self._table.roundings).sum()))
 
     def impossible(self) -> float:
-        """The mass of reports that the second input can never give."""
+        """Return the mass of reports that the second input can never give."""
         return float(self._table.masses[self._table.losses == math.inf].sum())
 
     def excess(self, epsilon: float) -> Figure:
-        """The divergence at `epsilon`, and its rounding."""
+        """Return the divergence at `epsilon`, with its rounding error."""
         table = self._table
         low, high = table.ends.min(axis=1), table.ends.max(axis=1)
         top = epsilon + _LIKELY
@@ -325,7 +328,7 @@ class DensityPair:
         return Figure(float(found.sum()) + math.fsum(parts), rounding)
 
     def _rough(self, place: int, epsilon: float) -> float:
-        """The same over one segment in which L passes ε, or grows a lot."""
+        """Return the same over one segment in which L crosses ε, or grows a lot."""
         low, high = self._table.borders[place].tolist()
         start, end = (loss > epsilon for loss in self._table.ends[place].tolist())
         if start != end:
@@ -338,7 +341,7 @@ class DensityPair:
         return math.fsum(mass * -math.expm1(min(0.0, epsilon - loss)) for mass, loss, _ in rows)
 
     def _crossing(self, low: float, high: float, epsilon: float) -> float:
-        """Where L passes ε; by halving, down to neighbouring doubles."""
+        """Return the report where L crosses ε, by bisection down to neighboring doubles."""
         side = self.loss(low) > epsilon
         while low < (middle := (low + high) / 2) < high:
             if (self.loss(middle) > epsilon) == side:
@@ -347,10 +350,10 @@ class DensityPair:
                 high = middle
         return high
 
-    # -- what the mechanism says of itself --------------------------------------------------------------
+    # -- the mechanism's own statements -----------------------------------------------------------------
 
     def monotone(self) -> bool:
-        """Whether L only rises or only falls along the looks of every piece, but for rounding."""
+        """Return True if L only rises or only falls along the samples of every piece, except for rounding."""
         return all(self._is_monotone(piece.reports) for piece in self._pieces)
 
     def _is_monotone(self, reports: list[float]) -> bool:
@@ -365,7 +368,7 @@ class DensityPair:
         return min(rise, fall) <= slack
 
     def still_grows(self) -> bool:
-        """Whether L rises yet at the last reports of an endless piece, so that its supremum was not seen."""
+        """Return True if L still rises at the last reports of an infinite piece: its supremum was not seen."""
         if self.mechanism.report_period is not None:
             return False
         for piece, order in ((self._pieces[0], 1), (self._pieces[-1], -1)):
@@ -377,22 +380,21 @@ class DensityPair:
         return False
 
     def reaches_out(self) -> bool:
-        """Whether the density was followed out to where nothing is left of it."""
+        """Return True if the density was followed out to where nothing is left of it."""
         if self.mechanism.report_period is not None:
             return True
         ends = [piece.reports[place] for piece, place in ((self._pieces[0], 0), (self._pieces[-1], -1))]
         return all(not self._logs(end)[0] > self._peak - _REACH for end in ends)
 
     def likely(self) -> list[float]:
-        """The reports that show the loss, see `_NEAR`."""
+        """Return the reports that show the loss, see `_NEAR`."""
         return [report for report in self._reports() if self._logs(report)[0] > self._peak - _NEAR]
 
 
 def largest_loss(guarantee: Guarantee, pairs: list[DensityPair]) -> tuple[float, float] | None:
-    """Bounds of the ε that the densities show: of every report, or where δ is promised of the least ε at that δ.
+    """Return bounds of the ε of the densities: over every report, or with a δ, of the least ε at that δ.
 
-    The lower one is below by what rounding may have moved it and by `TOLERANCE`, so that it is never above a claim
-    that holds.
+    The lower bound allows for the rounding error and for `TOLERANCE`, so it is never above a claim that holds.
     """
     if isinstance(guarantee, Pure | SymmetricPair | FinitePair | Laplace) and not guarantee.delta:
         certain = max((pair.loss(at) - pair.rounding(at) for pair in pairs for at in pair.likely()), default=0.0)
@@ -411,9 +413,9 @@ def _below(epsilon: float) -> float:
 
 
 def _epsilon_at(delta: float, pair: DensityPair, least: float, *, certain: bool) -> float:
-    """The least ε from `least` on with H(e^ε) ≤ δ, to 1e-9 of itself: rounded up, or inf; `certain` rounds it down.
+    """Return the least ε from `least` on with H(e^ε) ≤ δ, to a relative 1e-9: rounded up, or inf.
 
-    That is: from there down to `least`, more than δ is left, whatever rounding did to it.
+    With `certain` it is rounded down: from there down to `least`, more than δ remains in spite of any rounding.
     """
 
     def above(epsilon: float) -> bool:
@@ -434,7 +436,7 @@ def _epsilon_at(delta: float, pair: DensityPair, least: float, *, certain: bool)
 
 
 def check_density(guarantee: Guarantee, pair: DensityPair) -> Finding:
-    """Whether the density of the first input against the second is within `guarantee`."""
+    """Check that the density of the first input against the second is within `guarantee`."""
     if isinstance(guarantee, Unbounded):
         return Finding(HOLDS)
     if not isinstance(guarantee, Pure | SymmetricPair | FinitePair | Laplace | Approximate | Gaussian):
@@ -468,14 +470,14 @@ def _within(
         return
     yield _loss_within(pair, float(guarantee.bound), str(guarantee.bound))
     if isinstance(guarantee, SymmetricPair):
-        # Within ±ε what is left to check is the total variation, see `dominance`.
+        # Within ±ε only the total variation is left to check, see `dominance`.
         yield _curve_within(pair, [(0.0, float(guarantee.tau) * math.tanh(float(guarantee.bound) / 2))])
     if isinstance(guarantee, Laplace):
         yield _curve_within(pair, _laplace_curve(guarantee))
 
 
 def _compared(figures: list[Figure], claim: float, why: str) -> Finding:
-    """`violated` where a figure exceeds the claim by more than rounding, `unproven` where rounding could hide it."""
+    """Return `violated` if a figure exceeds the claim by more than rounding, `unproven` if rounding could hide it."""
     most = claim * (1 + TOLERANCE)
     if any(figure.value - figure.rounding > most for figure in figures):
         return Finding(VIOLATED, why)
@@ -529,7 +531,7 @@ def _curve_within(pair: DensityPair, claims: list[tuple[float, float]]) -> Findi
 
 
 def _finite_curve(guarantee: FinitePair) -> list[tuple[float, float]]:
-    """δ(a) at the kinks a >= 0 of the pair, and of the swapped one, as inputs are compared in both orders."""
+    """Return δ(a) at the kinks a >= 0 of the pair, and of the swapped one, as inputs are compared in both orders."""
     points = []
     for kink, delta in corners(guarantee):
         if 0 < kink < 1:
@@ -540,24 +542,24 @@ def _finite_curve(guarantee: FinitePair) -> list[tuple[float, float]]:
 
 
 def _log(ratio: Fraction) -> float:
-    """The logarithm of a ratio >= 1, also of one near 1."""
+    """Return the logarithm of a ratio >= 1, accurate near 1."""
     return math.log1p(float(ratio - 1)) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def _laplace_curve(guarantee: Laplace) -> list[tuple[float, float]]:
-    """δ(a) = 1 - e^((a-ε)/2) at some 0 ≤ a < ε, of two Laplace distributions at the distance ε scales."""
+    """Return δ(a) = 1 - e^((a-ε)/2) at some 0 ≤ a < ε, of two Laplace distributions at a distance of ε scales."""
     epsilon = float(guarantee.bound)
     below = {epsilon * (1 - place / 32) for place in range(1, 33)} | {epsilon * (1 - 0.1**k) for k in range(2, 6)}
     below |= {epsilon - gap for gap in (0.01, 0.1, 1.0, 3.0, 10.0, 30.0) if gap < epsilon}
     return [(loss, -math.expm1((loss - epsilon) / 2)) for loss in sorted(below)]
 
 
-# Standard deviations of the loss at which a curve is looked at; beyond the last δ is less than 1e-250.
+# Standard deviations of the loss at which a curve is checked; beyond the last δ is less than 1e-250.
 _DEVIATIONS = (*(place / 2 for place in range(-6, 13)), *range(7, 10), *range(10, 35, 2))
 
 
 def _gaussian_curve(guarantee: Gaussian) -> list[tuple[float, float]]:
-    """The calibrated point, and δ(a) of μ-Gaussian DP at some a, see `_DEVIATIONS`."""
+    """Return the calibrated point, and δ(a) of μ-Gaussian DP at some a, see `_DEVIATIONS`."""
     mu = float(guarantee.mu)
     points = [] if guarantee.loss() is None else [(guarantee.epsilon, guarantee.delta)]
     losses = sorted({max(0.0, mu * mu / 2 + deviations * mu) for deviations in _DEVIATIONS})

@@ -1,14 +1,14 @@
-"""Does a guarantee hold for what a report says of two inputs? Decided by exact fractions.
+"""Exact checks of a guarantee against the comparison of two inputs, by dominating pairs and by the Rényi divergence.
 
-A guarantee is a pair of distributions (P, Q) that must be at least as hard on every ordered pair of inputs as their
-reports are. The hockey-stick divergence H(λ) = Σ max(P - λQ, 0) is convex in λ, and for a finite pair piecewise
-linear. So one finite pair dominates another for every λ if it does at its own kinks, the ratios P/Q of its outcomes:
-between two of them its divergence is linear and the other's convex (Zhu, Dong and Wang 2022, section 3).
+A guarantee is a pair of distributions (P, Q). For every ordered pair of inputs, it must be at least as easy to
+distinguish as their reports are. The hockey-stick divergence H(λ) = Σ max(P - λQ, 0) is convex in λ, and piecewise
+linear for a finite pair. So one finite pair dominates another for every λ if it does at its own kinks, the ratios P/Q
+of its outcomes. Between two of them its divergence is linear and the other's convex (Zhu, Dong and Wang 2022, section
+3).
 
-The ρ of zero-concentrated differential privacy of a finite pair, between certified bounds.
-
-It is the supremum of D_α/α over the orders α > 1, D_α the Rényi divergence, which does not fall in α. So on an
-interval [a, b] of orders D_α/α is at most D_b/a, and beyond b at most D_∞/b.
+The ρ of zero-concentrated differential privacy (zCDP) of a finite pair is computed between certified bounds. It is
+the supremum of D_α/α over the orders α > 1. The Rényi divergence D_α does not fall in α. So on an interval [a, b] of
+orders D_α/α is at most D_b/a, and beyond b at most D_∞/b.
 """
 
 from __future__ import annotations
@@ -44,17 +44,20 @@ if TYPE_CHECKING:
     from ...sdk.channels import Comparison, Mass
 
 
+# -- zCDP ------------------------------------------------------------------------------------------------------------
+
+
 _RENYI_WIDE = Context(prec=45, Emax=10**9, Emin=-(10**9))
 _CLOSE = Decimal("1.0001")
 _MARGIN = Decimal("1e-25")  # far above the rounding of `_WIDE`, far below `_CLOSE`
 
 
 def largest_rate(masses: Sequence[Mass], claimed: Decimal = Decimal(0)) -> tuple[Decimal, Decimal]:
-    """A lower and an upper bound of ρ, within a part in ten thousand; infinite where P has what Q has not.
+    """Return a lower and an upper bound of ρ, within a part in ten thousand; infinite if Q is zero where P is not.
 
-    Looked at no closer than is needed to say whether it is at most `claimed`.
+    The bounds are only refined until they show if ρ is at most `claimed`.
     """
-    with localcontext(_RENYI_WIDE):  # for the operators too, which go by the caller's context otherwise
+    with localcontext(_RENYI_WIDE):  # for the operators too, which otherwise use the caller's context
         return _largest_rate(masses, claimed)
 
 
@@ -63,13 +66,13 @@ def _largest_rate(masses: Sequence[Mass], claimed: Decimal) -> tuple[Decimal, De
         return Decimal("Infinity"), Decimal("Infinity")
     pairs = [(_decimal(p), _decimal(q)) for p, q in masses if p]
     logs = [(_RENYI_WIDE.ln(p), _RENYI_WIDE.ln(q)) for p, q in pairs]
-    # At order one the divergence is that of Kullback and Leibler.
+    # At order one, it is the Kullback-Leibler divergence.
     least = sum((p * (lp - lq) for (p, _), (lp, lq) in zip(pairs, logs, strict=True)), Decimal(0))
     largest = max(lp - lq for lp, lq in logs)
     if all(p == q for p, q in masses):
         return Decimal(0), Decimal(0)
     if least <= _MARGIN:
-        return Decimal(0), largest * (1 + _MARGIN)  # too small to tell from rounding; D_α/α is at most D_∞
+        return Decimal(0), largest * (1 + _MARGIN)  # too small to distinguish from rounding; D_α/α is at most D_∞
     high = least
     ends = [(Decimal(1), least)]
     while ends[-1][0] < largest / least:
@@ -92,7 +95,7 @@ def _largest_rate(masses: Sequence[Mass], claimed: Decimal) -> tuple[Decimal, De
 
 
 def _divergence(logs: Sequence[tuple[Decimal, Decimal]], order: Decimal) -> Decimal:
-    """D_α = ln(Σ P^α Q^(1-α)) / (α - 1)."""
+    """Return D_α = ln(Σ P^α Q^(1-α)) / (α - 1)."""
     terms = (_RENYI_WIDE.exp(order * lp + (1 - order) * lq) for lp, lq in logs)
     return _RENYI_WIDE.divide(_RENYI_WIDE.ln(sum(terms, Decimal(0))), order - 1)
 
@@ -101,9 +104,12 @@ def _decimal(probability: Fraction) -> Decimal:
     return _RENYI_WIDE.divide(Decimal(probability.numerator), Decimal(probability.denominator))
 
 
+# -- dominance -------------------------------------------------------------------------------------------------------
+
+
 _WIDE = Context(prec=120, Emax=10**9, Emin=-(10**9))
 _LAST_DIGITS = Decimal("1e-100")
-"""More than a division and a logarithm of 120 digits round by together."""
+"""More than the rounding errors of a division and a logarithm of 120 digits together."""
 
 _MOST_COMPOSED, _MOST_COPIES = 1 << 14, 32
 
@@ -112,7 +118,7 @@ HOLDS, VIOLATED, UNPROVEN = "holds", "violated", "unproven"
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check of one pair came to, and where it is not `holds`, why."""
+    """The result of a check of one pair, and the reason if it is not `holds`."""
 
     verdict: str
     why: str = ""
@@ -123,19 +129,19 @@ def _unproven(error: Exception) -> Finding:
 
 
 def _pure_loss(guarantee: Guarantee) -> list[Decimal]:
-    """The ε of a guarantee that is one of pure ε, among other things."""
+    """Return the ε of a guarantee that includes one of pure ε."""
     loss = guarantee.loss()
     return [loss[0]] if loss is not None and not loss[1] else []
 
 
 def worst(findings: Iterable[Finding]) -> Finding:
-    """The one that counts: any violation, else anything unproven."""
+    """Return the decisive finding: any violation, else anything unproven."""
     ordered = sorted(findings, key=lambda finding: (VIOLATED, UNPROVEN, HOLDS).index(finding.verdict))
     return ordered[0] if ordered else Finding(UNPROVEN, f"nothing was compared; {TWO_INPUTS}")
 
 
 def check(guarantee: Guarantee, comparison: Comparison) -> Finding:
-    """Whether one report of the first input against the second is within `guarantee`."""
+    """Check that one report of the first input against the second is within `guarantee`."""
     if isinstance(guarantee, Unbounded):
         return Finding(HOLDS)
     for kind, way in _WAYS.items():
@@ -150,7 +156,7 @@ def check(guarantee: Guarantee, comparison: Comparison) -> Finding:
 
 
 def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
-    """Whether no outcome is more than e^bound times as likely under the first input."""
+    """Check that no outcome is more than e^bound times as likely under the first input."""
     loss = comparison.loss()
     if loss is None:
         return Finding(VIOLATED, "a report that one input can give is impossible for another")
@@ -163,12 +169,12 @@ def check_ratio(bound: Decimal, comparison: Comparison) -> Finding:
 
 
 def check_largest(bound: Decimal, ratio: Fraction) -> Finding:
-    """The same of the largest P/Q itself."""
+    """Check the same for the largest P/Q itself."""
     return _compared("the largest P/Q of a report", ratio, _odds(bound), f"ε = {bound}")
 
 
 def _odds(bound: Decimal) -> tuple[Decimal, Decimal]:
-    """e^bound, rounded down and up; far closer than a bound that is itself a logarithm rounded up."""
+    """Return e^bound, rounded down and up; more precise than a bound, which is itself a logarithm rounded up."""
     if not bound:
         return Decimal(1), Decimal(1)
     odds = _WIDE.exp(bound)
@@ -189,7 +195,7 @@ def _pure(guarantee: Pure, comparison: Comparison) -> Finding:
 
 
 def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
-    """The kinks are e^±ε, where the divergence is that of pure ε, and 1: the total variation τ·tanh(ε/2)."""
+    """Check at the kinks: e^±ε, where the divergence is that of pure ε, and 1, the total variation τ·tanh(ε/2)."""
     found = hockey_stick(comparison.merged(), Fraction(1))
     claim = f"τ = {guarantee.tau:.12g} at ε = {guarantee.bound}"
     return worst(
@@ -201,7 +207,7 @@ def _symmetric(guarantee: SymmetricPair, comparison: Comparison) -> Finding:
 
 
 def variation_of(guarantee: SymmetricPair) -> tuple[Decimal, Decimal]:
-    """The total variation of the pair, τ·tanh(ε/2), rounded down and up."""
+    """Return the total variation of the pair, τ·tanh(ε/2), rounded down and up."""
     low, high = _odds(guarantee.bound)
     return (
         DOWN.multiply(guarantee.tau, DOWN.divide(DOWN.subtract(low, 1), UP.add(low, 1))),
@@ -233,7 +239,7 @@ def _approximate(guarantee: Approximate, comparison: Comparison) -> Finding:
 
 
 def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
-    """Independent draws compose: each within the guarantee of one, or the whole report within all of them."""
+    """Check independent draws: each within the guarantee of one, or the whole report within all of them composed."""
     if isinstance(guarantee.of, Memoised):
         return Finding(UNPROVEN, "copies of a memoised guarantee are not checked; promise the memoised one itself")
     cases = [case for case in comparison.cases if case.probability]
@@ -246,7 +252,10 @@ def _copies(guarantee: Copies, comparison: Comparison) -> Finding:
 
 
 def _together(guarantee: Copies, comparison: Comparison) -> Finding:
-    """A whole report against all the copies: pairs that the claim dominates, or is dominated by, are composed."""
+    """Check a whole report against all the copies.
+
+    It composes pairs that the claim dominates, and pairs that dominate the claim.
+    """
     if guarantee.count > _MOST_COPIES:
         raise NotSupported(f"{guarantee.count} copies are not composed; describe each copy by one factor")
     comparison = Comparison.rows(*zip(*comparison.merged(), strict=True))
@@ -261,7 +270,7 @@ def _together(guarantee: Copies, comparison: Comparison) -> Finding:
 
 
 def _enclosing(guarantee: Guarantee) -> list[tuple[Mass, ...]]:
-    """A pair just below the claimed one and a pair just above it, in fractions; raises `NotSupported`."""
+    """Return a pair just below the claimed one and a pair just above it, in fractions; raises `NotSupported`."""
     if isinstance(guarantee, FinitePair):
         return [guarantee.outcomes] * 2
     if not isinstance(guarantee, Pure | SymmetricPair):
@@ -275,7 +284,7 @@ def _enclosing(guarantee: Guarantee) -> list[tuple[Mass, ...]]:
 
 
 def _composed(masses: tuple[Mass, ...], count: int) -> tuple[Mass, ...]:
-    """`count` independent copies, of which outcomes with the same ratio are taken together."""
+    """Return `count` independent copies, with outcomes of the same ratio merged."""
     found = {_ratio(mass): mass for mass in [(Fraction(1), Fraction(1))]}
     for _ in range(count):
         before, found = list(found.values()), {}
@@ -305,12 +314,15 @@ def _concentrated(guarantee: ZeroConcentrated, comparison: Comparison) -> Findin
 
 
 def hockey_stick(masses: Iterable[Mass], slope: Fraction) -> Fraction:
-    """Σ max(P - λQ, 0) for λ = `slope`."""
+    """Return Σ max(P - λQ, 0) for λ = `slope`."""
     return sum((p - slope * q for p, q in masses if p > slope * q), Fraction(0))
 
 
 class HockeySticks:
-    """The same of many λ ≥ 0: among the outcomes whose P/Q is above λ it is the sum of P less λ times that of Q."""
+    """The same for many λ ≥ 0.
+
+    Among the outcomes whose P/Q is above λ, it is the sum of P less λ times that of Q.
+    """
 
     def __init__(self, masses: Iterable[Mass]) -> None:
         certain, ratios = Fraction(0), list[tuple[Fraction, Fraction, Fraction]]()
@@ -333,17 +345,17 @@ class HockeySticks:
 
 @lru_cache(maxsize=16)
 def corners(guarantee: FinitePair) -> tuple[tuple[Fraction, Fraction], ...]:
-    """(λ, H(λ)) of a pair at its kinks."""
+    """Return (λ, H(λ)) of a pair at its kinks."""
     curve = HockeySticks(guarantee.outcomes)
     kinks = sorted({p / q for p, q in guarantee.outcomes if q})
     return tuple([(kink, curve.at(kink)) for kink in kinks])
 
 
 def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] | None:
-    """Bounds of the least ε >= 0 with H(e^ε) ≤ δ; None where there is none. Raises `NotSupported`, see `merged`.
+    """Return bounds of the least ε >= 0 with H(e^ε) ≤ δ; None if there is none. Raises `NotSupported`, see `merged`.
 
-    Among the outcomes of the k largest ratios H is P - λQ, so it is δ at λ = (P - δ)/Q, where that lies between the
-    last of those ratios and the next.
+    Among the outcomes of the k largest ratios, H is P - λQ. So H is δ at λ = (P - δ)/Q, if that is between the last
+    of those ratios and the next.
     """
     masses, slack = comparison.merged(), Fraction(delta)
     more = sum((p for p, q in masses if not q), Fraction(0)) - slack
@@ -352,7 +364,7 @@ def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] |
         return None
     slope = Fraction(0)
     for p, q in falling:
-        # Where the next ratio is, the excess of those before it: enough is left there, or λ lies above it.
+        # The excess of the outcomes so far, at the next ratio: if it is at least δ, λ is not below that ratio.
         if slope and more >= slope * p / q:
             break
         more, slope = more + p, slope + q
@@ -364,7 +376,7 @@ def loss_at(delta: Decimal, comparison: Comparison) -> tuple[Decimal, Decimal] |
 
 
 def _impossible(masses: Iterable[Mass]) -> Fraction:
-    """How likely a report is under the first input that the second never gives."""
+    """Return the probability under the first input of reports that the second never gives."""
     return sum((p for p, q in masses if not q), Fraction(0))
 
 

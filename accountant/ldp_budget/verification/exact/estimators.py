@@ -1,8 +1,8 @@
-"""Is `estimate` unbiased, and are its standard errors true? Decided from the channel.
+"""Exact checks of `estimate`, from the channel: it is unbiased, and its standard errors are true.
 
-Where the estimated count of an answer is a sum over the reports, each adds what its outcome is worth. Those worths,
-found from reports of the shipped client one at a time, and the exact odds of the outcomes give the mean and the
-variance that one user adds, without a simulation.
+If the estimated count of an answer is a sum over the reports, each report contributes a value that depends on its
+outcome. These contributions are found from reports of the shipped client, one at a time. With the exact probabilities
+of the outcomes, they give the mean and the variance that one user contributes, without a simulation.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SILENT = Finding(UNPROVEN)
 
 
 def check_estimator(mechanism: Mechanism, laws: Sequence[Mapping[bytes, Fraction]] = ()) -> Finding:
-    """Whether the estimated counts are unbiased with true standard errors; `unproven` where the channel is silent.
+    """Check that the estimated counts are unbiased with true standard errors; `unproven` without a channel.
 
-    `laws`: those of the reports of each answer, where they are known; the count of each answer is then looked at
-    for every report.
+    `laws`: the laws of the reports of each answer, if they are known. Then the count of each answer is checked for
+    every report.
     """
     if not isinstance(mechanism, FrequencyMechanism):
         return _SILENT
@@ -47,7 +47,7 @@ def check_estimator(mechanism: Mechanism, laws: Sequence[Mapping[bytes, Fraction
 
 
 def _check_roles(mechanism: FrequencyMechanism) -> Finding:
-    """The counts of a few answers, with their standard errors."""
+    """Check the counts of a few answers, with their standard errors."""
     try:
         if mechanism.domain.size > _MOST_ANSWERS or mechanism.public_seed:
             return _SILENT
@@ -57,7 +57,7 @@ def _check_roles(mechanism: FrequencyMechanism) -> Finding:
             return _SILENT
         return worst([*(_check(mechanism, answer) for answer in worths), _check_utility(mechanism, worths)])
     except LdpBudgetError:
-        return _SILENT  # there is no client, or no estimate without more being said
+        return _SILENT  # there is no client, or the estimate needs more arguments
 
 
 def _roles(mechanism: FrequencyMechanism) -> list[Any]:
@@ -66,14 +66,14 @@ def _roles(mechanism: FrequencyMechanism) -> list[Any]:
 
 
 def _check_every_count(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fraction]]) -> Finding:
-    """The counts of all answers: of every report where the laws are known, else of some reports."""
+    """Check the counts of all answers: for every report if the laws are known, else for some reports."""
     try:
         if len(laws) == mechanism.domain.size:
             return _check_laws(mechanism, laws)
         if mechanism.public_seed:
-            return _SILENT  # it is unbiased over the draw of the hash functions, of which this is one
+            return _SILENT  # it is unbiased over the draw of the hash functions, and this is only one draw
         if len(_roles(mechanism)) == mechanism.domain.size:
-            return Finding(HOLDS)  # the roles are all answers
+            return Finding(HOLDS)  # the roles include all answers
         return _check_samples(mechanism) if mechanism.domain.size <= _MOST_COUNTS else _SILENT
     except LdpBudgetError:
         return _SILENT
@@ -98,7 +98,7 @@ def _check_laws(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fra
 
 
 def _check_samples(mechanism: FrequencyMechanism) -> Finding:
-    """An outcome is worth to each answer what it is worth to the first, which is checked by itself."""
+    """Check that an outcome contributes the same to each answer as to the first, which is checked by itself."""
     size = mechanism.domain.size
     first, second = 0, 1
     worths = _Worths(mechanism, first, second)
@@ -124,19 +124,19 @@ def _check_samples(mechanism: FrequencyMechanism) -> Finding:
 
 
 def _counts_of_each(mechanism: FrequencyMechanism, reports: Any) -> Any:
-    """The estimated counts of each report by itself, (reports, answers)."""
+    """Return the estimated counts of each report by itself, (reports, answers)."""
     return np.array([mechanism.estimate(reports[place : place + 1]).counts for place in range(len(reports))])
 
 
 def _secrets(mechanism: FrequencyMechanism, side: int) -> list[bytes] | None:
-    """Secrets of as many users as are sampled, where the mechanism memoises."""
+    """Return a secret for each sampled user, if the mechanism memoises."""
     if not isinstance(mechanism.guarantee, Memoised | Unbounded):
         return None
     return [(side * _SAMPLES + user).to_bytes(32, "little") for user in range(_SAMPLES)]
 
 
 class _Worths:
-    """What each outcome of comparing two answers adds to the estimated count of the first."""
+    """The contribution of each outcome of comparing two answers to the estimated count of the first."""
 
     def __init__(self, mechanism: FrequencyMechanism, first: int, second: int) -> None:
         self._mechanism, self.first = mechanism, first
@@ -154,38 +154,38 @@ class _Worths:
         self._worths = {code: self._worth(code) for code in np.unique(self._codes).tolist()}
 
     def _worth(self, code: int) -> float | None:
-        """What one report of that outcome is estimated to be; None where that depends on what else it says."""
+        """Return the estimate of one report of that outcome; None if it depends on the rest of the report."""
         places = np.flatnonzero(self._codes == code)[:_LOOKS].tolist()
         seen = [self.count(self.reports[place : place + 1]) for place in places]
         same = max(seen) - min(seen) <= _CLOSE * (1 + max(map(abs, seen)))
         return seen[0] if same else None
 
     def count(self, reports: Any) -> float:
-        """The estimated count of the first answer."""
+        """Return the estimated count of the first answer."""
         return float(self._mechanism.estimate(reports).counts[self.first])
 
     @property
     def known(self) -> bool:
-        """Whether every outcome that can occur was seen, and is worth the same whenever it does."""
+        """True if every possible outcome was seen, and always contributes the same."""
         return all(self._worths.get(code) is not None for code, mass in enumerate(self._masses) if any(mass))
 
     def knows(self, codes: Iterable[int]) -> bool:
-        """Whether all of these outcomes were seen."""
+        """Return True if all of these outcomes were seen."""
         return all(self._worths.get(code) is not None for code in set(codes))
 
     def mean(self, side: int) -> float:
-        """What a user adds on average who holds the first answer (side 0) or the second (1)."""
+        """Return the mean contribution of a user who holds the first answer (side 0) or the second (1)."""
         return sum(mass[side] * self.worth_of(code) for code, mass in enumerate(self._masses) if any(mass))
 
     def variance(self, side: int) -> float:
-        """The variance of what such a user adds, whose mean is 1 or 0."""
+        """Return the variance of the contribution of such a user, whose mean is 1 or 0."""
         mean = 1 - side
         return sum(
             mass[side] * (self.worth_of(code) - mean) ** 2 for code, mass in enumerate(self._masses) if any(mass)
         )
 
     def batches(self) -> list[tuple[Any, float]]:
-        """Some reports of both, of the first alone and of the other, with the sum of what each is worth by itself."""
+        """Return three batches with their sums of contributions: both answers, the first alone, the other alone."""
         parts = (slice(None), slice(0, _SAMPLES), slice(_SAMPLES, None))
         return [(self.reports[part], sum(map(self.worth_of, self._codes[part].tolist()))) for part in parts]
 
@@ -194,7 +194,7 @@ class _Worths:
         return max(1.0, *(abs(worth) for worth in self._worths.values() if worth is not None))
 
     def worth_of(self, code: int) -> float:
-        """What a report of that outcome adds; where all are known."""
+        """Return the contribution of a report of that outcome; all must be known."""
         worth = self._worths[code]
         assert worth is not None
         return worth
@@ -208,7 +208,7 @@ def _check(mechanism: FrequencyMechanism, worths: list[_Worths]) -> Finding:
             return Finding(VIOLATED, f"the estimate is biased: a user adds {adds}")
     others = [each.variance(1) for each in worths]
     if max(others) - min(others) > _CLOSE * max(others):
-        return _SILENT  # the variance depends on what the others hold, of which a few answers do not tell
+        return _SILENT  # the variance depends on the other users' answers, of which a few answers are not enough
     ratios = [_stated_over_true(mechanism, worths[0], *batch) for batch in worths[0].batches()]
     if None in ratios:
         return Finding(VIOLATED, "the estimate of many reports is not the sum of what each is worth")
@@ -217,19 +217,19 @@ def _check(mechanism: FrequencyMechanism, worths: list[_Worths]) -> Finding:
         return Finding(HOLDS)
     alike = len(off) == len(ratios) and max(off) - min(off) <= _CLOSE * max(off)
     if not alike and max(abs(ratio - 1) for ratio in off) < _FAR:
-        return _SILENT  # the shares may be estimated in another way than here, and with them the errors
+        return _SILENT  # the shares, and with them the errors, may be estimated in another way than here
     worst_ratio = max(off, key=lambda ratio: abs(ratio - 1))
     return Finding(VIOLATED, f"the variance of a count is stated {worst_ratio:.6g} times as large as it is")
 
 
 def _check_utility(mechanism: FrequencyMechanism, worths: list[list[_Worths]]) -> Finding:
-    """Whether the published variance is that of a count at zero frequency, for the answer where it is largest."""
+    """Check that the published variance is that of a count at zero frequency, for the answer where it is largest."""
     stated = mechanism.utility().get("variance_per_user")
     found = [each.variance(1) for answer in worths for each in answer]
     if stated is None:
         return Finding(HOLDS)
     too_small = stated < max(found) * (1 - _CLOSE)
-    # Where all the answers looked at are alike, so are the others.
+    # If all checked answers are alike, so are the others.
     too_large = max(found) - min(found) <= _CLOSE * max(found) and stated > max(found) * (1 + _CLOSE)
     if too_small or too_large:
         why = f"utility states a variance of {stated:.6g} for a count; it is {max(found):.6g}"
@@ -238,12 +238,12 @@ def _check_utility(mechanism: FrequencyMechanism, worths: list[list[_Worths]]) -
 
 
 def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any, total: float) -> float | None:
-    """How the stated variance compares, at the share the batch shows; None where the count is no sum."""
+    """Return the stated variance divided by the true one at the batch's share; None if the count is not a sum."""
     estimate, count = mechanism.estimate(batch), worths.count(batch)
     if abs(count - total) > _CLOSE * worths.scale * len(batch):
         return None
-    # Standard errors are those at the estimated share: at that of the estimate itself, as near an end of [0, 1] the
-    # last digit of the share may decide.
+    # Standard errors are those at the estimated share. The share is that of the estimate itself, because near an end of
+    # [0, 1] its last digit may matter.
     share = min(max(count / len(batch), 0.0), 1.0)
     true = len(batch) * (share * worths.variance(0) + (1 - share) * worths.variance(1))
     stated = float(estimate.std_errors[worths.first]) ** 2

@@ -1,21 +1,20 @@
-"""Answers that enter a client program through one public hash: the promise for all pairs of cells.
+"""Exact checks of client programs that hash the answer, or memoise it.
 
-Some pairs of answers share a cell under some functions, and are told apart less well than others. Which pairs these
-are is a matter of the seed, and no few answers show it. So a promise is held against two answers that share no cell
-under any function, which no pair of answers exceeds: the law of a report is a mixture over the functions, and a
-divergence is jointly convex. Either the law is listed with the cell in the place of the answer, or two of the answers
-compared share no cell. For filters of several bits, two that have all bits set and none in common take that place.
+A public hash maps answers to cells. Some pairs of answers share a cell under some functions, and are harder to
+distinguish than others. Which pairs do depends on the seed, and a few answers do not show it. So the guarantee is
+checked for two answers that share no cell under any function. No other pair is easier to distinguish: the law of a
+report is a mixture over the functions, and a divergence is jointly convex. Either the law is listed with the cell in
+place of the answer, or two of the compared answers share no cell. For filters of several bits, the two answers have
+all bits set and none in common.
 
-A program that memoises a rounded number depends on it by the rounded value alone. Then that value takes the place of
-the number.
+A program that memoises a rounded number depends on the number only through the rounded value. Then that value takes
+the place of the number.
 
-What one secret gives away over time: the reports of a client program that memoises.
-
-A memoised value has draws of its own, made once from the secret, and beside these there may be draws that all values
-share, such as the buckets of a user. Given both, reports are independent and alike. So the reports of one value,
-however many, say no more than which law they are drawn by: that bounds the cap, and reports counted by kind give each
-point of the curve. The draws of different values have to be made of different words of the secret. Then a history
-costs no more than its values do one by one, whatever the shared draws are.
+A memoised value has draws of its own, made once from the secret. There may also be draws that all values share, such
+as the buckets of a user. Given both, reports are independent and identically distributed. So any number of reports of
+one value reveal no more than the law they are drawn from. That bounds the cap, and reports counted by kind give each
+point of the curve. The draws of different values have to use different words of the secret. Then a history costs no
+more than its values do one by one, for any shared draws.
 """
 
 from __future__ import annotations
@@ -48,14 +47,17 @@ if TYPE_CHECKING:
 
     Likely = dict[Any, Fraction]
 
+# -- answers that are hashed -----------------------------------------------------------------------------------------
+
+
 _MOST_FUNCTIONS = 1 << 14
-"""Functions under which the cells of a pair are looked at."""
+"""The most functions under which the cells of a pair are compared."""
 _MOST_MEMOS = 64
-"""Values of a memo whose curves are compared, every two of them."""
+"""The most values of a memo whose curves are compared, every two of them."""
 
 
 class Hashed(NamedTuple):
-    """The step of a program that hashes the answer, which is used for nothing else."""
+    """The step of a program that hashes the answer, if nothing else uses the answer."""
 
     step: str
     expression: list[Any]
@@ -71,19 +73,19 @@ class Hashed(NamedTuple):
 
 
 def hashed_step(program: Program) -> Hashed | None:
-    """The only step that reads the answer, if that step is a public hash of a size that is written out."""
+    """Return the only step that reads the answer, if it is a public hash with a literal size."""
     found = [Hashed(name, step) for name, step in program.steps if isinstance(step, list) and _is_hash(step)]
     readers = [name for name, step in program.steps if "value" in _names(step)]
     if len(found) != 1 or found[0].expression[3] != "value" or not str(found[0].expression[4]).isdecimal():
         return None
-    # A draw from the secret names the answer whose draw it is, and its words are uniform either way.
+    # A draw from the secret only names the answer that it belongs to; its words are uniform for every answer.
     others = [name for name in readers if name != found[0].step]
     kept = {name for name, step in program.steps if _is_memo(step)}
     return found[0] if set(others) <= kept else None
 
 
 def hashes_the_answer(program: Program) -> bool:
-    """Whether a public hash reads the answer anywhere."""
+    """Return True if a public hash reads the answer anywhere."""
     return any(_hashes(step) for _, step in program.steps)
 
 
@@ -114,9 +116,9 @@ Laws = dict[int, "dict[bytes, Fraction]"]
 
 
 def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
-    """The program of cells, and the law of the report of each cell or of two that stand for all.
+    """Return the program of cells, and the law of the report of each cell, or of two cells that cover all.
 
-    None where these do not cover every answer. Raises `NotSupported` where the draws have more than `most` outcomes.
+    Return None if these do not cover every answer. Raises `NotSupported` if the draws have more than `most` outcomes.
     """
     if program.memo not in ("", "value"):
         return _memo_laws(program, most, runs)
@@ -135,10 +137,10 @@ def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | 
 
 
 def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
-    """Of a program whose reports depend on the answer by its memo alone: the law of each value of the memo.
+    """Return the law of each value of the memo, if the reports depend on the answer only through the memo.
 
-    Two histories of answers that are equal in the same places, whatever the words are that all values share, have
-    memos that are. So their reports are a mixture, over these words, of those of two such histories of memos.
+    Two histories of answers that are equal in the same places have memos that are equal there, for any words that all
+    values share. So their reports are a mixture over these words: of the reports of two such histories of memos.
     """
     steps = dict(program.steps)
     last = _last(program, steps.get(program.memo))
@@ -153,7 +155,7 @@ def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] |
             used |= set(_names(step))
     given = {"kind": "answer", "count": str(last + 1), "text": False}
     reduced = replace(program, input=given, steps=tuple(kept))
-    # A report that shows the words which all values share is a mixture over them of other laws.
+    # A report that shows the shared words is a mixture over them of other laws.
     memo: Any = steps[program.memo]
     words: Any = steps[memo[1][2]]
     if words[1] in [step[1] for _, step in kept if _is_memo(step)]:
@@ -163,7 +165,7 @@ def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] |
 
 
 def _last(program: Program, memo: Expression | None) -> int | None:
-    """The largest value of a memo that is rounded from a number and from bits of the secret; None for other memos."""
+    """Return the largest value of a memo rounded from a number and bits of the secret; None for other memos."""
     steps = dict(program.steps)
     if program.input["kind"] == "answer" or not isinstance(memo, list) or memo[0] != "shr":
         return None
@@ -173,20 +175,23 @@ def _last(program: Program, memo: Expression | None) -> int | None:
     words = steps.get(added[2])
     if not isinstance(words, list) or words[0] != "kept_top" or words[2] != 0 or not isinstance(words[3], int):
         return None
-    # Each multiple of 2**bits is an answer, and is rounded to its own value whatever the words are.
+    # Each multiple of 2**bits is an answer, and is rounded to its own value for any words.
     last = int(program.input["last"])
     return last >> bits if words[3] <= bits and not last % (1 << bits) else None
 
 
 def _is_free(program: Program, hashed: Hashed) -> bool:
-    """Whether the number of the function is drawn, and used for the hash and the report alone."""
+    """Return True if the number of the function is drawn, and used for the hash and the report alone."""
     drawn = dict(program.steps).get(hashed.function) if isinstance(hashed.function, str) else None
     uses = Counter(name for _, step in program.steps for name in _names(step))
     return isinstance(drawn, list) and drawn[0] == "below" and uses[str(hashed.function)] == 1
 
 
 def _of_cells(program: Program, hashed: Hashed, *, free: bool) -> Program:
-    """The program with the cell for an answer, without the number of the function where nothing depends on it."""
+    """Return the program with the cell in place of the answer.
+
+    A function number that nothing depends on is dropped.
+    """
     left_out = hashed.function if free else ""
     steps = [(name, "value" if name == hashed.step else step) for name, step in program.steps if name != left_out]
     parts = [part for part in program.report["parts"] if part[1] != left_out]
@@ -198,10 +203,10 @@ def _of_cells(program: Program, hashed: Hashed, *, free: bool) -> Program:
 
 
 def pair_is_apart(guarantee: Guarantee, program: Program, first: int, second: int) -> bool:
-    """Whether no two answers are told apart better than these two; the answers of the program are alike.
+    """Return True if no two answers are easier to distinguish than these two; the program treats answers alike.
 
-    That is so where their cells differ under every function. Of a promise of pure ε alone one function is enough, if
-    nothing but the hash and the report depends on which it is.
+    That is so if their cells differ under every function. For a guarantee of pure ε alone, one function is enough, if
+    only the hash and the report depend on the function.
     """
     hashed = hashed_step(program)
     functions = None if hashed is None else _functions(program, hashed.function)
@@ -223,7 +228,7 @@ def _is_apart(hashed: Hashed, function: int, first: int, second: int) -> bool:
 
 
 def _functions(program: Program, function: Expression) -> int | None:
-    """How many functions may be drawn; None where that is not written out."""
+    """Return the number of functions that may be drawn; None if it is not a literal."""
     steps = dict(program.steps)
     if isinstance(function, list) and function[0] == "shr" and isinstance(function[2], int):
         places = _functions(program, function[1])
@@ -244,7 +249,7 @@ def _count(number: Expression) -> int | None:
 
 
 def _is_used_once(program: Program, function: Expression) -> bool:
-    """Whether the function, and what it is made of, enters one other step alone; the report may show it."""
+    """Return True if the function, and the steps it comes from, enter only one other step. The report may show it."""
     uses = Counter(name for _, step in program.steps for name in _names(step))
     steps = dict(program.steps)
     while isinstance(function, str):
@@ -255,23 +260,26 @@ def _is_used_once(program: Program, function: Expression) -> bool:
     return function == 0
 
 
+# -- reports of one secret over time ---------------------------------------------------------------------------------
+
+
 _LONGEST = 40
-"""Points of the curve that are looked at."""
+"""The number of points of the curve that are checked."""
 _MOST_KINDS = 100_000
-"""Ways in which reports can be counted by kind, for each law that they may be drawn by."""
+"""The most ways to count reports by kind, times the laws that they may be drawn from."""
 _VALUES = 3
-"""So many values are looked at together where they share words of the secret."""
+"""The number of values that are checked together if they share words of the secret."""
 
 
 def check_memoised(guarantee: Memoised, program: Program, values: Sequence[int], most: int) -> Iterator[Finding]:
-    """The curve and the cap of each value alone, and whether the values of one secret have draws of their own."""
+    """Check the curve and the cap of each value alone, and that the values of one secret have draws of their own."""
     shared = shared_labels(program)
     kept = [kept_laws(program, value, shared, most) for value in values]
     together = [_merged(one.values()) for one in kept]
     yield from _on_the_curve(guarantee, together)
     alone = [_capped(guarantee, [one[words][1] for one in kept]) for words in kept[0]]
     if any(found.verdict != HOLDS for found in alone):
-        # Of all users together less may be lost than where the shared draws are known.
+        # Over all users together, less may be lost than for a user whose shared draws are known.
         yield _capped(guarantee, together)
         yield _two_values(guarantee, program, values, most)
         yield Finding(UNPROVEN, "where the draws that all values share are known, a value loses more than the cap")
@@ -280,7 +288,7 @@ def check_memoised(guarantee: Memoised, program: Program, values: Sequence[int],
 
 
 def _merged(parts: Iterable[tuple[Fraction, Likely]]) -> Likely:
-    """The laws that reports are drawn by, over the shared draws."""
+    """Return the laws that reports are drawn from, over the shared draws."""
     found: Likely = {}
     for weight, laws in parts:
         for each, likely in laws.items():
@@ -289,7 +297,7 @@ def _merged(parts: Iterable[tuple[Fraction, Likely]]) -> Likely:
 
 
 def _capped(guarantee: Memoised, laws: list[Likely]) -> Finding:
-    """Which law reports are drawn by is all that ever so many of them tell."""
+    """Check the cap: any number of reports reveal no more than the law they are drawn from."""
     return _within(guarantee.cap, laws)
 
 
@@ -308,9 +316,10 @@ def _is_no_more(program: Program, values: int) -> bool:
 
 
 def _all_values(guarantee: Memoised, values: int, laws: list[Likely]) -> Finding:
-    """All values of one secret together, against any other history that is equal in the same places.
+    """Check all values of one secret together, against any other history that is equal in the same places.
 
-    From each value the way leads over one law to the value in its place. So every law is left once and reached once.
+    Each value is replaced by the other history's value through one middle law. So every law is left once and reached
+    once.
     """
     found = []
     for middle in laws:
@@ -323,14 +332,17 @@ def _all_values(guarantee: Memoised, values: int, laws: list[Likely]) -> Finding
 
 
 def _largest(one: Likely, other: Likely) -> Fraction | None:
-    """The largest ratio of the first to the second; None where it is infinite."""
+    """Return the largest ratio of the first to the second; None if it is infinite."""
     if not one.keys() <= other.keys():
         return None
     return max(likely / other[each] for each, likely in one.items())
 
 
 def _on_the_curve(guarantee: Memoised, laws: list[Likely]) -> Iterator[Finding]:
-    """t > 1 reports for each t, counted by kind, as far as they can be listed; beyond, the cap alone is proved."""
+    """Check t > 1 reports for each t, counted by kind, as far as they can be listed.
+
+    Beyond, only the cap is proved.
+    """
     rows = sorted({row for one in laws for each in one for row, _ in each})
     needed = sum(point < guarantee.cap for point in guarantee.curve)
     for reports in range(2, max(2, min(needed, _LONGEST)) + 1):
@@ -345,7 +357,7 @@ def _on_the_curve(guarantee: Memoised, laws: list[Likely]) -> Iterator[Finding]:
 
 
 def _counted(laws: Likely, rows: list[bytes], reports: int) -> Likely:
-    """How likely reports in one order are, by how many there are of each kind; impossible ones are left out."""
+    """Return the probability of reports in one order, by the number of each kind; impossible ones are left out."""
     tables = [(likely, dict(each)) for each, likely in laws.items()]
     found: Likely = {}
     for kinds in combinations_with_replacement(rows, reports):
@@ -357,7 +369,7 @@ def _counted(laws: Likely, rows: list[bytes], reports: int) -> Likely:
 
 
 def _two_values(guarantee: Memoised, program: Program, values: Sequence[int], most: int) -> Finding:
-    """One report of each of two values of one secret, against those of two others."""
+    """Check one report of each of two values of one secret, against those of two others."""
     pairs = list(permutations(values[:_VALUES], 2))
     try:
         laws: list[Likely] = [{**law_of_values(program, pair, most)} for pair in pairs]
@@ -367,11 +379,11 @@ def _two_values(guarantee: Memoised, program: Program, values: Sequence[int], mo
     return found if found.verdict == HOLDS else Finding(found.verdict, f"of two values of one secret, {found.why}")
 
 
-# -- which words of the secret are whose -----------------------------------------------------------------------------
+# -- the words of the secret that each value uses ----------------------------------------------------------------------
 
 
 def shared_labels(program: Program) -> frozenset[str]:
-    """The labels of the draws that all values share. Raises `NotSupported` where draws are neither shared nor own."""
+    """Return the labels of draws that all values share. Raises `NotSupported` if a draw is neither shared nor own."""
     own, fixed = {"value", program.memo}, {*program.tables}
     kept, labels, shared = {"value", *program.tables}, Counter[str](), set[str]()
     for name, expression in program.steps:
@@ -394,7 +406,7 @@ def shared_labels(program: Program) -> frozenset[str]:
 
 
 def memo_tells_all(program: Program) -> bool:
-    """Whether a report is worked out of `memo` and draws alone, and `memo` of the answer and the secret alone."""
+    """Return True if a report depends on `memo` and draws alone, and `memo` on the answer and the secret alone."""
     told, kept = {program.memo, *program.tables}, {"value", *program.tables}
     for name, expression in program.steps:
         used = set(_memos_names(expression))
@@ -408,7 +420,7 @@ def memo_tells_all(program: Program) -> bool:
 
 
 def _memos_names(expression: Expression) -> Iterator[str]:
-    """The names in an expression."""
+    """Yield the names in an expression."""
     if isinstance(expression, list):
         operator = OPERATORS[expression[0]]
         for argument in expression[2 if operator.labelled else 1 :]:

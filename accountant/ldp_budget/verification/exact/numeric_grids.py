@@ -1,25 +1,27 @@
-"""Clients that send a number as a cell of a public grid: bounds over all values, read from their program's steps.
+"""Proofs for clients that send a number as a cell of a public grid: bounds over all values.
 
-Inputs are the points 0..last between the cells. Four kinds of steps are known here, and no others:
+The bounds are derived from the program's steps. Inputs are the points 0..last between the cells. Four kinds of steps
+are supported:
 
-- Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. The
-  chance is P(i)·s(j)/2, with s one number for j < R, and another beyond. P(i) is made of binary digits. So P(i) by
-  P(i+1) depends on the number of ones at the end of i. Two points at most C apart see a report at k and k' at most C
-  apart, so in one period, or in neighbours with j' ≤ j. This leaves a handful of ratios. For the variation, let f be
-  the chance of k, and g(k) the smallest f up to k. A noise that falls to both sides, as g does, tells two points d
-  apart by the mass of its d middle cells, which grows with d. As g is below f in upper steps alone, where a period
-  begins higher by a share η than the one before it ends, they differ by at most ξ = η times the chance of an upper
-  step after the first period. So with W the mass of the middle cells the variation is at most W + ξ.
-- Weights w_d that fall with the distance d, cut off at the ends, from a table S·q^d in whole numbers. They are held
-  against S·q^d itself, which is the continuous report f(y | x) ~ q^|y-x| told to the cell. There the two ends are the
-  worst pair at every λ: f(y | x)/f(y | x') falls in y for x < x', so the best tests are y ≤ t, which tell x = 0 and
-  x' = G apart the best. Their ratio is q^-(G-1), and H(λ) ≤ (1 - √(λq^G))²/(1 - q^G).
+- Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. Its
+  probability is P(i)·s(j)/2, where s is one number for j < R, and another beyond. P(i) is made of binary digits, so
+  P(i) divided by P(i+1) depends on the number of ones at the end of i. Two points at most C apart see a report at k
+  and k' at most C apart, so in one period, or in neighboring periods with j' ≤ j. This leaves a few ratios.
+  For the variation, let f be the probability of k, and g(k) the smallest f up to k. A noise that falls to both
+  sides, as g does, distinguishes two points d apart by the mass of its d middle cells, which grows with d. g is below
+  f only in upper steps, where a period begins higher by a share η than the one before it ends. So they differ by at
+  most ξ = η times the probability of an upper step after the first period. With W the mass of the middle cells, the
+  variation is at most W + ξ.
+- Weights w_d that fall with the distance d, cut off at the ends, from a table S·q^d in whole numbers. They are
+  compared with S·q^d itself, which is the continuous report f(y | x) ~ q^|y-x| rounded to the cell. There the two
+  ends are the worst pair at every λ: f(y | x)/f(y | x') falls in y for x < x'. So the best tests are y ≤ t, which
+  distinguish x = 0 and x' = G best. Their ratio is q^-(G-1), and H(λ) ≤ (1 - √(λq^G))²/(1 - q^G).
 - A window of `high` cells around the point, among `low` ones, cut off at the ends. For windows of a and b cells,
-  those with the least in common are the worst, as moving a cell out of both spreads the excess x - λy. So with
-  N = low·C + (high - low)·a, and M the same of b, H(λ) = max(0, V, 1 - λ + λV'), V' of the points swapped and 1/λ,
-  and V = a·high/N - λ·a·low/M where a + b ≤ C, else V = (C-b)(high/N - λ·low/M). The first grows with b, the second
-  falls in a. On each edge that is left V is concave.
-- A window of K cells that moves with the point and is cut off nowhere: a report is in it with the chance p, else in
+  those with the least in common are the worst, because moving a cell out of both increases the excess x - λy. Let
+  N = low·C + (high - low)·a, and M the same of b. Then H(λ) = max(0, V, 1 - λ + λV'), with V' of the points swapped
+  and 1/λ. V = a·high/N - λ·a·low/M if a + b ≤ C, else V = (C-b)(high/N - λ·low/M). The first grows with b, the second
+  falls in a. On each remaining edge V is concave.
+- A window of K cells that moves with the point and is not cut off. A report is in it with probability p, else in
   one of M other cells. Two points d apart differ in min(d, K) cells of either window.
 """
 
@@ -45,27 +47,27 @@ if TYPE_CHECKING:
 
 _WIDE = Context(prec=100, Emax=10**9, Emin=-(10**9))
 _MOST_CELLS = 1 << 16
-"""Of a table of weights."""
+"""The most cells of a table of weights."""
 _GIVEN_AWAY = Fraction(1, 10**60)
-"""Far more than a power or a root of a hundred digits is rounded by."""
+"""Far more than the rounding error of a power or a root of a hundred digits."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Of all pairs of inputs: no ratio P/Q of a report is above `ratio`, no H(λ) above `excess`(λ), for λ ≥ 1."""
+    """Bounds over all pairs of inputs: no ratio P/Q is above `ratio`, and no H(λ) above `excess`(λ), for λ ≥ 1."""
 
     ratio: Fraction
     excess: Callable[[Fraction], Fraction]
 
     def divergence(self, slope: Fraction) -> Fraction:
-        """The same for every λ > 0."""
+        """Return the bound of H(λ) for every λ > 0."""
         if slope < 1:
             return 1 - slope + slope * self.divergence(1 / slope)
         return Fraction(0) if slope >= self.ratio else self.excess(slope)
 
 
 def check_grid(guarantee: Guarantee, program: Program) -> Finding | None:
-    """Whether a program that sends a cell keeps the guarantee; None where its steps are none of those known here."""
+    """Check the guarantee of a program that sends a cell; None if its steps are not of a supported kind."""
     if not isinstance(guarantee, Pure | SymmetricPair | FinitePair | Unbounded):
         return None
     found = _bound_of(program)
@@ -146,7 +148,7 @@ class _Staircase(NamedTuple):
         return Bound(ratio, lambda slope: variation)
 
     def _steps(self) -> list[Fraction] | None:
-        """How likely a place is in the upper step, and in the lower one; of one of them, if there is no other."""
+        """Return the probability of a place in the upper and in the lower step; of one step if there is no other."""
         upper = Fraction(self.upper, ONE)
         if 0 < self.reach < self.cells and 0 < upper < 1:
             return [upper / self.reach, (1 - upper) / (self.cells - self.reach)]
@@ -156,12 +158,12 @@ class _Staircase(NamedTuple):
 
     @staticmethod
     def _across(steps: list[Fraction]) -> Iterator[tuple[Fraction, Fraction]]:
-        """The steps of a place and of an earlier one, or the same, in the next period, where they are not alike."""
+        """Yield the steps of a place, and of an earlier or equal one in the next period, where they differ."""
         if len(steps) == 2:
             yield steps[0], steps[1]
 
     def _falls(self) -> Iterator[Fraction]:
-        """P(i)/P(i+1), by how many ones i ends with."""
+        """Yield P(i)/P(i+1), by the number of ones at the end of i."""
         ones = Fraction(1)
         for digit in self.digits:
             yield Fraction(ONE - digit, digit) * ones
@@ -169,13 +171,13 @@ class _Staircase(NamedTuple):
         yield Fraction(ONE, self.above) * ones
 
     def _middle(self, steps: list[Fraction]) -> Fraction:
-        """The mass of the `last` middle cells, or of one more; all of them are in the first period."""
+        """Return the mass of the `last` middle cells, or of one more; all of them are in the first period."""
         half = (self.last + 1) // 2
         inner = min(half, self.reach) if len(steps) == 2 else half
         return self._first_period() * (inner * steps[0] + (half - inner) * steps[-1])
 
     def _first_period(self) -> Fraction:
-        """P(0)."""
+        """Return P(0)."""
         return prod((Fraction(ONE - t, ONE) for t in (*self.digits, self.above)), start=Fraction(1))
 
 
@@ -214,7 +216,7 @@ class _Weights(NamedTuple):
         cells, floor = self.cells, self.floor
         totals: list[int] = tables["below"]
         first, ratio = Fraction(self.first), Fraction(self.ratio)
-        # Each product is rounded by less than this share; all of them together by less than one weight.
+        # Rounding changes each product by less than this share; all of them together by less than one weight.
         rounded = first * cells * Fraction(10) ** (1 - self.digits)
         if not (2 <= cells <= _MOST_CELLS and 0 < ratio < 1 and floor >= 0 and rounded <= 1):
             return None
@@ -226,7 +228,7 @@ class _Weights(NamedTuple):
         if least <= 0 or last < 1 or high >= 1:
             return None
         sums = [totals[point] + totals[cells - point] for point in range(cells + 1)]
-        # As w_0 is the largest weight and the last one the smallest; or against S·q^d, where nothing was raised.
+        # w_0 is the largest weight and the last one the smallest. Without the floor, compare with S·q^d.
         odds = Fraction(totals[1] * max(sums), last * min(sums))
         if not floor and last > 2:
             odds = min(odds, ratio / low / (1 - Fraction(2, last)) ** 2)
@@ -289,7 +291,7 @@ class _Window(NamedTuple):
         return max(Fraction(0), self._largest(slope), 1 - slope + slope * self._largest(1 / slope))
 
     def _largest(self, slope: Fraction) -> Fraction:
-        """V on the edges where it may be the largest."""
+        """Return V on the edges where it may be the largest."""
         reach, cells = self.reach, self.cells
         widest = min(2 * reach, cells)
 
@@ -313,7 +315,7 @@ def _window_of(steps: dict[str, Any], tables: dict[str, Any], last: int) -> _Win
 
 
 def _highest(value: Callable[[int], Fraction], low: int, high: int) -> Fraction:
-    """The largest value of a concave function of the whole numbers from `low` to `high`."""
+    """Return the largest value of a concave function of the whole numbers from `low` to `high`."""
     while low < high:
         middle = (low + high) // 2
         if value(middle) < value(middle + 1):

@@ -1,17 +1,16 @@
-"""The loss of a client program that adds Laplace or normal noise to the answer: exact, without a density.
+"""Exact checks of client programs that take a number: additive noise, and laws for ranges of answers.
 
-Such a program sends the whole part of 2**k times a deviate, plus the answer as a whole number from 0 to `last`. As a
-whole number may as well be added before the whole part is taken, a report is made of the deviate plus the answer in
-units of 2**-k alone. So no two answers are told apart better than by Laplace, or Gaussian, noise at the distance
-last/2**k, a fraction. δ at a claimed ε is worked out in decimals with as many digits as its series loses.
+Additive noise: a program sends the whole part of 2**k times a Laplace or normal deviate, plus the answer as a whole
+number from 0 to `last`. The answer may as well be added before the whole part is taken. So a report is a function of
+the deviate plus the answer in units of 2**-k. No two answers are easier to distinguish than by Laplace or Gaussian
+noise at the distance last/2**k, a fraction. No density is needed. δ at a claimed ε is computed in decimals with as
+many digits as its series loses.
 
-The law of a client program for a whole range of answers at once.
-
-A number that depends on the answer is then known as a `Range`, from its lowest to its highest value. What cannot be
-decided for the whole range, such as a comparison that holds for a part of it, raises `Undecided`, and the range is
-halved. In the end every answer lies in some range, so a bound over the ranges is one over all the answers. A step
-that is monotone in the answer needs few ranges, however many answers there are; one answer that is treated in another
-way than its neighbours ends in a range of its own.
+Ranges: the law of a client program is computed for a whole range of answers at once. A number that depends on the
+answer is then a `Range`, from its lowest to its highest value. A comparison that holds only for a part of the range
+raises `Undecided`, and the range is halved. In the end every answer is in some range, so a bound over the ranges is a
+bound over all answers. A step that is monotone in the answer needs few ranges, for any number of answers. An answer
+that is treated differently from its neighbors ends in a range of its own.
 """
 
 from __future__ import annotations
@@ -30,15 +29,18 @@ if TYPE_CHECKING:
     from ...sdk.client_program import Program
 
 
+# -- additive noise --------------------------------------------------------------------------------------------------
+
+
 _DIGITS = 60
 _SHORT = Context(prec=_DIGITS, rounding=ROUND_CEILING, Emax=10**9, Emin=-(10**9))
 _ABOVE = Decimal(f"1.{'0' * 44}1")
 _FURTHEST = 60
-"""Standard deviations up to which a normal tail is worked out."""
+"""The most standard deviations up to which a normal tail is computed."""
 
 
 def check_noise(guarantee: Guarantee, program: Program) -> Finding | None:
-    """Whether the noise that a program adds keeps the guarantee; None where it does something else."""
+    """Check that the noise that a program adds keeps the guarantee; None for other programs."""
     found = _distance(program)
     if found is None:
         return None
@@ -51,7 +53,7 @@ def check_noise(guarantee: Guarantee, program: Program) -> Finding | None:
 
 
 def _distance(program: Program) -> tuple[str, Fraction] | None:
-    """Which noise is added, and how far apart answers are at most, in units of it."""
+    """Return the kind of noise, and the largest distance of answers in units of it."""
     if program.input["kind"] != "number" or program.memo or len(program.steps) != 2 or program.tables:
         return None
     (noise, drawn), (sent, added) = program.steps
@@ -91,13 +93,13 @@ def _check_normal(guarantee: Guarantee, distance: Fraction) -> Finding | None:
 
 
 def delta_at(epsilon: Decimal, mu: Fraction) -> Decimal | None:
-    """δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), rounded up by less than 1e-40 of itself; None where ε/μ is too large.
+    """Return δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), rounded up; None if ε/μ is too large.
 
-    Source: Balle and Wang 2018, Theorem 8.
+    The relative rounding error is less than 1e-40. Source: Balle and Wang 2018, Theorem 8.
     """
     if Fraction(epsilon) / mu + mu / 2 > _FURTHEST:
         return None
-    # The series of Φ has terms up to e^(x²/2), and δ may be as small as e^(-x²/2); both terms of it may nearly agree.
+    # The series of Φ has terms up to e^(x²/2), δ may be as small as e^(-x²/2), and its two terms may nearly agree.
     context = Context(prec=2 * _DIGITS + int(_FURTHEST**2 / 2.3), Emax=10**9, Emin=-(10**9))
     size = context.divide(Decimal(mu.numerator), Decimal(mu.denominator))
     ratio, half = context.divide(epsilon, size), context.divide(size, Decimal(2))
@@ -108,12 +110,15 @@ def delta_at(epsilon: Decimal, mu: Fraction) -> Decimal | None:
 
 
 def _normal_cdf(context: Context, x: Decimal) -> Decimal:
-    """Φ(x) = 1/2 + φ(x) Σ x^(2k+1)/(1·3·…·(2k+1)), all terms of one sign; to nearly all digits of the context."""
+    """Return Φ(x) = 1/2 + φ(x) Σ x^(2k+1)/(1·3·…·(2k+1)), to nearly all digits of the context.
+
+    All terms have one sign.
+    """
     square = context.multiply(x, x)
     term = total = x
     odd = 1
     least = Decimal(1).scaleb(-context.prec)
-    # A term is less than half of the one before once 2k+1 > 2x², and so is all that is left.
+    # Once 2k+1 > 2x², a term is less than half of the one before, and so is the rest of the series.
     while odd <= 2 * square or abs(term) > least:
         odd += 2
         term = context.divide(context.multiply(term, square), Decimal(odd))
@@ -125,7 +130,7 @@ def _normal_cdf(context: Context, x: Decimal) -> Decimal:
 
 
 def _pi(context: Context) -> Decimal:
-    """π = 16 arctan(1/5) - 4 arctan(1/239) (Machin)."""
+    """Return π = 16 arctan(1/5) - 4 arctan(1/239) (Machin)."""
 
     def arctan_of_inverse(number: int) -> Decimal:
         power = total = context.divide(Decimal(1), Decimal(number))
@@ -139,16 +144,19 @@ def _pi(context: Context) -> Decimal:
     return context.subtract(context.multiply(16, arctan_of_inverse(5)), context.multiply(4, arctan_of_inverse(239)))
 
 
+# -- ranges of answers -----------------------------------------------------------------------------------------------
+
+
 MOST_RANGES = 2048
-"""Ranges that are tried, halves included."""
+"""The most ranges that are tried, halves included."""
 
 
 class Undecided(Exception):  # noqa: N818 - a reason to halve, no error
-    """Something holds for a part of a range alone."""
+    """A condition holds only for a part of a range."""
 
 
 class Range:
-    """A whole number that lies between two others, both included, and is not known better."""
+    """An unknown whole number between two bounds, both included."""
 
     __slots__ = ("high", "low")
 
@@ -159,7 +167,7 @@ class Range:
         return f"<Range from {self.low} to {self.high}>"
 
     def __format__(self, how: str) -> str:
-        raise Undecided  # a hash is worked out from the digits
+        raise Undecided  # a hash depends on the digits
 
     __str__ = __bool__ = __index__ = __hash__ = lambda self: _undecided()
 
@@ -240,7 +248,7 @@ def _decided(holds: bool, fails: bool) -> bool:
 
 
 class Piece(NamedTuple):
-    """The answers from `first` to `last`, and between what bounds the probability of each report of theirs lies."""
+    """The answers from `first` to `last`, with bounds of the probability of each of their reports."""
 
     first: int
     last: int
@@ -248,14 +256,14 @@ class Piece(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether all of these answers have one law."""
+        """True if all of these answers have one law."""
         return all(low == high for low, high in self.law.values())
 
 
 def pieces_of(program: Program, answers: int, most: int) -> list[Piece]:
-    """The laws of the answers 0..answers-1, range by range; `most` runs of the program in all.
+    """Return the laws of the answers 0..answers-1, range by range, with at most `most` runs of the program.
 
-    Raises `NotSupported` where that is not enough, or the draws have endlessly many outcomes.
+    Raises `NotSupported` if that is not enough, or the draws have infinitely many outcomes.
     """
     waiting, found, tried, left = [(0, answers - 1)], list[Piece](), 0, most
     while waiting:

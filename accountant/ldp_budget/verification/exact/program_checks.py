@@ -1,9 +1,10 @@
-"""Does a client program keep the promise? Decided from its law, every outcome of every draw in fractions.
+"""Exact checks of a client program against the guarantee: every outcome of every draw, in fractions.
 
-What `compare` says is a description; the program is what devices run. So whole reports are held against all of the
-promise, for every pair of answers, and then against the description. Where not every answer was looked at, by itself,
-in a range (`ranges`) or by a symmetry that the steps show (`symmetry`), a program is unproven, and says what was
-looked at. Of memoised reports all that one secret ever gives is looked at, see `memos`.
+`compare` is only a description; devices run the program. So whole reports are checked against the entire guarantee
+for every pair of answers, and then against the description. An answer is covered by itself, in a range
+(`numeric_ranges`), or by a symmetry that the steps show (`symmetry`). If not every answer is covered, the program is
+unproven, and the finding names what was checked. For memoised reports, everything that one secret ever gives is
+checked, see `memoisation_checks`.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ if TYPE_CHECKING:
     Law = dict[bytes, Fraction]
 
 MOST_OUTCOMES = 4096
-"""Of a report of one answer."""
+"""The most outcomes of a report of one answer."""
 _MOST_RUNS = 20_000
-"""Of all answers together."""
+"""The most outcomes of all answers together."""
 _MOST_CELLS = 1_000_000
-"""Reports, counted for each pair of answers, of all the pairs that are compared."""
+"""The most reports, counted for each pair of answers, of all compared pairs."""
 _FEW = 6
-"""Inputs of which every pair is held against its description."""
+"""The most inputs of which every pair is checked against its description."""
 _REPEATS = (
     "its reports repeat draws of a secret, and what one loses given earlier reports was not looked at; promise"
     " `Memoised` for the same change pattern, if that will do"
@@ -64,9 +65,9 @@ _BY_HAND = "so samples and the audit stand for it"
 
 @dataclass(frozen=True)
 class ProgramFinding(Finding):
-    """What a check of a client program came to.
+    """The result of a check of a client program.
 
-    `every`: whether that is of every pair of answers. `laws`: of each answer where each was listed, else of none.
+    `every`: True if it covers every pair of answers. `laws`: the law of each answer if each was listed, else empty.
     """
 
     every: bool = False
@@ -74,7 +75,7 @@ class ProgramFinding(Finding):
 
 
 def check_program(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_OUTCOMES) -> ProgramFinding:
-    """What the law of a client program, of up to `most` outcomes, says of it; where it is unproven, why."""
+    """Check the law of a client program, of up to `most` outcomes; if it is unproven, the finding says why."""
     try:
         program = mechanism.client_program()
     except NotSupported as error:
@@ -97,7 +98,7 @@ def check_program(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_
 
 
 def stand_for_all(mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether the steps of the client program tell no two answers apart better than the two of one of the pairs."""
+    """Return True if one of the pairs is as easy to distinguish as any two answers, by the client program's steps."""
     try:
         program = mechanism.client_program()
     except NotSupported:
@@ -108,11 +109,11 @@ def stand_for_all(mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]]) -> boo
 
 
 def check_given_memos(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_OUTCOMES) -> Finding:
-    """Each report given all that the secret was used for before, where the guarantee is not that of memoised reports.
+    """Check each report given all earlier uses of the secret, for guarantees that are not `Memoised`.
 
-    Reports that repeat a draw are not independent, and such a guarantee adds up over reports of any history. So it
-    has to hold between any law by which reports of one input are drawn once the secret is known, and any law of
-    another input. Draws that all inputs share are the same for both.
+    Reports that repeat a draw are not independent, but such a guarantee composes over reports of any history. So it
+    must hold between any law of reports of one input once the secret is known, and any law of another input. Draws
+    that all inputs share are the same for both.
     """
     try:
         program = mechanism.client_program()
@@ -143,9 +144,9 @@ def check_given_memos(mechanism: Mechanism, inputs: Sequence[Any], most: int = M
 
 
 def flip_hides_all(mechanism: Mechanism) -> bool:
-    """Whether one report is within the guarantee though its bit is known, but for a fresh flip at last.
+    """Return True if one report is within the guarantee even if its bit is known, except for a last fresh flip.
 
-    That is of every two inputs: what is drawn before is a mixture of known bits.
+    This covers every two inputs, because the draws before the flip give a mixture of known bits.
     """
     if isinstance(mechanism.guarantee, Memoised):
         return False
@@ -157,7 +158,7 @@ def flip_hides_all(mechanism: Mechanism) -> bool:
 
 
 def _last_flip(program: Program) -> Fraction | None:
-    """The chance of the fresh bit that a report of one bit is added to at last; None where it is made otherwise."""
+    """Return the probability of the fresh bit that is added last to a report of one bit; None for other programs."""
     steps: dict[Any, Any] = dict(program.steps)
     match program.report["parts"], [steps.get(part[1]) for part in program.report["parts"]]:
         case [_], [["xor", ["at", str(kept), 0], str(fresh)]]:
@@ -172,14 +173,14 @@ def _last_flip(program: Program) -> Fraction | None:
 
 
 def _flipped_within(guarantee: Guarantee, flip: Fraction) -> Iterator[Finding]:
-    """Reports of a bit that is known, but for the flip, against those of the other one."""
+    """Check reports of a known bit, except for the flip, against those of the other bit."""
     bit = {row: likely for row, likely in ((b"0", 1 - flip), (b"1", flip)) if likely}
     other = {row: likely for row, likely in ((b"1", 1 - flip), (b"0", flip)) if likely}
     yield from _pairs_within(guarantee, {0: bit, 1: other})
 
 
 class _NoReport(Exception):  # noqa: N818 - reads as what it is
-    """A program that comes to no report."""
+    """A program that makes no report."""
 
 
 def _checked(mechanism: Mechanism, program: Program, inputs: Sequence[Any], most: int) -> ProgramFinding:
@@ -213,7 +214,7 @@ def _listed(
 
 
 def _answers(program: Program) -> int:
-    """How many whole numbers an answer can be."""
+    """Return the number of whole numbers that an answer can be."""
     given = program.input
     return int(given["count"]) if given["kind"] == "answer" else int(given["last"]) + 1
 
@@ -226,7 +227,7 @@ def _law(program: Program, value: int, most: int) -> Law:
 
 
 def _every(program: Program, laws: dict[int, Law]) -> dict[int, Law] | None:
-    """The laws of all answers, or of some that stand for all as the steps treat all alike; None where neither is."""
+    """Return the laws of all answers, or of some that cover all as the steps treat all alike; None if neither."""
     answers = _answers(program)
     if answers * max(map(len, laws.values())) <= _MOST_RUNS:
         return {value: laws[value] if value in laws else _law(program, value, _MOST_RUNS) for value in range(answers)}
@@ -236,7 +237,7 @@ def _every(program: Program, laws: dict[int, Law]) -> dict[int, Law] | None:
 
 
 def _over_cells(guarantee: Guarantee, program: Program, most: int) -> Finding | None:
-    """The promise for all cells of a hash, or all values of a memo; None where these laws are not listed."""
+    """Check the guarantee for all cells of a hash, or all values of a memo; None if these laws are not listed."""
     if program.memo and not isinstance(guarantee, Memoised):
         return None
     try:
@@ -257,11 +258,11 @@ def _over_cells(guarantee: Guarantee, program: Program, most: int) -> Finding | 
     return Finding(UNPROVEN, f"of two answers that share no cell, if there are any, {found.why}")
 
 
-# -- against the promise ---------------------------------------------------------------------------------------------
+# -- comparison with the guarantee -------------------------------------------------------------------------------------
 
 
 def _promised(guarantee: Guarantee, program: Program, laws: dict[int, Law], most: int) -> Iterator[Finding]:
-    """Whole reports of these answers against all of the guarantee."""
+    """Check whole reports of these answers against the entire guarantee."""
     if isinstance(guarantee, Unbounded):
         yield Finding(HOLDS)
     elif isinstance(guarantee, Memoised):
@@ -285,7 +286,7 @@ def _pairs_within(guarantee: Guarantee, laws: dict[int, Law]) -> Iterator[Findin
 
 
 def _compared(laws: list[Law]) -> tuple[list[Comparison], bool]:
-    """The different comparisons of the different laws, in both orders; and whether they are of every pair."""
+    """Return the distinct comparisons of the distinct laws, in both orders; and True if they cover every pair."""
     distinct = list({frozenset(one.items()): one for one in laws}.values())
     common = lcm(*(likely.denominator for one in distinct for likely in one.values()))
     rows = sorted(set().union(*distinct))
@@ -310,12 +311,12 @@ def _numerator(likely: Fraction | None, common: int) -> int:
 
 
 def _within(bound: Decimal, laws: list[Law]) -> Finding:
-    """Whether no report is more than e^bound times as likely for one answer as for another."""
+    """Check that no report is more than e^bound times as likely for one answer as for another."""
     return _largest_within(bound, [{row: (likely, likely) for row, likely in one.items()} for one in laws])
 
 
 def _largest_within(bound: Decimal, laws: list[dict[bytes, tuple[Fraction, Fraction]]]) -> Finding:
-    """The same of bounds of each probability, of which the least and the most that they allow count."""
+    """Check the same for bounds of each probability; the least and the largest possible ones count."""
     largest, never = Fraction(1), (Fraction(0), Fraction(0))
     for row in set().union(*laws):
         least, most = (side(one.get(row, never)[end] for one in laws) for end, side in enumerate((min, max)))
@@ -325,11 +326,11 @@ def _largest_within(bound: Decimal, laws: list[dict[bytes, tuple[Fraction, Fract
     return check_largest(bound, largest)
 
 
-# -- of more answers than can be listed ------------------------------------------------------------------------------
+# -- too many answers to list ------------------------------------------------------------------------------------------
 
 
 def _over_ranges(guarantee: Guarantee, program: Program) -> Finding:
-    """All answers, range by range; what their bounds do not decide is looked at at the ends of each range."""
+    """Check all answers, range by range. If bounds do not decide a range, its ends are checked."""
     answers = _answers(program)
     try:
         pieces = pieces_of(program, answers, _MOST_RUNS)
@@ -363,11 +364,11 @@ def _of_pieces(guarantee: Guarantee, pieces: list[Piece]) -> Finding:
     return Finding(UNPROVEN, "its laws differ from answer to answer, and more than ε is promised of them")
 
 
-# -- against the description -----------------------------------------------------------------------------------------
+# -- comparison with the description -----------------------------------------------------------------------------------
 
 
 def _described(mechanism: Mechanism, program: Program, laws: dict[Any, Law]) -> Finding:
-    """Whether outcomes are exactly as likely as `compare` says: of each input against the next, both ways."""
+    """Check that outcomes are exactly as likely as `compare` says: each input against the next, in both orders."""
     try:
         for pair in _described_pairs(list(laws)):
             for first, second in (pair, pair[::-1]):
@@ -379,7 +380,7 @@ def _described(mechanism: Mechanism, program: Program, laws: dict[Any, Law]) -> 
 
 
 def _described_pairs(inputs: list[Any]) -> Iterable[tuple[Any, Any]]:
-    """Every pair of a few inputs; of more each against the next, and the last against the first."""
+    """Return every pair of a few inputs; of more, each against the next, and the last against the first."""
     if len(inputs) <= _FEW:
         return combinations(inputs, 2)
     return zip(inputs, [*inputs[1:], inputs[0]], strict=True)

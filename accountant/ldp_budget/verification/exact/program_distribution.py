@@ -1,8 +1,8 @@
-"""The exact law of a client program: every outcome of every draw, in fractions.
+"""The exact output distribution (law) of a client program: every outcome of every draw, in fractions.
 
-A secret's words are taken for uniform and independent, which is what SHAKE-256 is relied on for, and a word modulo b
-for uniform below b, from which it is off by b/2**64: it says which buckets or functions a user has, and nothing of
-the answer. Beyond that nothing is assumed, and nothing is sampled.
+The words of a secret are assumed uniform and independent, which relies on SHAKE-256. A word modulo b is assumed
+uniform below b, from which it differs by b/2**64. It selects the buckets or functions of a user, and reveals nothing
+of the answer. Nothing else is assumed, and nothing is sampled.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ if TYPE_CHECKING:
 
 Vector: TypeAlias = "list[int]"
 Words: TypeAlias = "tuple[str, int]"
-"""Of a secret: those of a label and a number."""
+"""The words of a secret for a label and a number."""
 
 MOST_OUTCOMES = 200_000
 
 
 def law(program: Program, value: int, most: int = MOST_OUTCOMES, reports: int = 1) -> dict[bytes, Fraction]:
-    """How likely each report of `value` is, a whole number as `interpreter.read` makes it of an answer.
+    """Return the probability of each report of `value`, a whole number as `interpreter.read` makes it of an answer.
 
-    With several `reports` of one secret, how likely they are together, one after the other.
+    With several `reports` of one secret, return their joint probability, one after the other.
 
-    Raises `NotSupported` where the draws have more than `most` outcomes, or endlessly many.
+    Raises `NotSupported` if the draws have more than `most` outcomes, or infinitely many.
     """
     return law_of_values(program, [value] * reports, most)
 
 
 def law_of_values(program: Program, values: Sequence[int], most: int = MOST_OUTCOMES) -> dict[bytes, Fraction]:
-    """How likely the reports of these values are together, one after the other, all of one secret."""
+    """Return the joint probability of the reports of these values, one after the other, all of one secret."""
     sums = law_of_numerators(program, values, most)
     return {row: sum((Fraction(a, b) for b, a in parts.items()), Fraction(0)) for row, parts in sums.items()}
 
 
 def law_of_numerators(program: Program, values: Sequence[Any], most: int) -> dict[bytes, dict[int, Any]]:
-    """The same in numerators by denominator: few are different, and fractions would be reduced at every step."""
+    """Return the same as numerators by denominator.
+
+    There are few distinct denominators, and fractions would be reduced at every step.
+    """
     likely = dict[bytes, dict[int, Any]]()
     for count, run in enumerate(_runs(program, values, _Outcomes(most)), 1):
         if count > most:
@@ -61,9 +64,10 @@ Law: TypeAlias = "frozenset[tuple[bytes, Fraction]]"
 def kept_laws(
     program: Program, value: int, shared: frozenset[str], most: int
 ) -> dict[Any, tuple[Fraction, dict[Law, Fraction]]]:
-    """By which laws the reports of `value` are drawn once the secret is known, and how likely each law is.
+    """Return the laws of the reports of `value` once the secret is known, with the probability of each law.
 
-    That is for each outcome of the draws whose labels are `shared`, with the probability of that outcome.
+    The result has an entry for each outcome of the draws whose labels are `shared`, with the probability of that
+    outcome.
     """
     sums: dict[Any, dict[Any, dict[bytes, Fraction]]] = {}
     for count, run in enumerate(_runs(program, [value], _Outcomes(most)), 1):
@@ -96,20 +100,20 @@ def _too_many(most: int) -> NotSupported:
 
 
 class _Run(NamedTuple):
-    """How the draws went so far, and how likely that is."""
+    """The draws of a run so far, and their probability."""
 
     known: dict[str, Any]
-    """What the steps before `place` came to, in the report that is under way."""
+    """The values of the steps before `place`, in the current report."""
     place: int
     kept: dict[Words, tuple[Any, Any]]
-    """What was made of words of the secret, and which way."""
+    """The draws from words of the secret, and how they were made."""
     sent: tuple[bytes, ...]
     above_the_line: int
     below_the_line: int
 
 
 class _Fork(NamedTuple):
-    """The outcomes of a draw, each with its numerator; `how` says what was made of which words of the secret."""
+    """The outcomes of a draw, each with its numerator; `how` says how a draw was made from `words` of the secret."""
 
     outcomes: Sequence[tuple[Any, int]]
     denominator: int = 1
@@ -118,7 +122,7 @@ class _Fork(NamedTuple):
 
 
 def _runs(program: Program, values: Sequence[Any], draws: _Outcomes) -> Iterator[_Run]:
-    """Every run to its end, one report of each value. What comes before a draw is worked out once."""
+    """Yield every run to its end, one report of each value. Steps before a draw are computed once."""
     waiting = [iter([_Run(known_of(program, values[0]), 0, {}, (), 1, 1)])]
     while waiting:
         run = next(waiting[-1], None)
@@ -137,7 +141,7 @@ def _runs(program: Program, values: Sequence[Any], draws: _Outcomes) -> Iterator
 
 
 def _next_draw(program: Program, run: _Run, draws: _Outcomes) -> tuple[int, _Fork] | None:
-    """Do the steps up to the next that draws: where that is, and its outcomes; None where there is no other."""
+    """Run the steps up to the next draw; return its place and outcomes, or None if there is no other draw."""
     draws.kept = run.kept
     for place in range(run.place, len(program.steps)):
         name, expression = program.steps[place]
@@ -149,7 +153,7 @@ def _next_draw(program: Program, run: _Run, draws: _Outcomes) -> tuple[int, _For
 
 
 def _branches(program: Program, run: _Run, place: int, fork: _Fork) -> Iterator[_Run]:
-    """The runs on from each outcome."""
+    """Yield the run after each outcome."""
     name, below_the_line = program.steps[place][0], run.below_the_line * fork.denominator
     for drawn, numerator in fork.outcomes:
         kept = run.kept if fork.words is None else {**run.kept, fork.words: (fork.how, drawn)}
@@ -158,7 +162,7 @@ def _branches(program: Program, run: _Run, place: int, fork: _Fork) -> Iterator[
 
 
 class _Outcomes:
-    """What the operators that draw come to: all of it."""
+    """The operators that draw: each returns all of its outcomes."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -171,7 +175,7 @@ class _Outcomes:
         return _Fork(outcomes, len(outcomes))
 
     def _expect(self, choices: int, draws: int) -> None:
-        """Raise `NotSupported` where one draw alone, at least so many choices so often, has too many outcomes."""
+        """Raise `NotSupported` if `draws` draws with at least that many choices each have too many outcomes."""
         if choices > 1 and draws * log2(choices) > log2(self._most) + 1:
             raise _too_many(self._most)
 
@@ -230,8 +234,8 @@ class _Outcomes:
     # -- from the secret ----------------------------------------------------------------------------------
 
     def _once(self, label: str, v: int, how: tuple[Any, ...], draw: Callable[[], _Fork]) -> _Fork:
-        """What was drawn for a value is drawn again; `how` says what is made of its words."""
-        words = label, v % ONE  # that is how v is hashed
+        """Return the draw that a value already has; `how` says how it is made from its words."""
+        words = label, v % ONE  # v is hashed modulo 2**64
         if words not in self.kept:
             return draw()._replace(words=words, how=how)
         before, drawn = self.kept[words]

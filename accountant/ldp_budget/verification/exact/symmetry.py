@@ -1,15 +1,15 @@
-"""Does a client program treat all answers alike? Read off its steps, of which each must be of a known kind.
+"""The symmetry of a client program: a proof from its steps that it treats all answers alike.
 
-A program treats answers alike where every permutation of the answers goes with a transformation of the report that
-loses nothing: the report of the permuted answer has the law of the transformed report. Then any two answers are told
-apart exactly as well as any two others, and one pair of them stands for all. Each step is given a kind, which says
-how the permutation moves what it comes to. A step of no known kind, such as a comparison of the answer with a number,
-gives up: it may treat one answer in a way of its own.
+A program treats answers alike if every permutation of the answers corresponds to a lossless transformation of the
+report: the report of the permuted answer has the law of the transformed report. Then all pairs of answers are equally
+easy to distinguish, and one pair covers all. Each step gets a kind, which says how the permutation moves its value.
+The proof gives up at a step of no known kind, such as a comparison of the answer with a number. Such a step may treat
+one answer differently.
 
-Of an answer that enters through one public hash alone, the cells of the hash are what is permuted, and the report
-must show which function was drawn. Two answers are then told apart by the functions under which their cells differ,
-and under each of these alike. Pairs of answers differ in how many functions these are: see `_cells`. Where the parity
-of some bits of a cell is sent, the cells and the draw that chooses the bits are changed together, by linear maps.
+If the answer enters through one public hash alone, the cells of the hash are permuted, and the report must show the
+function that was drawn. Two answers are then distinguished by the functions under which their cells differ, and under
+each of these alike. Pairs of answers differ in the number of these functions, see `memoisation_checks`. If the parity
+of some bits of a cell is sent, linear maps change the cells together with the draw that chooses the bits.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ...sdk.client_program import Expression, Program
 
 _FIXED = "fixed"
-"""The permutation leaves it as it is."""
+"""Not changed by the permutation."""
 _ANSWER = "answer"
 """An answer, or a vector of answers: each is permuted."""
 _ROW = "row"
 """A number for each answer: the places are permuted."""
 _OTHERS = "others"
-"""Uniform and independent, or a uniform order, below one less than the answers: numbers the other answers."""
+"""Numbers of the other answers: uniform and independent, or in uniform order, below one less than the answers."""
 _OTHER_SET = "other set"
 """The same as an ascending set."""
 _SET = "set"
@@ -65,7 +65,7 @@ class _Unknown(Exception):  # noqa: N818 - a reason to give up, no error
 
 
 def answers_are_alike(program: Program) -> bool:
-    """Whether the steps show that one pair of answers stands for every pair."""
+    """Return True if the steps show that one pair of answers covers every pair."""
     if program.input["kind"] != "answer":
         return False
     kinds = _Kinds(program)
@@ -79,7 +79,7 @@ def answers_are_alike(program: Program) -> bool:
 
 
 def _names(expression: Expression) -> Iterator[str]:
-    """Every text in an expression: names of steps and tables, operators, numbers."""
+    """Yield every text in an expression: names of steps and tables, operators, numbers."""
     if isinstance(expression, list):
         for each in expression:
             yield from _names(each)
@@ -97,7 +97,7 @@ class _Kinds:
         self._hashed = [step for step in steps if isinstance(step, list) and OPERATORS[step[0]].kind == "hash"]
         labels = [step[1] for step in steps if isinstance(step, list) and OPERATORS[step[0]].kind == "memo"]
         if len(self._hashed) > 1 or len(labels) > len(set(labels)):
-            self._answers = 0  # of no use to any step
+            self._answers = 0  # a value that no step can use
         else:
             self._answers = int(self._hashed[0][4] if self._hashed else program.input["count"])
         self.known = dict.fromkeys(program.tables, _FIXED)
@@ -110,11 +110,13 @@ class _Kinds:
         self._below: dict[str, int] = {}
 
     def shows_function(self, sent: set[str]) -> bool:
-        """Whether the report shows by which function the answer was hashed, if it was."""
+        """Return True if the report shows the function that hashed the answer, or if nothing is hashed."""
         if not self._hashed:
             return True
         function = self._hashed[0][2]
-        told = any(self.known[name] == _TOLD for name in sent)  # 2·mask is sent, and the function is made of the mask
+        told = any(
+            self.known[name] == _TOLD for name in sent
+        )  # 2·mask is sent, and the function is computed from the mask
         return told if isinstance(function, list) else function in sent or _literal(function) is not None
 
     def of_step(self, name: str, expression: Expression) -> str:
@@ -135,7 +137,9 @@ class _Kinds:
     def _drawn(self, name: str, draw: list[Any]) -> str:
         operator, *arguments = draw
         if OPERATORS[operator].kind == "memo":
-            arguments = arguments[2:]  # the label, and whose words: uniform and independent either way
+            arguments = arguments[
+                2:
+            ]  # without the label and the number; the words are uniform and independent for every answer
         if operator == "shuffle" and self._kind(arguments[0]) == _OTHER_SET:
             return _OTHERS
         if any(self._of(argument) != _FIXED for argument in arguments):
@@ -165,13 +169,13 @@ class _Kinds:
         return _FIXED
 
     def _of_hash(self, hashed: list[Any]) -> str:
-        """A number below m is one of m answers; a filter of m bits is a row."""
+        """Return the kind of a hash: a number below m is one of m answers; a filter of m bits is a row."""
         name, _, function, value, *sizes = hashed
         if value != "value" or self._of(function) != _FIXED or _literal(sizes[0]) is None:
             raise _Unknown
         return _ANSWER if name == "polynomial" else _ROW
 
-    # -- what is worked out ----------------------------------------------------------------------------------
+    # -- computed steps -----------------------------------------------------------------------------------------
 
     def _kind(self, expression: Expression) -> str | None:
         return self.known.get(expression) if isinstance(expression, str) else None
@@ -181,7 +185,7 @@ class _Kinds:
             return _FIXED
         if isinstance(expression, str):
             if expression not in self.known:
-                raise _Unknown  # the answer itself, where it is hashed
+                raise _Unknown  # the answer itself, in a program that hashes it
             return self.known[expression]
         name, *arguments = expression
         if OPERATORS[name].kind == "hash":
@@ -199,13 +203,13 @@ class _Kinds:
         return found
 
     def _is_shifted(self, arguments: list[Any]) -> bool:
-        """others + (others >= value): numbers of the other answers become those answers."""
+        """Return True for others + (others >= value), which turns numbers of the other answers into those answers."""
         first, second = arguments
         own = self._kind("value") == _ANSWER and second == ["ge", first, "value"]
         return own and self._kind(first) in (_OTHERS, _OTHER_SET)
 
     def _is_floyd(self, arguments: list[Any]) -> bool:
-        """The sampling of Floyd: of numbers drawn below m - n + 1, …, m, with m the answers."""
+        """Return True for Floyd's sampling: of numbers drawn below m - n + 1, …, m, with m the answers."""
         drawn, least = arguments
         bounds = self._bounds.get(drawn) if isinstance(drawn, str) else None
         return bounds is not None and _literal(least) == bounds[0] and sum(bounds) - 1 == self._answers
@@ -225,9 +229,9 @@ class _Kinds:
         return _CALLS.get((name, kinds))
 
     def _is_mask(self, mask: Any) -> bool:
-        """Whether a draw gives the function in its high bits and, in its low ones, any bits of the cell alike.
+        """Return True if the high bits of a draw give the function, and its low ones any bits of the cell alike.
 
-        It is used for these and for what is sent, and for nothing else.
+        The draw must be used for these and for the sent value, and for nothing else.
         """
         bits = self._answers.bit_length() - 1
         if not self._hashed or not isinstance(mask, str) or self._answers != 1 << bits:
@@ -236,7 +240,7 @@ class _Kinds:
         return whole and self._hashed[0][2] == ["shr", mask, bits] and self._uses[mask] == 3
 
     def _is_place_of(self, chosen: Any, place: Any) -> bool:
-        """Whether a place is a uniform one of this set, and of no other."""
+        """Return True if a place is a uniform one of this set, and of no other."""
         if not isinstance(chosen, str) or self._sizes.get(chosen) != self._sizes.get(place):
             return False
         return self._set_of.setdefault(place, chosen) == chosen
@@ -254,7 +258,7 @@ _BY_COIN: dict[tuple[str, tuple[str, ...]], str] = {
     ("xor", (_OF_BUCKETS, _FIXED)): _OF_BUCKETS,
     ("eq", (_BIT, _FIXED)): _FLIPPED,
 }
-"""Where the second argument has to be a name of bits that are used for nothing else."""
+"""Operators whose second argument has to be a name of bits that are used for nothing else."""
 
 _CALLS: dict[tuple[str, tuple[str, ...]], str] = {
     ("eq", (_ANSWER, _ANSWER)): _FIXED,
