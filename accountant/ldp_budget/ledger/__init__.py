@@ -1,4 +1,8 @@
-"""Durable state: a journal of charges and the sums that follow from it, behind a store that can be exchanged."""
+"""Durable state: the journal of charges, the sums that follow from it, and the protocols of the stores behind it.
+
+It holds the ledger, its transactions, key file, verification and migration; `sqlite` and `postgres` are the stores.
+Of the other rooms it may import `guarantees` only.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Is every account what its history in the journal says: its user, its sums, its labels and the quotas it has used?
+"""Verification of account sums: compare every account with its history in the journal.
 
-The accounts are walked in order beside their histories, a part of them in each moment.
+The check covers the user, the window sums, the label counts and the used quotas. It walks the accounts in order,
+together with their histories. Each part of the accounts is read from one snapshot.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ if TYPE_CHECKING:
 
     Open = Callable[[], AbstractContextManager[Reading]]
     Progress = Callable[[int, int], None]
-    """Told of how many steps out of how many are done."""
+    """Called with the number of steps done and the total number of steps."""
     DecideAgain = Callable[["Past"], "Decisions"]
     Rows = list[Any]
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-"""The numbers that a column can hold; what was never given is looked for among all of them."""
+"""The range of a column's integers. A search for numbers that were never assigned covers all of it."""
 
 _ACCOUNTS_TOGETHER = 5_000
 
 
 class Past(NamedTuple):
-    """What was set in a partition: every policy and charge, and the journal's entries that say when policies were set.
+    """The settings of a partition: its policies, its priced mechanisms, and the journal's entries that changed them.
 
-    `turns` are these entries with the repairs of the clock, in order, and `periods` are kept since the moments that
-    they name. Entries up to number `copied` were copied from another ledger; `last` is the last one to look at.
+    `turns` are the entries that set policies, began periods or repaired the clock, in order. `periods` maps each
+    gauge to the moment since which its windows are kept. Entries up to number `copied` were copied from another
+    ledger. `last` is the number of the last entry to check.
     """
 
     policies: Sequence[StoredPolicy]
@@ -50,10 +52,10 @@ class Past(NamedTuple):
 
 
 class Decisions(Protocol):
-    """Decides again the charges of one account after the other."""
+    """Repeats the admission decisions of one account after the other."""
 
     def check(self, history: Rows) -> Iterator[str]:
-        """The entries of an account that were not allowed, in words; `history` as `Snapshot.histories` has it."""
+        """Yield the entries of an account that were not allowed, as text. `history` is from `Snapshot.histories`."""
 
 
 def check_accounts(
@@ -64,9 +66,9 @@ def check_accounts(
     on_progress: Progress,
     decisions: Callable[[], Decisions | None] = lambda: None,
 ) -> Iterator[str]:
-    """What is wrong with the first `opened` accounts; as many as are `said` to be there should be.
+    """Yield the problems of the first `opened` accounts; the partition head claims that there are `said`.
 
-    Progress is told in accounts. `decisions` is asked once the walk begins.
+    `on_progress` counts accounts. `decisions` is called once, when the walk begins.
     """
     decided = decisions()
     for first, until in parts(opened, _ACCOUNTS_TOGETHER):
@@ -74,7 +76,7 @@ def check_accounts(
             yield from _Part(reading, erased_users, decided).check(first, until)
         on_progress(until, opened)
     with open_reading() as reading:
-        # What was opened meanwhile is for the next time; what nobody opened is not.
+        # Accounts opened meanwhile are left to the next verification. Accounts that were never opened are a problem.
         now = reading.end.accounts
         strange = _strange(reading, now) if now >= opened else []
     if now < opened or opened != said:
@@ -84,7 +86,7 @@ def check_accounts(
 
 
 def _strange(reading: Reading, last: int) -> list[int]:
-    """Accounts that have rows, and a number that was never given."""
+    """Return the accounts that have rows but whose number was never assigned."""
     found: set[int] = set()
     for first, until in ((last + 1, HIGHEST), (LOWEST, 0)):
         found.update(row[3] for row in reading.rows.histories(first, until) if row[3])
@@ -95,7 +97,7 @@ def _strange(reading: Reading, last: int) -> list[int]:
 
 
 class _Part:
-    """Some accounts, in one moment."""
+    """Some accounts, read from one snapshot."""
 
     def __init__(self, reading: Reading, erased_users: set[bytes], decisions: Decisions | None) -> None:
         self._reading = reading
@@ -106,7 +108,8 @@ class _Part:
         self._maker = AccountMacMaker(reading.secret, reading.partition)
         self._kept = kept = reading.periods()
         self._codes: dict[int, frozenset[int]] = {}
-        # Nobody goes by windows of a period that no policy limits: they are being filled, or that was stopped.
+        # No decision uses windows of a period that no policy limits. They are being backfilled, or a backfill
+        # stopped.
         self._filling = kept.keys() - limited - {LIFETIME}
         self._periods = {period: since for period, since in kept.items() if period not in self._filling}
         self._repairs = reading.repairs()
@@ -118,7 +121,7 @@ class _Part:
         self._windows: dict[int, tuple[int, ...]] = {}
 
     def check(self, first: int, last: int) -> Iterator[str]:
-        """Every account from `first` to `last`, each with its rows of every table."""
+        """Yield the problems of the accounts from `first` to `last`, each compared with its rows of every table."""
         rows = self._reading.rows
         users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
         labels, quotas = _InOrder(rows.memoised_counts(first, last)), _InOrder(rows.quotas(first, last))
@@ -142,7 +145,7 @@ class _Part:
                 yield from self._decisions.check(history)
 
     def _has_mac(self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows) -> bool:
-        """Whether an account has the MAC of its sums and counts; that of an erased user has none."""
+        """True if an account has the MAC of its sums and counts. For an erased user: true if it has no MAC."""
         if user is None or user.user_hash is None:
             return not rows
         if len(rows) != 1:
@@ -156,13 +159,13 @@ class _Part:
         return finish_account_mac(begun, row.account, user.user_hash, newest) == row.row_mac
 
     def _codes_on(self, day: int) -> frozenset[int]:
-        """The windows that contain a day, of all periods that are kept."""
+        """Return the windows of all kept periods that contain a day."""
         if day not in self._codes:
             self._codes[day] = frozenset([code_at(gauge, day * DAY_MICROS) for gauge in self._kept])
         return self._codes[day]
 
     def _in_force(self, rows: Rows, place: int) -> Rows:
-        """The rows that somebody goes by; their window stands at a place of theirs."""
+        """Return the rows whose windows are in use; column `place` of a row holds its window."""
         if not self._filling:
             return rows
         return [row for row in rows if gauge_of(row[place]) not in self._filling]
@@ -183,7 +186,7 @@ class _Part:
     ) -> Iterator[str]:
         plain = None if erased else self._plain_sums(history)
         if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
-            return  # as nearly all of them
+            return  # the common case
         yield from self._labels(erased, history)
         replay = Replay({LIFETIME: 0} if erased else self._periods, self._known, self._repairs)
         for row in history:
@@ -200,7 +203,7 @@ class _Part:
             yield f"quotas: account {account} differs from the journal"
 
     def _plain_sums(self, history: Rows) -> dict[int, tuple[Any, ...]] | None:
-        """The sums of a history of nothing but plain charges; None of any other one."""
+        """Return the sums of a history that has plain charges only; None for any other history."""
         sums: dict[int, tuple[Any, ...]] = {}
         if self._measures:
             return None
@@ -217,20 +220,20 @@ class _Part:
         return sums
 
     def _counts_twice(self, row: tuple[Any, ...]) -> bool:
-        """Whether a later repair of the clock found the entry dated too late."""
+        """True if a later clock repair found that the entry is dated too late."""
         return any(repair.entry > row[0] and repair.at < row[1] for repair in self._repairs)
 
     def _windows_of(self, at: int) -> tuple[int, ...]:
-        """The kept windows in which a moment lies; they are the same all day."""
+        """Return the kept windows that contain a moment. They are the same for the whole day."""
         day = at // DAY_MICROS
         if day not in self._windows:
-            everybodys = [(period, since) for period, since in self._periods.items() if not share_in(period)]
-            kept = [period for period, since in everybodys if period == LIFETIME or at >= since]
+            for_all = [(period, since) for period, since in self._periods.items() if not share_in(period)]
+            kept = [period for period, since in for_all if period == LIFETIME or at >= since]
             self._windows[day] = tuple([code_at(period, at) for period in kept])
         return self._windows[day]
 
     def _labels(self, erased: bool, history: Rows) -> Iterator[str]:
-        """The label of an entry must be the one that its commitment stands for; an erased user has none."""
+        """Check that each entry's label matches its commitment, and that an erased user has no labels."""
         for row in history:
             commitment, label, salt = row[11], row[-2], row[-1]
             if label is not None:
@@ -245,7 +248,7 @@ class _Part:
                 yield f"entry_labels: entry {row[0]} has lost its label"
 
     def _used(self, history: Rows) -> dict[tuple[str, str], int]:
-        """How much of each plan's quotas the journal says was used."""
+        """Return how much of each plan's quotas was used according to the journal."""
         used: dict[tuple[str, str], int] = {}
         for row in history:
             if row[2] in CHARGES and row[5] in self._plans:
@@ -255,7 +258,7 @@ class _Part:
 
 
 class _InOrder:
-    """Rows in the order of an account that stands at a place of theirs, taken account by account."""
+    """Rows sorted by account, taken account by account; column `place` of a row holds its account."""
 
     def __init__(self, rows: Iterator[Any], place: int = 0) -> None:
         self._rows = rows
@@ -263,7 +266,7 @@ class _InOrder:
         self._next = next(rows, None)
 
     def of(self, account: int) -> Rows:
-        """The rows of an account; those before it are passed over."""
+        """Return the rows of an account; rows of earlier accounts are skipped."""
         found: Rows = []
         row, place = self._next, self._place
         while row is not None and row[place] <= account:
@@ -275,7 +278,7 @@ class _InOrder:
 
 
 def _differing(stored: dict[Any, Any], expected: dict[Any, Any]) -> list[Any]:
-    """The keys under which two mappings do not hold the same."""
+    """Return the keys under which two mappings differ."""
     missing = object()
     return sorted(
         key for key in stored.keys() | expected.keys() if stored.get(key, missing) != expected.get(key, missing)

@@ -1,14 +1,17 @@
-"""The clock of a ledger: it never runs behind the newest entry, and within a process it never runs away.
+"""Clock checks and calendar windows (UTC) of a ledger.
 
-What a clock says is believed only as far as it can be checked. Whatever charges refuses a clock that cannot be
-believed; whatever reads or erases goes by the newest entry then, and so works whatever the clock says.
+A ledger's time never runs behind its newest entry, and the default clock cannot run away within a process. A clock is
+trusted only as far as it can be checked. Charges refuse a clock that is not plausible. Reads and erasures then use
+the time of the newest entry, so they work with any clock.
 
-Calendar windows in UTC: the periods a limit can have, and where one ends.
+A limit has a period: lifetime, day, week or month. Sums are kept by *gauge*:
 
-Sums are kept by *gauge*. A plain one is a period, and holds the four amounts of charges. One with a measure, such as
-`lifetime renyi:3`, has the windows of its period once more, apart from the plain ones, and holds what charges cost
-under that measure (`guarantees.orders`), in the places of δ and ρ. One of a share, such as `lifetime share:3`, holds
-only what was charged through that share. So whoever has no such limit keeps nothing for it.
+- A plain gauge is a period. It holds the four amounts of charges.
+- A gauge with a measure, such as `lifetime renyi:3`, has separate windows of its period. It holds the cost of charges
+  under that measure (see `guarantees.costs`), in the columns of δ and ρ.
+- A gauge with a sub-limit, such as `lifetime share:3`, holds only what was charged through that sub-limit.
+
+A ledger without such limits stores no sums for them.
 """
 
 from __future__ import annotations
@@ -28,13 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# -- windows ----------------------------------------------------------------------------------------------
+
+
 LIFETIME = "lifetime"
 PERIODS = (LIFETIME, "day", "week", "month")
 
 LONGER = {LIFETIME: (), "day": ("week", "month", LIFETIME), "week": (LIFETIME,), "month": (LIFETIME,)}
-"""The periods that contain whole ones of each."""
+"""The periods that contain whole windows of each period."""
 
-# The most windows of each period that touch one year.
+# The largest number of windows of each period that overlap one year.
 PER_YEAR = {"day": 366, "week": 54, "month": 12}
 
 _EPOCH_MONDAY = datetime(1969, 12, 29, tzinfo=UTC)
@@ -42,21 +48,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 DAY_MICROS = 86_400_000_000
 
-# How far the windows of one measure lie from those of the next; those of a year lie within some thousands. The places
-# of the measures come again for each share.
+# The distance between the window codes of one measure and those of the next. The codes of one year span some
+# thousands. Each sub-limit repeats the places of all measures.
 _APART = 2**32
 _A_SHARE = 2**12
 MOST_SHARES = 2**16
-"""How many shares a ledger can know."""
+"""The largest number of sub-limits in a ledger."""
 _SHARE = "share:"
 _PLACES = {measure: place for place, measure in enumerate(MEASURES, 1)}
 
 
 class Window(NamedTuple):
-    """One window: a number that names it in the ledger, its start, its end (None: never), and what it holds.
+    """One window: its code in the ledger, its start, its end (None: never), and what it counts.
 
-    That is the four amounts of charges, or with a `measure` what they cost under it; with the number of a `share`
-    only what was charged through that one.
+    Without a measure, a window holds the four amounts of charges. With a `measure`, it holds their cost under that
+    measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit.
     """
 
     code: int
@@ -66,12 +72,12 @@ class Window(NamedTuple):
     share: int = 0
 
     def counts(self, share: int) -> bool:
-        """Whether what is charged through a share, 0 for none, counts in it."""
+        """True if a charge through a sub-limit (0: none) counts in this window."""
         return self.share in (0, share)
 
 
 class _Gauge(NamedTuple):
-    """What the name of a gauge says."""
+    """The parts of a gauge's name."""
 
     period: str
     measure: str | None
@@ -79,7 +85,7 @@ class _Gauge(NamedTuple):
 
 
 def gauge_named(period: str, measure: str | None, share: int = 0) -> str:
-    """The gauge of a period, of a measure if there is one, and of a share if it is not 0."""
+    """Return the gauge of a period, with a measure unless None and a sub-limit unless 0."""
     return " ".join([period, *([] if measure is None else [measure]), *([f"{_SHARE}{share}"] if share else [])])
 
 
@@ -91,34 +97,34 @@ def _read(gauge: str) -> _Gauge:
 
 
 def measure_in(gauge: str) -> str | None:
-    """The measure of a gauge; None where it holds the four amounts of charges."""
+    """Return the measure of a gauge; None if it holds the four amounts of charges."""
     return _read(gauge).measure
 
 
 def share_in(gauge: str) -> int:
-    """The number of the share whose charges alone a gauge holds; 0 of one that holds everybody's."""
+    """Return the number of a gauge's sub-limit; 0 if the gauge counts all charges."""
     return _read(gauge).share
 
 
 def holds(gauge: str, share: int) -> bool:
-    """Whether what is charged through a share, 0 for none, counts in a gauge."""
+    """True if a charge through a sub-limit (0: none) counts in a gauge."""
     return _read(gauge).share in (0, share)
 
 
 def gauges_in(definition: Mapping[str, Any]) -> list[str]:
-    """The gauges of all limits of a policy, and of its shares, from its definition."""
+    """Return the gauges of all limits and sub-limits in a policy's definition."""
     limits = [*definition["limits"], *(limit for share in definition.get("shares", ()) for limit in share["limits"])]
     return [str(limit.get("gauge", limit["period"])) for limit in limits]
 
 
 def is_lifetime(gauge: str) -> bool:
-    """Whether a gauge has one window for all time."""
+    """True if a gauge has a single window for all time."""
     return gauge.partition(" ")[0] == LIFETIME
 
 
 @lru_cache(maxsize=4096)
 def gauge_of(code: int) -> str:
-    """The gauge of a window's number."""
+    """Return the gauge of a window code."""
     share, place = divmod((code + _APART // 2) // _APART, _A_SHARE)
     measure = None
     if place:
@@ -127,34 +133,37 @@ def gauge_of(code: int) -> str:
 
 
 def number_of(gauge: str) -> int:
-    """The number of a gauge in the journal: its window of the epoch's day, less what that day adds."""
+    """Return the number of a gauge in the journal: the code that its window with index 0 would have."""
     return PERIODS.index(_read(gauge).period) + _far(gauge)
 
 
 def _far(gauge: str) -> int:
-    """How far the windows of a gauge lie from those of its period."""
+    """Return the offset of a gauge's window codes from those of its period."""
     _, measure, share = _read(gauge)
     return (share * _A_SHARE + (_PLACES[measure] if measure else 0)) * _APART
 
 
 def window_start_micros(gauge: str, micros: int) -> int:
-    """When the window of a gauge that contains a moment starts, in microseconds since 1970; 0 of a lifetime."""
+    """Return the start of a gauge's window that contains a moment, in microseconds since 1970; 0 for a lifetime."""
     return 0 if is_lifetime(gauge) else to_micros(_window_on(gauge, micros // DAY_MICROS).starts)
 
 
 def window_at(period: str, moment: datetime) -> Window:
-    """The window of `period` that contains `moment`. Weeks start on Monday."""
+    """Return the window of `period` that contains `moment`. Weeks start on Monday."""
     return _window_on(period, (moment - _EPOCH).days)
 
 
 def code_at(period: str, micros: int) -> int:
-    """The number of the window of `period` that contains a moment in microseconds since 1970."""
+    """Return the code of the window of `period` that contains a moment in microseconds since 1970."""
     return _window_on(period, micros // DAY_MICROS).code
 
 
 @lru_cache(maxsize=4096)
 def _window_on(period: str, days: int) -> Window:
-    """The window of `period` that contains a day, counted from 1970. Every spend of a day asks for the same few."""
+    """Return the window of `period` that contains a day, counted from 1970.
+
+    Cached: all charges of a day use the same few windows.
+    """
     far = _far(period)
     if far:
         plain, measure, share = _read(period)
@@ -178,7 +187,7 @@ def _window(period: str, index: int, starts: datetime, ends: datetime) -> Window
 
 
 class Moment:
-    """One reading of the clock; shared by everything that one transaction does."""
+    """One reading of the clock, shared by everything in one transaction."""
 
     __slots__ = ("at", "micros")
 
@@ -188,58 +197,63 @@ class Moment:
 
     @property
     def day(self) -> int:
-        """Its day, counted from 1970: all moments of a day lie in the same windows."""
+        """The day of the moment, counted from 1970. All moments of a day are in the same windows."""
         return self.micros // DAY_MICROS
 
     def window(self, period: str) -> Window:
-        """The window of `period` that contains this moment."""
+        """Return the window of `period` that contains this moment."""
         return _window_on(period, self.day)
 
 
 def to_micros(moment: datetime) -> int:
-    """Whole microseconds since 1970, as the ledger stores time."""
+    """Return a moment as whole microseconds since 1970, the ledger's unit of time."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    """The moment that `to_micros` turned into a number."""
+    """Return the moment of a number of microseconds since 1970; the inverse of `to_micros`."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+# -- the clock --------------------------------------------------------------------------------------------
 
 
 Read = Callable[[], datetime | float]
 
-# A clock up to this far behind the newest entry counts as equal to it; further behind, nothing is trusted.
+# A clock at most this far behind the newest entry counts as equal to it. Further behind, it is not trusted.
 TOLERANCE_MICROS = 5_000_000
 
 BOUND_SECONDS = 3600.0
-"""How far the default clock may run away from the one that never jumps."""
+"""The largest drift of the default clock from the monotonic clock, in seconds."""
 
-# Windows and reservations end later than they begin, so the calendar's last years cannot be told.
+# Windows and reservations end later than they begin, so the calendar's last years are excluded.
 _EARLIEST, _LATEST = 0, to_micros(datetime(9998, 1, 1, tzinfo=UTC))
 _EXPECTED = "an aware datetime or seconds since 1970, before the year 9998"
 
-# A clock that never jumps and, where there is such a one, goes on while the machine sleeps.
+# A clock that never jumps. If the system has one, a clock that also keeps running while the machine sleeps.
 _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
 def steady() -> float:
-    """Seconds on a clock that nobody sets."""
+    """Return the seconds of a monotonic clock."""
     return time.monotonic() if _STEADY is None else time.clock_gettime(_STEADY)
 
 
 def check_bound(bound: float) -> None:
-    """Raise `InvalidParameter` unless a clock may be held to that many seconds."""
+    """Raise `InvalidParameter` unless `bound` is a positive number of seconds, or infinity."""
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
         raise InvalidParameter("clock_bound", "seconds > 0, or infinity", shown(bound))
 
 
 class Clock:
-    """Reads the time for one ledger; `read` answers with an aware datetime, or with seconds since 1970.
+    """Reads the time for one ledger; `read` returns an aware datetime, or seconds since 1970.
 
-    The default clock, time.time, is held to a steady one: once they are `bound` seconds further apart or closer than
-    when this was made, it is refused. An idle ledger is no jump, for both go on. Any other clock may go forward as it
-    likes. That of a `sandbox` is set by whoever plays it: set to a time before the newest entry, it is refused even
-    to read by, for what was meant is not what would be shown.
+    The default clock, time.time, is compared with a monotonic clock. It is refused once the difference between the
+    two has changed by more than `bound` seconds since this object was made. An idle ledger causes no jump, because
+    both clocks keep running. Any other clock may move forward freely.
+
+    The user of a `sandbox` sets its clock. If that clock is set to a time before the newest entry, even reads refuse
+    it: they would show another time than the one meant.
     """
 
     def __init__(self, read: Read, ledger: str, bound: float = BOUND_SECONDS, *, sandbox: bool = False) -> None:
@@ -252,13 +266,14 @@ class Clock:
 
     @property
     def ledger(self) -> str:
-        """The ledger as messages name it."""
+        """The ledger's name in messages."""
         return self._ledger
 
     def moment(self, newest: int | None) -> Moment:
-        """Now, to charge by: never before the newest entry, of that time.
+        """Return the time for a charge, never before the time of the newest entry.
 
-        Raises `ClockError` where the clock is far behind it or has run away, `InvalidParameter` where it says none.
+        Raises `ClockError` if the clock is far behind the newest entry or has run away. Raises `InvalidParameter` if
+        `read` returns no valid time.
         """
         moment = self._now()
         if newest is None or moment.micros >= newest:
@@ -276,31 +291,31 @@ class Clock:
         return ClockError(self._ledger, why, repairable=True, newest=newest)
 
     def moment_to_read(self, newest: int | None) -> Moment:
-        """Now, or the time of the newest entry where the clock is not to be believed.
+        """Return the current time, or the time of the newest entry if the clock is not plausible.
 
-        Raises `ClockError` where the clock of a sandbox was set to a time before that.
+        Raises `ClockError` if the clock of a sandbox was set to a time before the newest entry.
         """
         is_set = self._sandbox and self._read is not time.time
         return self.moment(newest) if is_set else self.maintenance_time(newest)
 
     def maintenance_time(self, newest: int | None) -> Moment:
-        """The same for what waits for no clock, whoever set it: erasing, copying, checkpoints."""
+        """Return the timestamp for operations that must not fail on a bad clock: erase, copy, checkpoint."""
         try:
             return self.moment(newest)
         except (ClockError, InvalidParameter):
             return Moment(from_micros(newest or 0))
 
     def moment_to_repair(self, newest: int | None) -> Moment | None:
-        """The moment of a repair: now, if that is too far behind the newest entry to charge by; None if it is not.
+        """Return the time of a clock repair: now, if the clock is too far behind the newest entry; otherwise None.
 
-        Raises `ClockError` where the clock has run away, `InvalidParameter` where it says no time.
+        Raises `ClockError` if the clock has run away, `InvalidParameter` if `read` returns no valid time.
         """
         moment = self._now()
         behind = newest is not None and newest - moment.micros > TOLERANCE_MICROS
         return moment if behind else None
 
     def _now(self) -> Moment:
-        """What the clock says, if that is a time and it has not run away."""
+        """Return the clock's reading if it is a valid time and has not run away."""
         said = self._read()
         moment = _moment_of(said)
         if moment is None:
@@ -321,7 +336,7 @@ class Clock:
 
 
 def _moment_of(said: Any) -> Moment | None:
-    """The moment that a clock means; None if it says no time, or none that can be reckoned with."""
+    """Return the moment of a clock's reading; None if it is not a time or is out of range."""
     if isinstance(said, bool):
         return None
     try:

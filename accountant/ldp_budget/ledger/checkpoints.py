@@ -1,11 +1,15 @@
-"""Checkpoints: where every partition ended at some time, under one number that people note elsewhere.
+"""Checkpoints: the heads of all partitions at some time, under one short head to record outside the ledger.
 
-The ends of the partitions are the leaves of a Merkle tree as in RFC 9162, section 2.1.1. A keyed link covers its root and
-the checkpoint before. A partition that was put back whole, with everything that belongs to it, is found by the newest
-checkpoint, and no other one is taken then. They stand in the first partition, and each time another partition remembers how
-many there are, by which the first is found. A whole ledger that was put back is found by one that somebody has noted.
+The partition heads are the leaves of a Merkle tree as in RFC 9162, section 2.1.1. A keyed chain hash covers the
+tree's root and the previous checkpoint.
 
-Takes checkpoints of a ledger of several partitions, while somebody writes to it here.
+If a partition was restored from an older copy, with everything that belongs to it, the newest checkpoint reveals the
+rollback. No new checkpoint is taken then. Checkpoints are stored in the first partition. Each time, another partition
+records how many there are, which reveals a rollback of the first partition. A rollback of the whole ledger is
+revealed only by a head that was recorded outside it.
+
+`Checkpointer` is a background thread. It takes checkpoints of a ledger of several partitions while this process
+writes to it.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ LEAF_BYTES = 60
 
 
 class PartitionLeaf(NamedTuple):
-    """Where a partition ended: its newest entry and link, and how many answers and collections were stored."""
+    """A partition in a checkpoint: newest entry, chain hash, and the counts of numbered rows and collections."""
 
     partition: int
     entries: int
@@ -49,17 +53,17 @@ class PartitionLeaf(NamedTuple):
 
     @classmethod
     def of(cls, partition: int, end: PartitionHead) -> PartitionLeaf:
-        """Where a partition ends."""
+        """Return the leaf of a partition with this head."""
         return cls(partition, end.entries, end.chain_hash, end.numbered_rows, end.collections)
 
     def leaf(self) -> bytes:
-        """As a checkpoint holds it."""
+        """Return the bytes of the leaf in a checkpoint."""
         stored = self.numbered_rows.to_bytes(8) + self.collections.to_bytes(8)
         return self.partition.to_bytes(4) + self.entries.to_bytes(8) + self.chain_hash + stored
 
 
 def noted(checkpoint: Checkpoint) -> list[PartitionLeaf]:
-    """What a checkpoint says of each partition."""
+    """Return the leaves of a checkpoint, one for each partition."""
     result = []
     for leaf in _leaves(checkpoint.heads):
         partition, entries, numbered_rows, collections = (
@@ -70,12 +74,12 @@ def noted(checkpoint: Checkpoint) -> list[PartitionLeaf]:
 
 
 def head_of(checkpoint: Checkpoint) -> str:
-    """What people note."""
+    """Return the head to record outside the ledger: the checkpoint's number and chain hash."""
     return f"{checkpoint.number}-{checkpoint.chain_hash.hex()}"
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """The Merkle tree hash of a list, at least one."""
+    """Return the Merkle tree hash of a list of at least one leaf."""
     if len(leaves) == 1:
         return sha256(b"\0" + leaves[0]).digest()
     half = 1 << ((len(leaves) - 1).bit_length() - 1)
@@ -83,10 +87,10 @@ def root(leaves: Sequence[bytes]) -> bytes:
 
 
 def take(ledger: Ledger) -> Checkpoint:
-    """The newest checkpoint; a new one if anything was written since.
+    """Return the newest checkpoint; take a new one if anything was written since.
 
-    No lock is held over the partitions: each end is a true one of its partition, whenever it was read. Raises `LedgerError`
-    where a partition was put back, and a new checkpoint would hide that.
+    No lock is held across the partitions: each leaf is a true head of its partition, at the time it was read. Raises
+    `LedgerError` if a partition was rolled back, because a new checkpoint would hide that.
     """
     while True:
         checkpoint = _try_to_take(ledger)
@@ -95,7 +99,7 @@ def take(ledger: Ledger) -> Checkpoint:
 
 
 def _try_to_take(ledger: Ledger) -> Checkpoint | None:
-    """A checkpoint; None if another was taken meanwhile."""
+    """Return a checkpoint; None if another one was taken meanwhile."""
     with ledger.reading() as reading:
         before = _newest(reading, ledger)
     known = [] if before is None else noted(before)
@@ -137,7 +141,7 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
 
 
 def _newest(reading: Reading, ledger: Ledger) -> Checkpoint | None:
-    """The newest checkpoint."""
+    """Return the newest checkpoint; None without one. Raises `LedgerError` if it was changed."""
     count = reading.end.checkpoints
     newest = next(reading.rows.checkpoints(count), None) if count else None
     if count and (newest is None or newest.number != count or len(noted(newest)) != len(ledger.partitions)):
@@ -146,29 +150,30 @@ def _newest(reading: Reading, ledger: Ledger) -> Checkpoint | None:
 
 
 def _goes_on(reading: Reading, known: PartitionLeaf) -> bool:
-    """Whether a partition's journal still has what was noted of it; of one that is too short `verify` says so."""
+    """True if a partition's journal still contains a leaf; also if it is too short, which `verify` reports."""
     if reading.end.chain_hash == known.chain_hash or reading.end.entries < known.entries or not known.entries:
         return True
     return [chain_hash for _, chain_hash in reading.rows.entries(known.entries, known.entries)] == [known.chain_hash]
 
 
 def age(ledger: Ledger, now: float) -> float:
-    """How many seconds before `now`, in seconds since 1970, the newest checkpoint was taken."""
+    """Return the age of the newest checkpoint at `now` (seconds since 1970), in seconds; infinity without one."""
     with ledger.reading() as reading:
         newest = next(reading.rows.checkpoints(max(1, reading.end.checkpoints)), None)
     return math.inf if newest is None else now - newest.at / 1e6
 
 
 def link_of(key: Secret, before: bytes, checkpoint: Checkpoint) -> bytes:
-    """The link of a checkpoint to the one before."""
+    """Return the chain hash of a checkpoint that follows the chain hash `before`."""
     numbers = checkpoint.number.to_bytes(8) + checkpoint.at.to_bytes(8, signed=True)
     return key.chain_hash(b"checkpoint" + before + numbers + root(_leaves(checkpoint.heads)))
 
 
 def check(reading: Reading, checkpoints: Iterator[Checkpoint]) -> Iterator[str]:
-    """What is wrong with the checkpoints of a ledger; all of them are gone through. `reading` is of the first partition.
+    """Yield the problems of a ledger's checkpoints; all of them are read. `reading` is of the first partition.
 
-    The next secret of the key has found those before it as they were: nobody with an older one can write them again.
+    Each later secret of the key recorded the chain hash of the newest checkpoint when it came into use. So an
+    attacker with an older secret cannot rewrite the checkpoints before that.
     """
     before, found, count = EMPTY_CHAIN, 0, reading.end.checkpoints
     secret: Secret = reading.key
@@ -193,28 +198,31 @@ def _leaves(heads: bytes) -> list[bytes]:
     return [heads[start : start + LEAF_BYTES] for start in range(0, len(heads), LEAF_BYTES)]
 
 
+# -- background thread ------------------------------------------------------------------------------------
+
+
 SECONDS = 60.0
 NAME = "ldp-budget checkpoints"
 
 
 class Checkpointer:
-    """A thread that takes a checkpoint when the newest one of anybody is `seconds` old and something was written."""
+    """A thread that takes a checkpoint when the newest one is `seconds` old and something was written."""
 
     def __init__(self, ledger: Ledger, seconds: float = SECONDS) -> None:
         self._ledger = weakref.ref(ledger)
         self._seconds = seconds
-        # Not an event, which is Python's own code: an interrupt (Ctrl-C) within could leave it locked for ever.
+        # Not a threading.Event, which is Python code: an interrupt (Ctrl-C) inside it could leave it locked forever.
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._pid = 0
 
     def wake(self) -> None:
-        """Say that something was written; the thread is begun with the first time, and anew after a fork."""
+        """Report a write. The first call starts the thread, and so does the first call after a fork."""
         if self._pid != os.getpid():
             self._pid, self._ended = os.getpid(), queue.SimpleQueue()
             threading.Thread(target=self._keep, args=(self._ended,), name=NAME, daemon=True).start()
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._ended.put(None)
 
     def _keep(self, ended: queue.SimpleQueue[None]) -> None:
@@ -225,7 +233,7 @@ class Checkpointer:
             ledger = self._ledger()
             if ledger is None:
                 return
-            with suppress(LdpBudgetError):  # it is taken the next time, or by the next who asks
+            with suppress(LdpBudgetError):  # retried after `seconds`, or by the next caller of `take`
                 if age(ledger, time.time()) >= self._seconds:
                     take(ledger)
             del ledger

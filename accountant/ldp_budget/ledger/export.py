@@ -1,4 +1,4 @@
-"""Reading a ledger without charging anything: its journal as rows, one user's history, and figures about it."""
+"""Read-only export of a ledger: journal rows, one user's history, open reservations and statistics."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _IN_ALL = (POLICY_SET, CLOCK, PERIOD, MOVED, REOPENED, COPIED, REKEYED)
 
 
 Names = dict[tuple[int, int], str]
-"""Users by partition and account."""
+"""User names by partition and account."""
 
 
 def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with the name of the key, in the place of its number, by which each was written.
+    """Return the rows with the name of each row's API key in place of its number.
 
-    Keys stand in the first partition. So nothing may be being read just now.
+    API keys are stored in the first partition, so no reading may be open during the call.
     """
     wanted = {row["by"] for row in rows} - {None}
     if wanted:
@@ -61,16 +61,17 @@ def name_callers(ledger: Ledger, rows: list[dict[str, Any]]) -> list[dict[str, A
 
 
 def _name_of(reading: Reading, number: int) -> str:
-    """The name of a key by the number of the record that made it."""
+    """Return the name of an API key by the number of the administrative record that created it."""
     record = next(reading.rows.admin_log(number), None)
     return f"record {number}" if record is None or record.number != number else record.name
 
 
 def journal_rows(ledger: Ledger, names: Names | None = None) -> Iterator[dict[str, Any]]:
-    """The journal in order, as far as it went when it was first read; that of several partitions by time, with `partition`.
+    """Return the journal in order, up to its end when it was first read.
 
-    With `names`, each row says the `user` whose account it is of, if that is one of these. What was appended never
-    changes, so it is read a part at a time, and nothing is held while others write.
+    The entries of several partitions are merged by time, and each row names its `partition`. With `names`, each row
+    has the `user` of its account, if `names` contains it. The journal is read in parts, without a snapshot held while
+    others write: appended entries never change.
     """
     if len(ledger.partitions) == 1:
         return _partition_rows(ledger, 0, names)
@@ -80,7 +81,10 @@ def journal_rows(ledger: Ledger, names: Names | None = None) -> Iterator[dict[st
 
 
 def _told_once(ledger: Ledger, partition: int, names: Names | None) -> Iterator[dict[str, Any]]:
-    """The rows of one of several partitions. What was set in all of them is told by the first alone."""
+    """Return the rows of one of several partitions.
+
+    Entries written to all partitions come from the first one only.
+    """
     return (row for row in _partition_rows(ledger, partition, names) if partition == 0 or row["kind"] not in _IN_ALL)
 
 
@@ -95,7 +99,7 @@ def _partition_rows(ledger: Ledger, partition: int, names: Names | None) -> Iter
 
 
 class _Shown:
-    """Entries as people read them, each with what it was charged for."""
+    """Journal entries as rows for output, each with its mechanism and policy."""
 
     def __init__(self, reading: Reading, names: Names | None = None) -> None:
         self._number, self._names = reading.partition, names
@@ -129,7 +133,7 @@ class _Shown:
         }
 
     def row_of_journal(self, entry: Entry, notes: Mapping[int, str]) -> dict[str, Any]:
-        """An entry of anybody or nobody, with what was recorded if it is that of a record."""
+        """Return the row of any entry, with the administrative record if the entry belongs to one."""
         row, record = self.row(entry, notes), self._records.get(entry.reports) if entry.kind == RECORDED else None
         if record is None:
             return {**row, "record": None}
@@ -138,7 +142,7 @@ class _Shown:
 
 
 def _body(text: str) -> Any:
-    """The body of a record; one that is not JSON, which `verify` reports, as its text."""
+    """Return the body of a record; one that is not JSON, which `verify` reports, as plain text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -146,14 +150,14 @@ def _body(text: str) -> Any:
 
 
 def notes_by_entry(notes: Iterable[EntryNote]) -> dict[int, str]:
-    """The notes beside entries, by the number of the entry."""
+    """Return notes by the number of their entry."""
     return {each.entry: each.note for each in notes}
 
 
 def history_rows(reading: Reading, account: int, first: int = 1, most: int | None = None) -> list[dict[str, Any]]:
-    """One account's part of the journal from an entry on, each reservation with the `state` it is in now.
+    """Return an account's journal rows from an entry on, each reservation with its current `state`.
 
-    One that nobody resolved in time is expired, and no longer reserved.
+    A reservation that was not resolved in time is expired, and no longer reserved.
     """
     entries = [entry for entry, _ in reading.history(account, first, most)]
     if not entries:
@@ -171,20 +175,23 @@ def history_rows(reading: Reading, account: int, first: int = 1, most: int | Non
 
 
 def entry_row(reading: Reading, entry: Entry) -> dict[str, Any]:
-    """One entry of the journal; of a reservation with the `state` it is in now."""
+    """Return the row of one entry; of a reservation with its current `state`."""
     state = _state(reading, entry) if entry.kind == RESERVED else None
     notes = notes_by_entry(reading.rows.notes(entry.number, entry.number)) if entry.has_note else {}
     return {**_Shown(reading).row(entry, notes), "state": state}
 
 
 def _state(reading: Reading, entry: Entry) -> str:
-    """What has become of a reservation."""
+    """Return the current state of a reservation."""
     end = reading.rows.resolution(entry.number)
     return Entry.of(end).kind if end is not None else EXPIRED if reading.is_over(entry) else RESERVED
 
 
 def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | None = None) -> list[dict[str, Any]]:
-    """The open reservations of one user, or of all, newest first, at most so many; with their `name` and `secret`."""
+    """Return the open reservations of one user or of all, newest first, at most `most`.
+
+    Each row has the `name` and the `secret` of the reservation.
+    """
     rows: list[dict[str, Any]] = []
     for partition in ledger.partitions if user is None else (ledger.partition_of(user),):
         with ledger.reading(partition) as reading:
@@ -195,8 +202,8 @@ def open_reservations(ledger: Ledger, user: bytes | None = None, most: int | Non
 
 
 def _open_in(reading: Reading, account: int | None, most: int | None) -> list[dict[str, Any]]:
-    """Those of a partition, or of one account of it."""
-    # A repair of the clock has ended what was reserved before it.
+    """Return the open reservations of a partition, or of one account in it."""
+    # A clock repair has ended all reservations before it.
     repaired = max((repair.entry for repair in reading.repairs()), default=0)
     entries = [Entry.of(row) for row in reading.rows.reserved(reading.moment.micros, account) if row[0] > repaired]
     shown, rows = _Shown(reading), []
@@ -208,7 +215,10 @@ def _open_in(reading: Reading, account: int | None, most: int | None) -> list[di
 
 
 def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], ...]:
-    """Every guarantee an account was charged for, and how often; of a memoised value that is once for each label."""
+    """Return every guarantee that an account was charged for, and how often.
+
+    A guarantee of a memoised value counts once for each label.
+    """
     reports: dict[tuple[int, bool], int] = {}
     labels: dict[tuple[int, bool], set[bytes]] = {}
     for entry, label in reading.history(account):
@@ -225,7 +235,7 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
 
 
 def stats(ledger: Ledger) -> dict[str, Any]:
-    """Counts of what the ledger holds, its newest link, and which version of what engine keeps it."""
+    """Return counts of the ledger's content, its head, and the name and version of its storage engine."""
     with ledger.reading() as reading:
         counted, end, engine = _partition_stats(reading), reading.end, reading.rows.counts()["engine"]
         policies, periods = reading.newest_policies(), reading.periods()
@@ -262,7 +272,7 @@ def _partition_stats(reading: Reading) -> dict[str, Any]:
 
 
 def _add(result: dict[str, Any], other: dict[str, Any]) -> None:
-    """Add the counts of another partition."""
+    """Add the counts of another partition to `result`."""
     for name in ("users", "erased", "entries", "keys"):
         result[name] += other[name]
     kinds = result["entries_by_kind"]

@@ -1,21 +1,23 @@
-"""What happens to an open ledger when its process forks.
+"""Group commit of concurrent charges, and fork safety of open ledgers.
 
-SQLite books its file locks in tables of the process. In a child these tables say that it holds locks which only the
-parent has, so others may delete the log that the child still writes to, and what it acknowledged would be lost.
-Hence a ledger is closed while the process forks, and parent and child each open it again when they need it.
+*Fork safety.* SQLite keeps its file locks in tables of the process. In a forked child, these tables claim locks that
+only the parent has. Other processes may then delete the WAL that the child still writes to, and acknowledged charges
+would be lost. A ledger is therefore closed while its process forks. Parent and child each reopen it when they need
+it.
 
-Group commit: threads that spend at the same time share one transaction, and so one wait for the disk.
+*Group commit.* Threads that charge at the same time share one transaction, and so one wait for the disk. The first
+thread to arrive becomes the leader: it opens a transaction, runs its own and all queued work, commits once and
+returns the results. No thread gets a result before the commit that makes it durable.
 
-Whoever comes first leads: it opens a transaction, does its own work and everybody's who queues up before it is
-through, commits once and hands the answers out. Nobody gets an answer before the commit that makes it true.
+Work for several partitions can share a transaction too. The leader waits for the partition of its own work. It also
+takes the locks of other partitions in its queue, if they are free. The remaining work waits for the next leader. No
+leader waits for two partitions.
 
-Works of several partitions share one as well: the leader waits for the partition of its own work, and takes the locks of those
-others in its queue that nobody holds. What is of the rest waits for the next leader, and no leader for two partitions.
-
-An error of one work that wrote nothing is told to it alone. After any other one the transaction is taken back, and
-every work gets one of its own, so that one caller's mistake is not the others'. Where a store cannot say whether it
-has committed, a work with a key is done again, for the key knows; the others are told. Whose partition such a transaction
-did not have hears of none of it, and waits for the next leader.
+If a work item fails before it has written anything, only that item gets the error. After any other error the
+transaction is rolled back and every item runs in a transaction of its own. So one caller's mistake does not affect
+others. If the store cannot say whether it committed, items with an idempotency key run again, because the stored
+record shows the outcome. Items without a key get the error. Items whose partition was not in the transaction are not
+affected; they wait for the next leader.
 """
 
 from __future__ import annotations
@@ -36,44 +38,50 @@ if TYPE_CHECKING:
     from .transaction import Transaction
 
 
+# -- fork safety ------------------------------------------------------------------------------------------
+
+
 class Forkable(Protocol):
-    """What wants to know of a fork."""
+    """An object that must be prepared for a fork."""
 
     def hold(self, wait: bool) -> bool:
-        """Keep every other thread out; without `wait`, only if that can be done at once. Whether it was done."""
+        """Keep all other threads out; True if that succeeded. Without `wait`, try only once."""
 
     def let_go(self) -> None:
         """Undo `hold`."""
 
     def before_fork(self) -> None:
-        """Get ready, once all are held."""
+        """Prepare for the fork, once all objects are held."""
 
     def after_fork_in_child(self) -> None:
-        """Begin anew: no thread is there but the one that forked."""
+        """Start over in the child, where only the thread that forked exists."""
 
 
 _watched: weakref.WeakSet[Forkable] = weakref.WeakSet()
 _held: list[Forkable] = []
 _forking = threading.RLock()
 _opening = threading.RLock()
-"""Nobody opens a ledger while the process forks. Whoever forks takes it last, so whoever has it waits for nobody."""
+"""Held while a ledger is opened, and during a fork.
+
+The forking thread takes it last, so its holder never waits for a fork.
+"""
 
 
 _closing = threading.RLock()
-"""No ledger that was dropped is being closed while the process forks. Whoever has it waits for no other lock here."""
+"""Held while a dropped ledger is closed, and during a fork. Its holder waits for no other lock of this module."""
 
 
 def watch(one: Forkable) -> None:
-    """Tell `one` of every fork, for as long as it lives."""
+    """Notify `one` of every fork, as long as it exists."""
     with _opening:
         _watched.add(one)
 
 
 @contextmanager
 def opening(one: Forkable) -> Iterator[None]:
-    """Hold forks off while `one` is opened, and tell it of every later one.
+    """Delay forks while `one` is opened, and notify it of every later fork.
 
-    SQLite has locks of its own, which a child would find shut for ever.
+    SQLite has internal locks. A fork would leave them locked forever in the child.
     """
     with _opening:
         yield
@@ -82,7 +90,7 @@ def opening(one: Forkable) -> Iterator[None]:
 
 @contextmanager
 def closing() -> Iterator[None]:
-    """Hold forks off while a ledger is closed that nobody holds any more, so that no fork knows of it."""
+    """Delay forks while an unreferenced ledger is closed, because the fork hooks no longer know it."""
     with _closing:
         yield
 
@@ -97,9 +105,10 @@ def _before() -> None:
 
 
 def _hold_all() -> bool:
-    """Hold all there are, and keep others from being opened; whether there were no more than were held before.
+    """Hold all watched objects and prevent new ones; True if no new object had appeared.
 
-    A thread may have one and wait for another, so whoever forks waits for one at a time, with none held.
+    A thread may hold one object and wait for another. So the forking thread waits for one object at a time, and holds
+    no other one then.
     """
     _opening.acquire()
     others = [one for one in _watched if one not in _held]
@@ -141,24 +150,27 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
 
 
+# -- group commit -----------------------------------------------------------------------------------------
+
+
 T = TypeVar("T")
 Needs = tuple[bytes, bytes | None]
-"""The user and the key, as hashes, that a work will look up."""
+"""The hashes of the user and of the idempotency key (or None) that a work item will look up."""
 Transact: TypeAlias = "Callable[[Callable[[Mapping[int, Transaction]], None], list[int], list[_Work[Any]]], None]"
 
 Piece: TypeAlias = "tuple[Callable[[Transaction], T], int, Needs | None]"
-"""A work, its partition, and what it will look up."""
+"""A work item, its partition, and the hashes that it will look up."""
 
-# One transaction holds the write lock for all of its works; other processes wait meanwhile.
+# One transaction holds the write lock for all of its items, and other processes wait meanwhile.
 MOST_TOGETHER = 256
 
 
 class _Spoilt(Exception):  # noqa: N818
-    """A work failed in a transaction that it shared."""
+    """A work item failed in a transaction that it shared."""
 
 
 class _Work(Generic[T]):
-    gate: threading.Lock | None = None  # shut, for a thread that waits; whoever wakes it opens it
+    gate: threading.Lock | None = None  # locked while a thread waits; waking the thread releases it
     leads = False
     done = False
     committed = False
@@ -170,10 +182,10 @@ class _Work(Generic[T]):
         self.partition = partition
         self.needs = needs
         self.thread = threading.get_ident()
-        self.batch: list[_Work[Any]] = []  # what it does, if it leads
+        self.batch: list[_Work[Any]] = []  # the items that it runs as leader
 
     def run(self, transactions: Mapping[int, Transaction]) -> None:
-        """Do the work; an error that comes before anything was written concerns this work alone."""
+        """Run the item. An error before anything was written concerns this item only."""
         transaction = transactions[self.partition]
         before, self.error = transaction.writes, None
         try:
@@ -184,21 +196,21 @@ class _Work(Generic[T]):
             self.error = error
 
     def tell(self, error: Exception) -> None:
-        """Its answer, unless it has an error of its own."""
+        """Set the item's error, unless it has one of its own."""
         self.error = self.error or error
 
     def wake(self) -> None:
-        """Let the thread that waits go on, if it does not already."""
+        """Wake the waiting thread, if it still waits."""
         if self.gate is not None:
-            with suppress(RuntimeError):  # it is open
+            with suppress(RuntimeError):  # already released
                 self.gate.release()
 
 
 class GroupCommit:
-    """Runs works in shared transactions of one ledger, one after the other.
+    """Runs work items of one ledger in shared transactions, one transaction after the other.
 
-    `transact(work, partitions, works)` does something in a transaction of the first partition, and of those others that are
-    free; it begins with `works`.
+    `transact(work, partitions, works)` runs `work` in a transaction of the first partition, and of those others that
+    are free. `works` are the items that it begins with.
     """
 
     def __init__(self, ledger: str, transact: Transact) -> None:
@@ -211,10 +223,10 @@ class GroupCommit:
         self._mutex = threading.Lock()
         self._queue: deque[_Work[Any]] = deque()
         self._led = False
-        self._inside: set[int] = set()  # the threads that have come with a work
+        self._inside: set[int] = set()  # the threads that have submitted work
 
     def hold(self, wait: bool) -> bool:
-        """Nothing of it is in the way of a fork."""
+        """Return True: nothing here delays a fork."""
         return True
 
     def let_go(self) -> None: ...
@@ -222,12 +234,12 @@ class GroupCommit:
     def before_fork(self) -> None: ...
 
     def after_fork_in_child(self) -> None:
-        """Whoever led or waited in the parent is not here."""
+        """Start over: the leader and the waiting threads of the parent do not exist here."""
         self._start()
 
     def run(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> T:
-        """Do `work` in a transaction of a partition and return its result once that is durable."""
-        if threading.get_ident() in self._inside:  # as when the handler of a signal spends; it would wait for itself
+        """Run `work` in a transaction of a partition and return its result once that is durable."""
+        if threading.get_ident() in self._inside:  # such as a signal handler that charges: it would wait for itself
             raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
         mine = _Work(work, partition, needs)
         try:
@@ -238,7 +250,7 @@ class GroupCommit:
             if mine.leads and not mine.done:
                 self._lead(mine)
         finally:
-            # An interrupt (Ctrl-C) may come at any point, here too. Nobody may wait for a leader that is gone.
+            # An interrupt (Ctrl-C) may come at any point, here too. No thread may wait for a leader that is gone.
             try:
                 self._leave(mine)
             finally:
@@ -246,15 +258,16 @@ class GroupCommit:
         return self._outcome(mine)
 
     def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
-        """Do many works of one thread, each as `run` does; what one of them raises stands in its place."""
+        """Run many items of one thread, each as by `run`. An item's exception takes the place of its result."""
         if threading.get_ident() in self._inside:
             raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
         mine = [_Work(*piece) for piece in pieces]
         try:
-            # Until the last of them is settled: the handler of a signal would wait for those that are still queued.
+            # Until the last item is settled: a signal handler that charges would wait for items that are still
+            # queued.
             self._inside.add(threading.get_ident())
             self._queue_up(*mine)
-            for work in mine:  # in the order of the queue: whichever leads is the first that is not done
+            for work in mine:  # in queue order: the leader is the first that is not done
                 if work.gate is not None:
                     work.gate.acquire()
                 if work.leads and not work.done:
@@ -286,9 +299,9 @@ class GroupCommit:
                 mine.leads, self._led = not self._led, True
 
     def _lead(self, mine: _Work[Any]) -> None:
-        """Do everybody's work that there is."""
+        """Run all queued work as the leader."""
         self._take(mine.batch)
-        free = set[int]()  # the partitions that the transaction had, when it came to the works
+        free = set[int]()  # the partitions of the transaction, set when it begins to run items
         try:
             self._together(mine.batch, free)
         except (_Spoilt, UnstorableError) as error:
@@ -299,19 +312,20 @@ class GroupCommit:
             for work in mine.batch:
                 self._alone(work)
         except LdpBudgetError as error:
-            # Where it never came to them, none may be had: whoever led next would only wait for the same error.
+            # If it never began to run items, the store may be unavailable. The next leader would only wait for the
+            # same error.
             if free:
                 self._put_back(mine.batch, free)
             for work in mine.batch:
                 if getattr(error, "unknown", False) and work.needs is not None and work.needs[1] is not None:
                     self._alone(work)
-                    if isinstance(work.error, LedgerError):  # the second time says nothing of the first
+                    if isinstance(work.error, LedgerError):  # the second attempt says nothing about the first
                         work.error = error
                 else:
                     work.tell(error)
 
     def _take(self, batch: list[_Work[Any]], partitions: set[int] | None = None) -> None:
-        """Move the queue to the batch, as far as there is room, and as it is of these partitions."""
+        """Move items from the queue to the batch, up to its maximum size, as long as they are of these partitions."""
         with self._mutex:
             while self._queue and len(batch) < MOST_TOGETHER:
                 if partitions is not None and self._queue[0].partition not in partitions:
@@ -321,18 +335,21 @@ class GroupCommit:
                 self._queue.popleft()
 
     def _put_back(self, batch: list[_Work[Any]], partitions: set[int]) -> None:
-        """Move what is of other partitions than these from the batch to the queue: the next leaders do it."""
+        """Move items of other partitions from the batch back to the queue, for the next leaders."""
         with self._mutex:
             self._queue.extendleft([work for work in reversed(batch) if work.partition not in partitions])
             batch[:] = [work for work in batch if work.partition in partitions]
 
     def _together(self, batch: list[_Work[Any]], free: set[int]) -> None:
-        """Do a batch in one transaction. It grows while others come; what is of partitions that others hold goes back."""
+        """Run a batch in one transaction.
 
-        def everybody(transactions: Mapping[int, Transaction]) -> None:
+        The batch grows while others arrive. Items of partitions that others hold go back to the queue.
+        """
+
+        def run_batch(transactions: Mapping[int, Transaction]) -> None:
             free.clear()
             free.update(transactions)
-            begun = 0  # the store may ask for all of it once more
+            begun = 0  # the store may retry the whole transaction
             while begun < len(batch):
                 works, begun = [work for work in batch[begun:] if work.partition in free], len(batch)
                 try:
@@ -343,13 +360,13 @@ class GroupCommit:
                     raise _Spoilt from error
                 self._take(batch, free)
 
-        self._transact(everybody, list(dict.fromkeys(work.partition for work in batch)), batch)
+        self._transact(run_batch, list(dict.fromkeys(work.partition for work in batch)), batch)
         for work in batch:
             work.committed = work.partition in free
         self._put_back(batch, free)
 
     def _alone(self, work: _Work[Any]) -> None:
-        """Do one work in a transaction of its own."""
+        """Run one item in a transaction of its own."""
         work.error = None
         try:
             self._transact(work.run, [work.partition], [work])
@@ -358,13 +375,16 @@ class GroupCommit:
             work.tell(error)
 
     def _leave(self, *works: _Work[Any]) -> None:
-        """Settle the works of this thread, which may come with others then; a second call changes nothing."""
+        """Settle the items of this thread, which may submit others afterwards. A second call changes nothing."""
         for mine in works:
             self._settle(mine)
         self._inside.discard(threading.get_ident())
 
     def _settle(self, mine: _Work[Any]) -> None:
-        """Answer whom it led, withdraw what nobody has begun, pass the lead on; a second call changes nothing."""
+        """Wake the threads it led, withdraw the item if it has not begun, and pass on the lead.
+
+        A second call changes nothing.
+        """
         while mine.batch:
             work = mine.batch[-1]
             work.done = True
@@ -379,7 +399,7 @@ class GroupCommit:
                     mine.leads = False
 
     def _hand_over(self) -> None:
-        """Make the first in the queue lead; with the mutex held."""
+        """Make the first item in the queue the leader. The caller holds the mutex."""
         while self._queue and self._queue[0].done:
             self._queue.popleft()
         self._led = bool(self._queue)
@@ -398,13 +418,13 @@ class GroupCommit:
 
 
 def hint(works: list[_Work[Any]], windows: list[int] | None) -> Prefetch | None:
-    """What works will ask first."""
+    """Return the first look-ups of the items, for the store to prefetch."""
     needs = [(work.partition, *work.needs) for work in works if work.needs is not None]
     return Prefetch(needs, windows, some=len(works) > 1) if works else None
 
 
 def _do(works: list[_Work[Any]], transactions: Mapping[int, Transaction]) -> None:
-    """Do works in a transaction that they share."""
+    """Run items in a transaction that they share."""
     needs: dict[int, list[Needs]] = {}
     for work in works:
         if work.needs is not None:

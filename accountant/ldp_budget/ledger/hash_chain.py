@@ -1,10 +1,12 @@
-"""The chain of keyed links over the journal: each covers what one transaction appended, and the link before it.
+"""Canonical encoding of the journal, the keyed hash chain over it, and the external names of entries.
 
-What an entry is called outside: a receipt bears that name, and finds its entry wherever the ledger was copied to.
+Each chain hash covers the rows that one transaction appended, and the chain hash before it.
 
-A copy numbers its entries anew. So a name says in which *generation* the entry was written, see `gate`: in a ledger
-that was never copied into, partition and number are where it stands. Of an older name of a reservation the ledger keeps
-where that stands now, in the partition that the name's hash says.
+An entry's name identifies it outside the ledger, for example in a receipt. The name stays valid when the ledger is
+moved, although a move renumbers the entries. A name therefore contains the *generation* in which the entry was
+written (see `lifecycle`). In a ledger that was never moved, the name is the entry's partition and number. For a
+reservation of an older generation, the ledger stores the current partition and number. The hash of the name
+determines the partition that stores them.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ Rows = list[tuple[Any, ...]]
 
 
 def canonical_rows(rows: Rows) -> str:
-    """Rows as a link covers them: as Python writes tuples in ASCII, one after the other."""
+    """Return rows in the encoding that a chain hash covers: Python tuples in ASCII, one after the other."""
     return ascii(rows)[1:-1]
 
 
 def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]) -> str:
-    """`canonical_rows` of entries that differ in number and account only, numbered from `first`.
+    """Return `canonical_rows` of entries that differ in number and account only, numbered from `first`.
 
-    `common` holds at, kind, charge, policy and the four amounts; `bound` ends each: whether it has a note, its
-    API key and its sub-limit.
+    `common` holds time, kind, priced mechanism, policy and the four amounts. `bound` ends each row: the note flag,
+    the number of the API key and the number of the sub-limit.
     """
     at, kind, charge, policy, *amounts = common
     start = ascii((at, kind))[1:-1]
@@ -39,17 +41,17 @@ def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], bo
 
 
 def canonical_transaction(before: bytes, entries: str, charges: Rows, policies: Rows, records: Rows) -> bytes:
-    """What a link's hash covers: the link before, and every row the transaction appended, in order."""
+    """Return the bytes that a chain hash covers: the previous chain hash and every appended row, in order."""
     return before + f"[[{entries}], {charges!a}, {policies!a}, {records!a}]".encode("ascii")
 
 
 def counters_mac(key: Secret, end: PartitionHead) -> bytes:
-    """The MAC of what a partition has numbered beside its entries."""
+    """Return the MAC of the counters in a partition head."""
     return key.row_mac("partition", *end.counters)
 
 
 class Appended:
-    """What one transaction appends: the entries kept back until they are written together, and what a link covers."""
+    """The rows that one transaction appends: entries are buffered until they are written together."""
 
     def __init__(self) -> None:
         self._kept_back: Rows = []
@@ -62,32 +64,35 @@ class Appended:
         return bool(self._kept_back or self._covered)
 
     def add(self, entry: Entry, number: int) -> None:
-        """Keep an entry back."""
+        """Buffer an entry."""
         self._kept_back.append(entry.row(number))
 
     def add_batch(
         self, first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]
     ) -> None:
-        """Cover entries that the store has written."""
+        """Cover entries that the store has already written."""
         self._covered.append(canonical_batch(first, accounts, common, bound))
 
     def take(self) -> Rows:
-        """The entries that are to be written now; the link will cover them."""
+        """Return the buffered entries, to be written now; the chain hash will cover them."""
         rows, self._kept_back = self._kept_back, []
         if rows:
             self._covered.append(canonical_rows(rows))
         return rows
 
     def link_text(self, before: bytes) -> bytes:
-        """What the link of this transaction covers."""
+        """Return the bytes that the chain hash of this transaction covers."""
         return canonical_transaction(before, ", ".join(self._covered), self.charges, self.policies, self.records)
+
+
+# -- entry names ------------------------------------------------------------------------------------------
 
 
 _LONGEST = 18
 
 
 class Name(NamedTuple):
-    """In which generation, which partition and under which number an entry was written."""
+    """The name of an entry: the generation, partition and number under which it was written."""
 
     generation: int
     partition: int
@@ -100,7 +105,7 @@ class Name(NamedTuple):
 
 
 def parse(text: str) -> Name | None:
-    """A name from its text; None of any other text."""
+    """Return the name that a text encodes; None for any other text."""
     parts = text.split(".")
     if len(parts) > 3 or not all(part.isascii() and part.isdigit() and len(part) <= _LONGEST for part in parts):
         return None
@@ -109,11 +114,11 @@ def parse(text: str) -> Name | None:
 
 
 def place_of(key: Key, name: Name) -> bytes:
-    """The hash by which the partition is found that knows where an entry of an older name is."""
+    """Return the hash of a name; it determines the partition that stores the entry's current position."""
     return key.hash(b"entry", str(name))
 
 
 def find(reading: Reading, name: Name) -> tuple[int, int] | None:
-    """Partition and number of an entry of an older name, as far as this partition knows."""
+    """Return the current partition and number of an entry of an older generation; None if not known here."""
     found = reading.numbered(MovedEntry, *name)
     return None if found is None else (found.to_partition, found.to_entry)

@@ -1,7 +1,7 @@
-"""The rows of a partition whose hashes are stored veiled by a secret, as everybody else knows them: not veiled.
+"""View of a partition's rows that decrypts stored hashes on reading and encrypts them on writing.
 
-Whoever reads or writes through this need not know which secret is in force. Under the first one nothing is veiled,
-and nobody reads through this.
+Code that uses this view sees plain hashes, and need not know the secret in use. Under the first secret hashes are
+stored unencrypted, and this view is not used.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def decrypting_view(rows: Snapshot, secret: Secret) -> Rows:
-    """The rows of a partition where a secret is in force."""
+    """Return the rows of a partition with plain hashes, where `secret` is in use."""
     return cast("Rows", rows if secret.number == 1 else _Unveiled(rows, secret))
 
 
 class _Unveiled:
-    """All that bears a hash; everything else is that of the rows themselves."""
+    """All rows that contain hashes; everything else is delegated to the rows themselves."""
 
     def __init__(self, rows: Any, secret: Secret) -> None:
         self._rows = rows
         self._secret, self._decrypt_hash = secret, secret.decrypt_hash
-        # Of a user and a key it is asked more than once.
+        # The hash of a user or key is looked up more than once.
         self._known: dict[bytes, bytes] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -153,7 +153,7 @@ class _Unveiled:
 
 
 class _UnveiledBatch:
-    """A batch of users, of whom it is known who stands for whom."""
+    """A batch of users, with the mapping between plain and stored hashes."""
 
     def __init__(self, rows: Rows, users: dict[bytes, bytes]) -> None:
         self._users = dict(sorted(users.items(), key=itemgetter(0)))

@@ -1,14 +1,17 @@
-"""Exchanging the secret of a ledger's key, partition by partition, while others go on.
+"""Rotation of the ledger secret, partition by partition, while other processes keep writing.
 
-A new secret is *pending* when it stands in the key's file and is in force nowhere, so that it can be brought to every
-machine; *active* when it is in force in every partition; what was before it is *expired*, and only says that what is older
-holds. A partition takes it in one transaction: every stored hash is veiled anew, every row gets a new MAC, and a `rekeyed`
-entry says so, whose link and all later ones are made with the new secret. That link covers the one before, so it also
-holds what the old secret has linked: nobody can write that again, whoever has the old one.
+A new secret is *pending* while it is in the key file but no partition uses it. It can then be distributed to every
+machine. A secret is *active* when every partition uses it. Older secrets are then *expired*: they only verify older
+data.
 
-The partition says by its gate which secret is in force there, so all processes go by the same one, from one transaction to
-the next; one that does not have it refuses. Whoever is stopped between two partitions leaves a ledger that is whole, for
-its processes have both, and the same call goes on.
+A partition takes a new secret in one transaction. The transaction encrypts every stored hash again, gives every row a
+new MAC and appends a `rekeyed` entry. The chain hash of that entry and all later ones are made with the new secret.
+The new chain hash covers the previous one, and so protects everything that the old secret chained: an attacker with
+the old secret cannot rewrite it.
+
+The lifecycle of a partition names the secret in use there. So all processes switch to the new secret from one
+transaction to the next. A process that does not have the secret refuses to work. An interrupted rotation leaves a
+consistent ledger, because every process holds both secrets. Calling `activate` again resumes it.
 """
 
 from __future__ import annotations
@@ -37,11 +40,11 @@ if TYPE_CHECKING:
 PENDING, ACTIVATING, ACTIVE, EXPIRED = "pending", "activating", "active", "expired"
 
 
-# -- what the ledger keeps of it --------------------------------------------------------------------------
+# -- key epochs -------------------------------------------------------------------------------------------
 
 
 def note(transaction: Transaction, generation: int) -> None:
-    """Keep in a partition, under its secret, when that came into force there."""
+    """Record in a partition, under its secret, when that secret came into use there."""
     newest = next(transaction.rows.checkpoints(max(1, transaction.end.checkpoints)), None)
     chain_hash = EMPTY_CHAIN if newest is None else newest.chain_hash
     began = transaction.end.entries, transaction.end.checkpoints, chain_hash
@@ -49,12 +52,12 @@ def note(transaction: Transaction, generation: int) -> None:
 
 
 def since(reading: Reading, generation: int, partition: int, number: int) -> KeyEpoch | None:
-    """When a secret came into force in a partition of the ledger when it was moved so often; None if it never did."""
+    """Return when a secret came into use in a partition, at that generation of the ledger; None if it never did."""
     return reading.numbered(KeyEpoch, generation, partition, number)
 
 
 def secret_epochs(reading: Reading) -> list[tuple[Secret, KeyEpoch]]:
-    """The secrets after the first that came into force in this partition, and when."""
+    """Return the secrets after the first that came into use in this partition, each with its epoch."""
     found = []
     for number in range(2, reading.secret.number + 1):
         began = since(reading, reading.generation, reading.partition, number)
@@ -64,12 +67,12 @@ def secret_epochs(reading: Reading) -> list[tuple[Secret, KeyEpoch]]:
 
 
 def secret_for(reading: Reading, name: Name) -> Secret:
-    """The secret that was in force when the entry of a name was written.
+    """Return the secret that was in use when the entry of a name was written.
 
-    `reading`: of its partition, or, for one that was written before the ledger was moved, of any.
+    `reading` is of the entry's partition. For an entry that was written before a move, any partition will do.
     """
     if name.generation == reading.generation and name.entry > reading.end.entries:
-        return reading.secret  # it is being written
+        return reading.secret  # the entry is being written
     for number in range(reading.secret.number, 1, -1):
         began = since(reading, name.generation, name.partition, number)
         if began is not None and name.entry > began.entries:
@@ -77,11 +80,14 @@ def secret_for(reading: Reading, name: Name) -> Secret:
     return reading.key
 
 
-# -- the states -------------------------------------------------------------------------------------------
+# -- states of the secrets --------------------------------------------------------------------------------
 
 
 class KeyState(NamedTuple):
-    """One secret of a key: which it is, pending, activating, active or expired, and in how many partitions in force."""
+    """One secret of a key: its number, its state, and the number of partitions that use it.
+
+    The state is pending, activating, active or expired.
+    """
 
     secret: int
     state: str
@@ -89,7 +95,7 @@ class KeyState(NamedTuple):
 
 
 def states(ledger: Ledger) -> list[KeyState]:
-    """Every secret of the key, the oldest first."""
+    """Return the state of every secret of the key, the oldest first."""
     ledger.look_at_key()
     used = _used(ledger)
     return [KeyState(number, _state(number, used), used.count(number)) for number in range(1, ledger.key.newest + 1)]
@@ -104,7 +110,7 @@ def _state(number: int, used: list[int]) -> str:
 
 
 def _used(ledger: Ledger) -> list[int]:
-    """Which secret is in force in each partition."""
+    """Return the number of the secret in use in each partition."""
     used = []
     for partition in ledger.partitions:
         with ledger.reading(partition) as reading:
@@ -112,13 +118,13 @@ def _used(ledger: Ledger) -> list[int]:
     return used
 
 
-# -- the steps --------------------------------------------------------------------------------------------
+# -- steps of a rotation ----------------------------------------------------------------------------------
 
 
 def prepare(ledger: Ledger) -> int:
-    """Put a new secret into the key's file, in force nowhere yet; its number.
+    """Add a new secret to the key file, which no partition uses yet; return its number.
 
-    One that stands there and is not in force in all partitions stays, and is the one.
+    If the key file already has a secret that not all partitions use, that secret is kept and its number returned.
     """
     ledger.look_at_key()
     used = min(_used(ledger))
@@ -128,7 +134,7 @@ def prepare(ledger: Ledger) -> int:
 
 
 def discard(ledger: Ledger) -> bool:
-    """Take a secret that is in force nowhere out of the key's file; whether there was one."""
+    """Remove the secrets that no partition uses from the key file; True if there was one."""
     ledger.look_at_key()
     used, found = max(_used(ledger)), ledger.key.newest
     ledger.change_key(lambda key: key.without_new_secrets(used))
@@ -136,15 +142,15 @@ def discard(ledger: Ledger) -> bool:
 
 
 def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> int:
-    """Have the newest secret in force in every partition, one by one, and say so in the key's file; its number."""
+    """Make every partition use the newest secret, one by one, and mark it active; return its number."""
     ledger.look_at_key()
     number = ledger.key.newest
     _check_open(ledger)
-    _used(ledger)  # one that somebody else has prepared under the same number is told here
+    _used(ledger)  # fails if another machine prepared a secret with the same number
     ledger.change_key(lambda key: key.with_begun(min(number, key.newest)))
     if ledger.key.newest < number:
         raise LedgerError(ledger.name, f"secret {number} of its key was discarded just now, so it is not activated")
-    # All begin with the first partition. Of two machines that have prepared one each, one is told there.
+    # All processes begin with the first partition. If two machines prepared a secret each, one of them fails there.
     for done, partition in enumerate(ledger.partitions, 1):
         ledger.run_in_partitions(
             lambda transactions: _take(ledger, transactions[0], number), [partition], allow_closed=True
@@ -152,7 +158,7 @@ def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -
         ledger.key.found_in_force(number)
         on_progress(done, len(ledger.partitions))
     ledger.change_key(lambda key: key.with_active(number))
-    ledger.clear_log()  # of what stood there under the old one
+    ledger.clear_log()  # data written under the old secret
     return number
 
 
@@ -163,7 +169,7 @@ def _check_open(ledger: Ledger) -> None:
 
 
 def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
-    """Have a partition go by its next secret, if that is the one of this number."""
+    """Make a partition use its next secret, if that has this number."""
     old = transaction.secret
     if old.number >= number:
         return
@@ -182,13 +188,16 @@ def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
 
 
 class _Renewal:
-    """What becomes of the rows of a partition; each must hold before, or what somebody changed would hold from now on."""
+    """Converts the rows of a partition to a new secret.
+
+    It checks each old MAC first: otherwise a changed row would get a valid one.
+    """
 
     def __init__(self, ledger: str, partition: int, old: Secret, new: Secret) -> None:
         self._ledger, self._partition, self._old, self._new = ledger, partition, old, new
 
     def tables(self) -> dict[str, Renew]:
-        """By the table, what makes a row what it is to be."""
+        """Return, for each table, the function that converts a row."""
         return {
             "users": lambda row: self._with_mac("users", row, 1),
             "tombstones": lambda row: self._with_mac("tombstones", row, 0),
@@ -208,7 +217,10 @@ class _Renewal:
     def _with_mac(
         self, table: str, row: tuple[Any, ...], *hashes: int, named: tuple[object, ...] = ()
     ) -> tuple[Any, ...]:
-        """A row that ends with its MAC, and has hashes at some places; `named` is what the MAC covers before."""
+        """Convert a row that ends with its MAC.
+
+        `hashes` are its columns with hashes; the MAC covers `named`, then the row.
+        """
         *values, row_mac = row
         for place in hashes:
             if values[place] is not None:

@@ -1,16 +1,17 @@
-"""The ledger's key: users, keys and labels are stored only as hashes under it.
+"""The ledger key file, and keyed hashing: users, idempotency keys and labels are stored only as keyed hashes.
 
-It lies beside the ledger as `PATH.key`, readable by the owner alone. Ledger and key are made together, and one
-without the other is an error: a ledger recreated beside an old key, or the reverse, would hand out fresh budgets.
+The key file is `PATH.key` next to the ledger, readable by its owner only. Ledger and key are created together, and
+one without the other is an error. A ledger recreated next to an old key, or the reverse, would hand out fresh
+budgets.
 
-The key says whether the ledger is a *sandbox*, in which nothing counts. That of a sandbox is longer, so the
-same name has unrelated hashes under the two kinds, and every MAC and link of the one fails in the other. Nothing in
-the ledger itself says it, so no value in there can be changed to turn a ledger of one kind into one of the other.
+The key determines whether the ledger is a *sandbox*, in which nothing counts. The key of a sandbox is longer. So the
+same name has unrelated hashes under the two kinds, and every MAC and chain hash of one kind fails in the other. The
+ledger itself does not store its kind, so no change to a stored value can turn one kind into the other.
 
-A key that was seen can be exchanged (`exchanging`): its file then holds several secrets. The first one goes on naming
-users, for a name that nobody gives cannot be hashed anew; and every hash is stored *veiled* by the secret that is in
-force, which also makes links, MACs and receipts. So who has all secrets but that one can neither find a name in what
-is stored nor write anything that would be believed.
+A leaked key can be rotated (see `key_rotation`). The key file then holds several secrets. The first secret continues
+to hash user names, because a user cannot be hashed again without the name. Every hash is stored *encrypted* with the
+secret in use, which also makes chain hashes, MACs and receipts. An attacker with all secrets except that one can
+neither find a name in the stored data nor write data that passes the checks.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 SANDBOX = b"sandbox"
-"""What the key of a sandbox ends with, beyond the bytes of any other."""
+"""The suffix of a sandbox's key, after the bytes of an ordinary key."""
 HASH_BYTES = 16
 CHAIN_HASH_BYTES = 32
 MAC_BYTES = 8
@@ -42,61 +43,70 @@ _ROUNDS = (b"veil 1", b"veil 2", b"veil 3", b"veil 4")
 
 
 class Secret:
-    """A secret that turns names into hashes nobody can link or guess without it (keyed BLAKE2b).
+    """A secret for keyed BLAKE2b hashes: without it, names cannot be linked to their hashes or guessed from them.
 
-    `number`: which of its key it is, counted from 1.
+    `number`: its position in the key, counted from 1.
     """
 
     def __init__(self, secret: bytes, number: int = 1) -> None:
         self._secret = secret
         self.number = number
         self.ledger_id = ""
-        """The id of the ledger that goes by it, where that has one; two ledgers may have been made with one key."""
+        """The id of the ledger that uses this secret, if it has one; two ledgers may have been made with one key."""
         self._begun: dict[bytes, blake2b] = {}
 
     def hash(self, purpose: bytes, text: str) -> bytes:
-        """A keyed hash of `text`; the same text has unrelated hashes for different purposes (at most 16 bytes)."""
+        """Return a keyed hash of `text`.
+
+        The same text has unrelated hashes for different purposes (at most 16 bytes).
+        """
         hasher = (self._begun.get(purpose) or self._begin(purpose, HASH_BYTES)).copy()
         hasher.update(text.encode("utf-8", "surrogatepass"))
         return hasher.digest()
 
     def hash_outside(self, purpose: bytes, text: str) -> bytes:
-        """`hash` of what leaves the ledger and comes back: no other ledger with the same key makes the same."""
+        """Return `hash` of a value that leaves the ledger and comes back.
+
+        Another ledger with the same key has another hash.
+        """
         return self.hash(purpose, f"{self.ledger_id}\n{text}" if self.ledger_id else text)
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
-        """`hash` of many texts."""
+        """Return `hash` of many texts."""
         return self._digests(purpose, HASH_BYTES, [text.encode("utf-8", "surrogatepass") for text in texts])
 
     def chain_hash(self, covered: bytes) -> bytes:
-        """The keyed hash of a link of the journal's chain."""
+        """Return the keyed chain hash of what one transaction appended."""
         return self._digest(b"chain hash", CHAIN_HASH_BYTES, covered)
 
     def commitment(self, salt: bytes, label: bytes) -> bytes:
-        """What stands for a label in the journal; without the salt nobody can tell for which."""
+        """Return the commitment to a label, as the journal has it. Without the salt it does not reveal the label."""
         return self._digest(b"commitment", HASH_BYTES, salt + label)
 
     def row_mac(self, *values: object) -> bytes:
-        """A keyed hash of a row, by which a changed value is found."""
-        # ascii(), not repr(): which characters that leaves as they are depends on the version of Python.
+        """Return the MAC of a row, which detects a changed value."""
+        # ascii(), not repr(): the characters that repr() escapes depend on the version of Python.
         return self._digest(b"row mac", MAC_BYTES, ascii(values).encode("ascii"))
 
     def sums(self, covered: bytes) -> blake2b:
-        """A keyed hash that has taken in the sums of accounts, and is still to take in which account it is."""
+        """Return a keyed hasher that has taken in account sums; the account itself is still to be added."""
         hasher = self._begin(b"sums", MAC_BYTES).copy()
         hasher.update(covered)
         return hasher
 
     def row_macs(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
-        """`MAC` of many rows."""
+        """Return `row_mac` of many rows."""
         return self._digests(b"row mac", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
 
     def encrypt_hash(self, hashed: bytes) -> bytes:
-        """A hash as it is stored under this secret; what is no hash, and everything under the first one, as it is.
+        """Return the stored form of a hash under this secret.
 
-        A permutation of 16 bytes: four rounds of Feistel, each with a function of its own (Luby and Rackoff, "How to
-        construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17, 1988). So of q stored
-        hashes nobody without the secret learns more than which are equal, but for a chance of about q² / 2^64.
+        Values of another length are returned unchanged, and so are all values under the first secret.
+
+        The encryption is a permutation of 16 bytes: four Feistel rounds, each with its own keyed function (Luby and
+        Rackoff, "How to construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17, 1988).
+        From q stored hashes, an attacker without the secret learns only which are equal, except with probability of
+        about q² / 2^64.
         """
         if self.number == 1 or len(hashed) != HASH_BYTES:
             return hashed
@@ -108,7 +118,7 @@ class Secret:
         return left.to_bytes(_HALF) + right.to_bytes(_HALF)
 
     def decrypt_hash(self, stored: bytes) -> bytes:
-        """The hash that is stored as this."""
+        """Return the hash whose stored form this is."""
         if self.number == 1 or len(stored) != HASH_BYTES:
             return stored
         left, right = int.from_bytes(stored[:_HALF]), int.from_bytes(stored[_HALF:])
@@ -120,7 +130,7 @@ class Secret:
 
     @cached_property
     def _rounds(self) -> list[blake2b]:
-        """The functions of a veil's rounds, each of which has taken in the secret."""
+        """The keyed hashers of the Feistel rounds."""
         return [self._begin(purpose, _HALF) for purpose in _ROUNDS]
 
     def _digest(self, purpose: bytes, size: int, message: bytes) -> bytes:
@@ -137,7 +147,10 @@ class Secret:
         return digests
 
     def _begin(self, purpose: bytes, size: int) -> blake2b:
-        """A hash that has taken in the key, made once for each purpose; that takes longer than a short message."""
+        """Return a hasher that has taken in the key.
+
+        It is cached per purpose, because that takes longer than a short message.
+        """
         if purpose not in self._begun:
             self._begun[purpose] = blake2b(digest_size=size, key=self._secret, person=purpose)
         return self._begun[purpose]
@@ -147,11 +160,11 @@ class Secret:
 
 
 class Key(Secret):
-    """All secrets of a ledger, from the content of its file.
+    """All secrets of a ledger, from the content of its key file.
 
-    It is itself the first of them, which names users, keys and labels for good. Each partition of the ledger says which
-    of them is in force there. A process that meets one that it does not know looks into the file again, and what it
-    finds there is learnt by all who have this object.
+    The object itself is the first secret, which permanently hashes users, keys and labels. Each partition of the
+    ledger names the secret in use there. A process that meets an unknown secret reads the file again. All holders of
+    this object then know the new secrets.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -166,72 +179,72 @@ class Key(Secret):
             each.ledger_id = self.ledger_id
         self._secrets: dict[int, Secret] = {1: self, **later}
         self.active = active
-        """The number of a secret that is in force in every partition; a partition under an older one has gone back."""
+        """The number of a secret that every partition uses; a partition under an older one was rolled back."""
         self.begun = begun
-        """The number of the newest secret that may be in force in some partition; a later one is in force in none."""
+        """The number of the newest secret that some partition may use; no partition uses a later one."""
         self.secret = content
-        """What stands in its file."""
+        """The content of the key file."""
 
     def set_ledger_id(self, ledger_id: str) -> None:
-        """Take the id of the ledger."""
+        """Set the ledger id of every secret."""
         for each in self._secrets.values():
             each.ledger_id = ledger_id
 
     @property
     def sandbox(self) -> bool:
-        """Whether its ledger is a sandbox."""
+        """True if the ledger is a sandbox."""
         return self._secret[KEY_BYTES:] == SANDBOX
 
     @property
     def newest(self) -> int:
-        """The number of its newest secret, which may be one that is in force nowhere yet."""
+        """The number of the newest secret, which may not be in use yet."""
         return max(self._secrets)
 
     def at(self, number: int) -> Secret | None:
-        """A secret by its number; None where it is not known."""
+        """Return a secret by its number; None if it is unknown."""
         return self._secrets.get(number)
 
     def is_that_of(self, other: Key) -> bool:
-        """Whether both are of the same ledger, whatever secrets came later."""
+        """True if both keys belong to the same ledger, regardless of later secrets."""
         return compare_digest(self._secret, other._secret)
 
     def replaces(self, other: Key) -> bool:
-        """Whether this has every secret of the other one that is or was in force: what stands in for it must."""
+        """True if this key can replace `other`: it has every secret of `other` that is or was in use."""
         mine, others = self._all(), other._all()[: other.used]
         return len(mine) >= len(others) and all(map(compare_digest, mine, others))
 
     def learn(self, other: Key) -> None:
-        """Take what stands in the file now; it is that of the same ledger."""
+        """Take over the current content of the key file, which belongs to the same ledger."""
         if other.secret != self.secret:
             self._read(other.secret)
 
     @property
     def used(self) -> int:
-        """The number of the newest secret that is known to be in force in a partition."""
+        """The number of the newest secret that is known to be in use in a partition."""
         return max(self.active, self._seen)
 
     def found_in_force(self, number: int) -> None:
-        """Remember that a partition goes by a secret, which may not be said in the file on this machine."""
+        """Remember that a partition uses a secret, even if the key file on this machine does not say so."""
         self._seen = max(self._seen, number)
 
     def with_new_secret(self) -> bytes:
-        """What its file is to hold with one secret more, that is in force nowhere."""
+        """Return the key file's content with one more secret, which is not in use yet."""
         return _write(self.active, self.begun, [*self._all(), new_key(self.sandbox)])
 
     def without_new_secrets(self, used: int) -> bytes:
-        """What its file is to hold without the secrets that are in force nowhere, which those up to `used` are."""
+        """Return the key file's content without unused secrets. Secrets up to number `used` are in use."""
         return _write(self.active, self.begun, self._all()[: max(used, self.begun)])
 
     def with_begun(self, number: int) -> bytes:
-        """What its file is to hold before a secret is in force anywhere: from then on it cannot be taken out."""
+        """Return the key file's content before any partition uses a secret, which cannot be removed from then on."""
         return _write(self.active, max(self.begun, number), self._all())
 
     def with_active(self, number: int) -> bytes:
-        """What its file is to hold when a secret is in force in all partitions."""
+        """Return the key file's content when all partitions use a secret."""
         return _write(max(self.active, number), max(self.begun, number), self._all())
 
     def at_moment(self, number: int) -> Key:
-        """The key to go with a copy of a ledger of one partition, in which that secret was in force."""
+        """Return the key for a copy of a ledger with one partition, in which that secret was in use."""
         return Key(_write(number, number, self._all()))
 
     def _all(self) -> list[bytes]:
@@ -239,7 +252,10 @@ class Key(Secret):
 
 
 def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
-    """Which secret is active, up to which they may be in force, and all of them. Raises `ValueError`."""
+    """Return the number of the active secret, of the newest that may be in use, and all secrets.
+
+    Raises `ValueError`.
+    """
     if len(content) == KEY_BYTES or content[KEY_BYTES:] == SANDBOX:
         return 1, 1, [content]
     try:
@@ -258,7 +274,7 @@ def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
 
 
 def _write(active: int, begun: int, secrets: list[bytes]) -> bytes:
-    """The content of a key file: as it always was where there is one secret, else JSON."""
+    """Return the content of a key file: the bytes of the secret if there is only one, else JSON."""
     if len(secrets) == 1:
         return secrets[0]
     content = {"active": active, "begun": begun, "secrets": [each.hex() for each in secrets]}
@@ -266,7 +282,7 @@ def _write(active: int, begun: int, secrets: list[bytes]) -> bytes:
 
 
 def key_path(path: Path) -> Path:
-    """Where the key of the ledger at `path` lies."""
+    """Return the path of the key file of the ledger at `path`."""
     return path.with_name(path.name + ".key")
 
 
@@ -275,17 +291,17 @@ def new_key(sandbox: bool | None = None) -> bytes:
 
 
 def new_ledger_id() -> str:
-    """The id of a new ledger. A copy keeps that of its source, as receipts go on holding there."""
+    """Return the id of a new ledger. A copy keeps the id of its source, so that receipts stay valid there."""
     return secrets.token_hex(_LEDGER_ID_BYTES // 2)
 
 
 def write_ledger_id(key: Key, ledger_id: str) -> bytes:
-    """The id of a ledger as it is stored. Without the key it cannot be changed unnoticed."""
+    """Return the stored form of a ledger id. A change made without the key is detected."""
     return ledger_id.encode("ascii", "replace") + key.hash(b"ledger id", ledger_id)
 
 
 def read_ledger_id(key: Key, stored: bytes | None) -> str | None:
-    """The id of a ledger from what is stored; None where that was changed."""
+    """Return a ledger id from its stored form; None if that was changed."""
     # A store of another kind may have no id; its copy has none either.
     ledger_id = (stored or b"")[:-HASH_BYTES].decode("ascii", "replace")
     return (
@@ -294,7 +310,7 @@ def read_ledger_id(key: Key, stored: bytes | None) -> str | None:
 
 
 def check_kind(key: Key, ledger: str, sandbox: bool | None) -> Key:
-    """The key itself, if its ledger is a sandbox, or is none, as is wanted; None takes either.
+    """Return the key if its ledger is of the wanted kind (sandbox or not); None accepts both.
 
     Raises `SandboxError`.
     """
@@ -304,10 +320,11 @@ def check_kind(key: Key, ledger: str, sandbox: bool | None) -> Key:
 
 
 def replace(file: Path, ledger: str, content: bytes) -> None:
-    """Have a content in a key's file, whole and durable; raises `LedgerError` where that cannot be written."""
+    """Write the content of a key file atomically and durably. Raises `LedgerError` if that is not possible."""
     try:
         if file.read_bytes() == content:
-            # By somebody who may have been killed before it was durable, and a secret in force must be.
+            # Another process wrote it, and may have been killed before it was durable. A secret in use must be
+            # durable.
             sync_file(file)
             sync_folder(Path(os.path.realpath(file)).parent)
             return
@@ -318,12 +335,12 @@ def replace(file: Path, ledger: str, content: bytes) -> None:
 
 
 def read_key(path: Path) -> Key:
-    """The key of the ledger at `path`. Raises `LedgerError`."""
+    """Return the key of the ledger at `path`. Raises `LedgerError`."""
     return read_key_file(key_path(path), str(path))
 
 
 def read_key_file(file: Path, ledger: str, hint: str = "") -> Key:
-    """The key of a ledger from its file; raises `LedgerError` if it is missing, unreadable or malformed."""
+    """Return the key in a key file. Raises `LedgerError` if the file is missing, unreadable or malformed."""
     try:
         secret = file.read_bytes()
     except OSError as error:

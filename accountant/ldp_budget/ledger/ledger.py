@@ -1,8 +1,7 @@
-"""A ledger: a store, its clock, and the one way to read and to write it.
+"""A ledger: a store, its clock, and the only way to read from it and write to it.
 
-Which partition of a ledger is a user's.
-
-A check-up: could a ledger be written to just now? Looked at without writing.
+The module also assigns users to partitions (`partition_of`) and checks whether a ledger is ready for writes
+(`check_up`).
 """
 
 from __future__ import annotations
@@ -31,94 +30,99 @@ if TYPE_CHECKING:
 
 
 def partition_of(user: bytes, partitions: int) -> int:
-    """The partition of a user, known by a keyed hash, out of so many."""
+    """Return the partition of a user, given by a keyed hash."""
     return int.from_bytes(user[:4]) % partitions
 
 
 T = TypeVar("T")
 
 
-# How many groups of works there are at a time, each with a connection of its own. One leader leaves a server idle
-# while it decides, and with many there is little to share.
+# The number of group-commit queues, each with a connection of its own. With one leader, a server idles while the
+# leader decides. With many leaders, transactions have little work to share.
 GROUPS = 2
 
 
 class Ledger:
-    """What an accountant works on, whatever it is kept in."""
+    """The reads and writes of an accountant on its store, independent of the engine."""
 
     def __init__(
         self, store: Store, read_clock: Read, clock_bound: float = BOUND_SECONDS, *, half: bool = False
     ) -> None:
         self._store = store
-        # Whether it may be read while it is copied in part only, which is for whoever copies it.
+        # True if it may be read while it is only partly copied, which is for the copying code itself.
         self._half = half
         self._clock = Clock(read_clock, store.name, clock_bound, sandbox=store.key.sandbox)
         self._caches = [Cache() for _ in range(store.partitions)]
-        # Where each partition ended when it was last told to anybody here; it can only have grown.
+        # The head of each partition as this process last reported it. A partition can only have grown since.
         self._told: list[PartitionHead | None] = [None] * store.partitions
-        # The secret of each partition, where the MAC of its end was found to be made by it.
+        # The secret of each partition, once the MAC of the partition head was found to be made with it.
         self._secrets: list[Secret | None] = [None] * store.partitions
         self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.partitions))]
         self.name, self.key = store.name, store.key
         self.partitions = range(store.partitions)
         """The numbers of its partitions."""
-        # Whose number every entry bears that is written through this; and what all who look at the ledger share.
+        # The API key number that entries written through this object record; and the state that all views of the
+        # ledger share.
         self._by = 0
         self._seen = _Seen()
         self.after_commit: Callable[[], None] = lambda: None
-        """What is done after each transaction, by whoever had it done."""
+        """Called after each transaction, by the thread that ran it."""
 
     def acting_for(self, by: int) -> Ledger:
-        """The same ledger, through which every entry that is written bears a number of a key."""
+        """Return a view of the same ledger whose entries record the number of an API key."""
         view = copy.copy(self)
         view._by = by
         return view
 
     @property
     def identity(self) -> str:
-        """What is the same under each of its names."""
+        """An identifier that is the same under each of the ledger's names."""
         return self._store.identity
 
     @property
     def repeated(self) -> dict[str, int]:
-        """How often this process did a piece of work again, by the engine's code for why."""
+        """The number of times this process retried work, by the engine's error code."""
         return dict(sorted(self._store.repeated.items()))
 
     def partition_of(self, user: bytes) -> int:
-        """The partition in which the rows of a user lie."""
+        """Return the partition that holds the rows of a user."""
         return partition_of(user, len(self.partitions))
 
     def entries(self) -> Sequence[int]:
-        """The number of the newest entry of each partition, by one question."""
+        """Return the number of the newest entry of each partition, in one query."""
         return self._store.entries()
 
     @property
     def newest_record(self) -> int:
-        """The number of the newest record that was read or written here."""
+        """The number of the newest administrative record that was read or written here."""
         return self._seen.record
 
     def see_record(self, number: int) -> None:
-        """Remember that there is a record of this number."""
+        """Remember that there is a record with this number."""
         self._seen.record = max(self._seen.record, number)
 
     def now(self) -> Moment:
-        """What time it is, to read by; not before the newest entry that was told to anybody here."""
+        """Return the time for reads; not before the newest entry that this process has reported."""
         newest = max((told.at or 0 for told in self._told if told is not None), default=None)
         return self._clock.moment_to_read(newest)
 
     def run(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> T:
-        """Do `work` in a transaction of a partition and return its result once that is durable; it may share it.
+        """Run `work` in a transaction of a partition and return its result once that is durable.
 
-        `needs` are the user and the key that it will look up, as hashes.
+        The transaction may be shared with other work. `needs` are the hashes of the user and of the key that the work
+        will look up.
         """
         return self._groups[partition % len(self._groups)].run(_by(self._by, work), partition, needs)
 
     def work_item(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> Piece[T]:
-        """A work for `run_all`, of whoever this ledger acts for."""
+        """Return a work item for `run_all`, on behalf of this ledger's API key."""
         return _by(self._by, work), partition, needs
 
     def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
-        """Do many works, each as `run` does, in transactions that they share; what one raises stands in its place."""
+        """Run many work items, each as by `run`, in shared transactions.
+
+        An item's exception takes the place of its result.
+        """
         results: dict[int, T | Exception] = {}
         for number, group in enumerate(self._groups):
             places = [
@@ -130,10 +134,10 @@ class Ledger:
     def run_in_partitions(
         self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
     ) -> T:
-        """Do `work` in one transaction of several partitions, which are written at one moment.
+        """Run `work` in one transaction of several partitions, which are written at one moment.
 
-        House-keeping and copies do theirs `though_shut`, where nobody may be charged. Of one partition it shares the
-        transaction of those who wait for that.
+        Maintenance and copies pass `allow_closed`: they also run when the ledger refuses charges. In a ledger of one
+        partition, the transaction may be shared with waiting work.
         """
         if len(self.partitions) == 1 and not allow_closed:
             return self.run(lambda transaction: work([transaction]))
@@ -163,7 +167,7 @@ class Ledger:
         self.after_commit()
 
     def _veiled(self, hint: Prefetch | None) -> Prefetch | None:
-        """What will be asked first, as it will be; where a partition has another secret by now it is asked again."""
+        """Return the look-ups with encrypted hashes. If a partition has another secret by then, they are repeated."""
         if hint is None or not any(self._secrets):
             return hint
         needs: list[tuple[int, bytes, bytes | None]] = []
@@ -173,14 +177,17 @@ class Ledger:
         return hint._replace(needs=needs)
 
     def _windows_ahead(self, partition: int) -> list[int] | None:
-        """The windows that accounts will probably be asked for."""
+        """Return the windows that the next look-up of accounts will probably need."""
         windows = self._caches[partition].windows
         return [window.code for window in windows.values()] or None
 
     def _in_transaction(
         self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool
     ) -> dict[int, Cache]:
-        """What the transaction knows of its partitions when it ends; an interrupted one leaves no cache behind."""
+        """Run work in a transaction and return the partitions' caches.
+
+        An interrupted transaction leaves no cache behind.
+        """
         transactions: dict[int, Transaction] = {}
         for partition, of_partition in rows.items():
             self._check_secret(partition, of_partition)
@@ -198,7 +205,7 @@ class Ledger:
 
     @contextmanager
     def reading(self, partition: int = 0) -> Iterator[Reading]:
-        """One moment of a partition. No writer waits for it."""
+        """Read a snapshot of a partition. No writer waits for it."""
         told = self._told[partition]
         with self._store.snapshot(partition) as rows:
             self._check_secret(partition, rows)
@@ -208,7 +215,10 @@ class Ledger:
             yield reading
 
     def _check_secret(self, partition: int, rows: Snapshot) -> None:
-        """Know the secret that is in force in a partition. Raises `LedgerKeyMissing`, `LedgerError` if it went back."""
+        """Determine the secret in use in a partition.
+
+        Raises `LedgerKeyMissing`, or `LedgerError` after a rollback.
+        """
         end, row_mac = rows.end()
         number = end.secret
         if number == self.key.used == 1:
@@ -218,14 +228,14 @@ class Ledger:
             return
         for looked_again in (False, True):
             secret = self.key.at(number)
-            # Another one of the same number would find nobody, and everybody would have a fresh budget.
+            # Another secret with the same number would find no users, so every user would get a fresh budget.
             if secret is not None and counters_mac(secret, end) == row_mac:
                 break
             if looked_again:
                 raise LedgerKeyMissing(self.name, number)
             self._store.look_at_key()
         if number < self.key.used:
-            # It may be exchanged just now; or that is done, and somebody has put back what was before.
+            # A rotation may be in progress. Or it is complete, and someone has restored an older state.
             self._store.look_at_key()
         self.key.found_in_force(number)
         if number < self.key.active and not self._half:
@@ -238,7 +248,7 @@ class Ledger:
             raise LedgerError(self.name, lifecycle.why_half(reading))
 
     def _check_told(self, reading: Reading, told: PartitionHead | None, then: str = "") -> None:
-        """Refuse a ledger without what this process was told: an older copy, or one that has lost its log."""
+        """Refuse a ledger that lacks entries this process has reported: an older copy, or one without its WAL."""
         if told is None or reading.end == told:
             return
         if not _goes_on(reading, told):
@@ -247,23 +257,23 @@ class Ledger:
             raise LedgerError(self._store.name, why + then)
 
     def check_key(self) -> None:
-        """Raise `LedgerError` unless the key lies where it lay when this was opened, and is the same."""
+        """Raise `LedgerError` unless the key file is where it was at opening, with the same key."""
         self._store.check_key()
 
     def check_writable(self) -> None:
-        """Raise `LedgerError` where no write could begin just now."""
+        """Raise `LedgerError` if no write could begin now."""
         self._store.check_writable()
 
     def look_at_key(self) -> None:
-        """Learn what lies in the key's place now."""
+        """Read the key file again."""
         self._store.look_at_key()
 
     def change_key(self, change: Callable[[Key], bytes]) -> None:
-        """Put in the key's place what is made of the one that lies there."""
+        """Replace the content of the key file with what `change` makes of the current key."""
         self._store.change_key(change)
 
     def clear_log(self) -> None:
-        """Let what was deleted be overwritten. Raises `LedgerError` where somebody who reads it keeps that off."""
+        """Allow deleted data to be overwritten. Raises `LedgerError` if an active reader prevents that."""
         if not self._store.clear_log():
             why = (
                 "what was deleted is gone from the ledger and still stands in its log, for somebody reads it; "
@@ -272,10 +282,10 @@ class Ledger:
             raise LedgerError(self._store.name, why)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the ledger, as it is at one moment, and its key to a place where there is nothing yet.
+        """Copy a snapshot of the ledger, and its key, to a path that does not exist yet.
 
-        One that a copy has not filled yet is refused: its backup would be another place for the same copy, and both
-        could be opened.
+        A ledger that is still being filled by a copy is refused. Its backup would be a second target of the same
+        copy, and both could be opened.
         """
 
         def check(rows: Snapshot) -> None:
@@ -290,13 +300,13 @@ class Ledger:
 
 
 class _Seen:
-    """What one process knows of a ledger, whoever looks at it."""
+    """The state of a ledger that all of its views in one process share."""
 
     record = 0
 
 
 def _by(number: int, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
-    """The same work, done for the holder of a key; others may do theirs in the same transaction."""
+    """Return the same work, done for the holder of an API key. Other work in the transaction may have other keys."""
     if not number:
         return work
 
@@ -311,7 +321,7 @@ def _by(number: int, work: Callable[[Transaction], T]) -> Callable[[Transaction]
 
 
 def _goes_on(reading: Reading, told: PartitionHead) -> bool:
-    """Whether a journal goes on from an earlier end."""
+    """True if a journal continues from an earlier partition head."""
     end = reading.end
     if end.entries < told.entries or any(now < then for now, then in zip(end.order, told.order, strict=True)):
         return False
@@ -319,20 +329,23 @@ def _goes_on(reading: Reading, told: PartitionHead) -> bool:
     return links == [told.chain_hash] or not told.entries
 
 
+# -- readiness check --------------------------------------------------------------------------------------
+
+
 def check_up(ledger: Ledger) -> dict[str, str | None]:
-    """What is wrong with its tables, its key and its clock: None where nothing is."""
+    """Return the problems of the ledger's tables, key and clock, each None if there is none; nothing is written."""
     found: dict[str, str | None] = {"schema": None, "key": None}
     try:
         ledger.check_key()
     except LdpBudgetError as error:
         found["key"] = str(error)
     try:
-        ledger.entries()  # which a store answers soon, or says that its engine does not answer
+        ledger.entries()  # a store answers soon, or says that its engine does not answer
         with ledger.reading() as reading:
             reading.newest_policies()
             if reading.end.state != lifecycle.OPEN:
                 raise LedgerError(ledger.name, lifecycle.why_shut(reading))
-            if found["key"] is None:  # which is what writers lock
+            if found["key"] is None:  # writers lock the key file
                 ledger.check_writable()
             found["clock"] = None
             try:

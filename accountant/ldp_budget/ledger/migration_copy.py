@@ -1,14 +1,19 @@
-"""Copying a whole ledger to another place, in as many partitions as that one has.
+"""Copy of a whole ledger to another store, with as many partitions as the target has.
 
-The secret stays, so users, keys and labels keep their hashes; partitions, numbers and links are new. At no moment can
-anybody be charged in both, see `moving`: the place is shut to all before anything stands there; then the source is
-shut, for good, in one transaction of all of its partitions; only then anything is copied, so that nothing changes
-meanwhile; and the place is opened last, when both ledgers were verified and hold the same. Whoever is killed in
-between leaves two ledgers that charge nobody. The same copy begun again goes on: as the source cannot change, every
-entry gets the number that it got before, and what stands there already is passed over.
+The secret stays, so users, keys and labels keep their hashes. Partitions, numbers and chain hashes are new. At no
+moment can a user be charged in both ledgers (see `migration_cutover`):
 
-Entries go in the order of time, partition beside partition. What was set in all partitions is taken from the first of them that has
-it. Sums are added up again from what was copied, and held against those of the source.
+1. The target is closed to all other use before anything is written to it.
+2. The source is closed, in one transaction of all its partitions.
+3. Only then the content is copied, so that nothing changes meanwhile.
+4. The target is opened last, after both ledgers were verified and found to have the same content.
+
+A process that is killed in between leaves two ledgers that accept no charges. Running the same copy again resumes it.
+As the source cannot change, every entry gets the same number again, and rows that were already copied are skipped.
+
+Entries are copied in the order of time, merged over all partitions. Settings that all partitions have are copied from
+the first partition that has them. Sums are computed again from the copied entries, and compared with those of the
+source.
 """
 
 from __future__ import annotations
@@ -60,48 +65,48 @@ if TYPE_CHECKING:
     from .transaction import Transaction
 
     Step = Callable[[Transaction], Any]
-    """Something that a transaction of one partition does."""
+    """A step in a transaction of one partition."""
     Carry = Callable[[IdempotencyRecord, Name], str]
-    """What is kept of a response, given the name of its entry."""
+    """Returns the response to store in the copy, given the record and the name of its entry."""
     Progress = Callable[[int, int], None]
 
 _ENTRIES_TOGETHER = 5_000
 _ENTRIES_HELD = 20_000
-"""How many are read ahead, over all partitions of the source."""
+"""The number of entries to read ahead, over all partitions of the source."""
 _ACCOUNTS_TOGETHER = 2_000
 _RECORDS_TOGETHER = 500
 
 
 class Scratch(Protocol):
-    """Room for what is too much to be held in memory; it goes with the process."""
+    """Temporary storage for data that may be too large for memory. It is deleted with the process."""
 
     def add_accounts(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Partition, account, hash of the user or None, and the partition that it goes to."""
+        """Add rows of partition, account, user hash or None, and target partition."""
 
     def account(self, partition: int, account: int) -> tuple[int, int | None, bytes | None] | None:
-        """The partition that an account goes to, its number there if it has one by now, and its user."""
+        """Return an account's target partition, its number there (None if it has none yet), and its user."""
 
     def number_account(self, partition: int, account: int, number: int) -> None:
-        """Give it its number there."""
+        """Set an account's number in its target partition."""
 
     def users(self, to_partition: int) -> Iterator[tuple[int, bytes | None]]:
-        """The numbers and users in a partition of the copy, in order."""
+        """Yield the numbers and users in a target partition, in order."""
 
     def add_entry(self, partition: int, entry: int, to_partition: int, number: int) -> None:
-        """Where an entry went."""
+        """Store the target partition and number of an entry."""
 
     def entry(self, partition: int, entry: int) -> tuple[int, int] | None:
-        """Partition and number that it has there."""
+        """Return the target partition and number of an entry."""
 
     def add_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Partition, account, window and four amounts."""
+        """Add rows of partition, account, window and four amounts."""
 
     def sums(self, to_partition: int) -> Iterator[tuple[Any, ...]]:
-        """Number, window and amounts in a partition of the copy, in order."""
+        """Yield number, window and amounts in a target partition, in order."""
 
 
 class _Item(NamedTuple):
-    """An entry of the source, with its place in the order of time."""
+    """An entry of the source, with its position in the order of time."""
 
     at: int
     partition: int
@@ -114,26 +119,26 @@ class _Item(NamedTuple):
 
 @dataclass
 class _Partition:
-    """How far the plan of a partition of the copy has come; `written` is what stood there before this run."""
+    """The progress of the plan for a target partition; `written` is the head that it had before this run."""
 
     written: PartitionHead
     there: int
-    """How many entries stand there now."""
+    """The number of entries that the partition has now."""
     entries: int = 0
     accounts: int = 0
     repaired: int | None = None
-    """When its clock was last repaired."""
+    """The time of its last clock repair."""
     latest: int = 0
-    """The latest that anything is dated since."""
+    """The latest date of an entry since that repair."""
     reserved: bool = False
-    """Whether anything was reserved since."""
+    """True if there was a reservation since that repair."""
     kept: dict[str, int] = field(default_factory=dict)
     erasures: list[int] = field(default_factory=lambda: [0, 0])
-    """How many erasures it has still to take, of users without and with an account."""
+    """The number of erasures that it still has to take: of users without an account, and of users with one."""
 
 
 class Copy:
-    """The copy of the ledger `source`, which is shut, to `target`, which is being filled."""
+    """The copy of the closed ledger `source` to `target`, which is being filled."""
 
     def __init__(self, source: Ledger, target: Ledger, scratch: Scratch, carry: Carry, on_progress: Progress) -> None:
         self._source = source
@@ -147,12 +152,12 @@ class Copy:
         self._policies: set[int] = set()
         self._periods: set[int] = set()
         self._epochs: set[tuple[Any, ...]] = set()
-        # Of what went from one partition to another: how late it is dated at most, and whether a reservation waits.
+        # By source and target partition: the latest date of a copied entry, and whether a reservation is open.
         self._latest: dict[tuple[int, int], int] = {}
         self._reserved: set[tuple[int, int]] = set()
         with source.reading() as reading:
             self._generation = reading.generation
-        # What was written in a partition itself, and did not come with a copy, has its name from there.
+        # Entries that were written in a partition itself, and did not come with a copy, have their names from there.
         self._own = [self._generation == 0 for _ in source.partitions]
         self._charges: list[dict[int, PricedMechanism]] = []
         for partition in source.partitions:
@@ -160,7 +165,7 @@ class Copy:
                 self._charges.append({charge.number: charge for charge in reading.rows.priced_mechanisms()})
 
     def run(self) -> None:
-        """Write everything; what is there already is passed over."""
+        """Copy everything; skip what is already there."""
         self._collections()
         self._tombstones()
         self._users()
@@ -168,7 +173,7 @@ class Copy:
         self._accounts()
         self._records()
 
-    # -- what there is little of --------------------------------------------------------------------------
+    # -- small tables -------------------------------------------------------------------------------------
 
     def _collections(self) -> None:
         with self._source.reading() as reading:
@@ -182,10 +187,10 @@ class Copy:
         self._write_steps()
 
     def _tombstones(self) -> None:
-        """Bury the erased, and share out the erasures: a partition takes as many as it has tombstones.
+        """Copy the tombstones, and distribute the erasures: a partition takes as many as it has tombstones.
 
-        Nothing says which account belonged to which tombstone. So those that were cut off go to the first partitions that
-        have room for them.
+        The ledger does not record which account belonged to which tombstone. So the accounts of erased users go to
+        the first partitions that have room for them.
         """
         cut_off = 0
         for partition in self._source.partitions:
@@ -204,7 +209,7 @@ class Copy:
             cut_off -= taken
 
     def _users(self) -> None:
-        """Say to which partition every account goes."""
+        """Assign every account to a target partition."""
         room = [(partition, each.erasures[1]) for partition, each in enumerate(self._partitions)]
         spare = iter([partition for partition, count in room for _ in range(count)])
         for partition in self._source.partitions:
@@ -241,10 +246,10 @@ class Copy:
         self._write_steps()
 
     def _items(self, partition: int) -> Iterator[_Item]:
-        """The entries of a partition, each at the time by which it was certainly written.
+        """Yield the entries of a partition, each with the latest time at which it can have been written.
 
-        What is dated later than a later repair of the clock was written before that. So nothing goes back, and what
-        a repair follows stands together.
+        An entry that is dated later than a later clock repair was written before that repair. With these times the
+        order never goes back, and the entries before a repair stay together.
         """
         with self._source.reading(partition) as reading:
             last, repairs = reading.end.entries, reading.repairs()
@@ -267,7 +272,7 @@ class Copy:
                 yield item._replace(at=min(item.at, by[passed].at)) if passed < len(by) else item
 
     def _take(self, item: _Item) -> None:
-        """Plan where an entry goes."""
+        """Plan the target of an entry."""
         entry = Entry.of(item.row)
         if entry.kind == COPIED:
             self._own[item.partition] = True
@@ -294,7 +299,10 @@ class Copy:
             self._take_charge(item, entry)
 
     def _take_policy(self, partition: int, entry: Entry, policy: StoredPolicy | None) -> None:
-        """Every partition gets a version as the first that has it; the numbers are the same in all."""
+        """Add a policy version to every partition, copied from the first that has it.
+
+        The numbers are the same in all.
+        """
         assert policy is not None
         if policy.number in self._policies:
             return
@@ -305,9 +313,9 @@ class Copy:
             self._keep(to, limited, entry.at)
 
     def _take_repair(self, partition: int, entry: Entry) -> None:
-        """A repair goes to each partition to which something went that it is for: what is dated later, or was reserved.
+        """Copy a clock repair to each partition that has later-dated entries or reservations copied before it.
 
-        Not where the same one stands there already, with nothing of that kind since.
+        A partition is skipped if it already has the same repair, and no such entry since.
         """
         for to, there in enumerate(self._partitions):
             wanted = self._latest.get((partition, to), entry.at) > entry.at or (partition, to) in self._reserved
@@ -319,7 +327,7 @@ class Copy:
         self._reserved -= {(partition, to) for to in self._target.partitions}
 
     def _keep(self, to: int, periods: Iterable[str], at: int, lower: bool = False) -> None:
-        """Keep windows of periods since that of a moment, as every partition does by itself."""
+        """Keep windows of periods since the window that contains a moment, as every partition does by itself."""
         kept = self._partitions[to].kept
         for period in periods:
             if period == LIFETIME or (period in kept and not lower):
@@ -358,12 +366,12 @@ class Copy:
             scratch.add_entry(partition, entry.number, to, place)
 
     def _name(self, name: Name, to: int, place: int) -> None:
-        """Keep where an entry of this name stands now."""
+        """Store the current position of the entry with this name."""
         row = MovedEntry(0, *name, to, place)
         self._step(self._partition_of(hash_chain.place_of(self._target.key, name)), partial(_add_numbered, row=row))
 
     def _append(self, of: int, to: int, entry: Entry, put: Step | None = None, before: Step | None = None) -> bool:
-        """Plan the next entry of a partition, which is one of the partition `of`; whether it is not there yet."""
+        """Plan the next entry of partition `to`, copied from partition `of`; True if it is not there yet."""
         partition = self._partitions[to]
         partition.entries, partition.latest = partition.entries + 1, max(partition.latest, entry.at)
         self._latest[of, to] = max(self._latest.get((of, to), 0), entry.at)
@@ -373,7 +381,10 @@ class Copy:
         return partition.entries > partition.written.entries
 
     def _step_of_entry(self, to: int, step: Step) -> None:
-        """A step of the entry that was planned last, which may be there already, with all that belongs to it."""
+        """Plan a step of the last planned entry.
+
+        An entry that is already there has been written with all its steps.
+        """
         if self._partitions[to].entries > self._partitions[to].written.entries:
             self._step(to, step)
 
@@ -383,12 +394,12 @@ class Copy:
         self._steps.setdefault(to, []).append(step)
 
     def _write_some(self) -> None:
-        """Write what is planned, if that is much."""
+        """Write the planned steps if there are many."""
         if sum(map(len, self._steps.values())) >= _ENTRIES_TOGETHER:
             self._write_steps()
 
     def _write_steps(self) -> None:
-        """Do what is planned, in one transaction of all the partitions of it: it stands there whole or not at all."""
+        """Run the planned steps in one transaction of all their partitions, so that all or none are written."""
         steps, self._steps = self._steps, {}
         partitions = sorted(steps)
 
@@ -408,20 +419,20 @@ class Copy:
                     self._partitions[partition].there, self._partitions[partition].entries
                 )
 
-    # -- accounts and answers -----------------------------------------------------------------------------
+    # -- accounts and idempotency records -----------------------------------------------------------------
 
     def _accounts(self) -> None:
-        """Add up what every account was charged."""
+        """Compute the sums of every account."""
         for to, partition in enumerate(self._partitions):
             for first, last in parts(partition.accounts, _ACCOUNTS_TOGETHER):
                 with self._target.reading(to) as reading:
                     if next(iter(reading.rows.sums(last, last)), None) is not None:
-                        continue  # all of them were written together
+                        continue  # the whole part was written together
                 self._step(to, partial(write_accounts, accounts=range(first, last + 1)))
                 self._write_steps()
 
     def _records(self) -> None:
-        """Carry the idempotency records over, and what else is numbered, each to the partition where it is looked for."""
+        """Copy the idempotency records and other numbered rows, each to the partition in which it is looked up."""
         waiting: list[tuple[int, IdempotencyRecord]] = []
         for partition in self._source.partitions:
             for _, records in idempotency_records_in_parts(partial(self._source.reading, partition)):
@@ -435,7 +446,7 @@ class Copy:
             self._numbered(partition)
 
     def _carried(self, partition: int, stored: IdempotencyRecord) -> tuple[int, IdempotencyRecord]:
-        """A record and the partition it goes to."""
+        """Return a record as the copy has it, and its target partition."""
         to = self._partition_of(stored.user_hash)
         if stored.entry is None:
             return to, stored
@@ -446,7 +457,7 @@ class Copy:
         return to, stored._replace(entry=found[1], response=response)
 
     def _numbered(self, partition: int) -> None:
-        """Carry over what is numbered but for what only the source is concerned with."""
+        """Copy the numbered rows, except those that concern only the source."""
         with self._source.reading(partition) as reading:
             last = reading.end.numbered_rows
         for first, until in parts(last, _RECORDS_TOGETHER):
@@ -459,7 +470,8 @@ class Copy:
                 to = self._partition_of(run.key_hash)
                 self._step(to, partial(_add_numbered, row=run._replace(partitions=begun)))
             for epoch in epochs:
-                # Receipts of then are asked for in any partition; a ledger that was moved before has it in each.
+                # Receipts of that epoch may be asked for in any partition. A ledger that was moved before has the
+                # epoch in each.
                 if epoch[1:4] not in self._epochs:
                     self._epochs.add(epoch[1:4])
                     for to in self._target.partitions:
@@ -504,7 +516,7 @@ def _bury(transaction: Transaction, tombstone: Any) -> None:
 
 
 def _store_records(transaction: Transaction, records: list[IdempotencyRecord]) -> None:
-    """Store those that are not there yet."""
+    """Store the records that are not there yet."""
     users, keys = [each.user_hash for each in records], [each.key_hash for each in records]
     found = transaction.rows.idempotency_records([*dict.fromkeys(users)], keys)
     there = {(each.user_hash, each.key_hash) for each in found}
@@ -516,7 +528,7 @@ def _store_records(transaction: Transaction, records: list[IdempotencyRecord]) -
 
 
 def _add_numbered(transaction: Transaction, row: BatchRunRecord | KeyEpoch | MovedEntry) -> None:
-    """Store it unless it is there."""
+    """Store a row unless it is there."""
     if transaction.rows.numbered(type(row), *row[1 : 1 + NUMBERED[type(row)].key]) is None:
         transaction.add_numbered(row)
 

@@ -1,12 +1,13 @@
-"""The steps by which a ledger goes from one place to another, each a transaction of all partitions of one of the two.
+"""Cut-over steps of a migration, and the comparison of the two ledgers.
 
-`begin` shuts the place, `shut` the source, `open_copy` opens the place when all is there; until then `give_up` opens
-the source again. At no moment are both open to charges.
+Each step is one transaction of all partitions of one ledger. `begin` closes the target, `shut` closes the source, and
+`open_copy` opens the target when everything was copied. Until then, `give_up` opens the source again. At no moment do
+both ledgers accept charges.
 
-Files can be copied while they are filled, and every such copy could be filled to the end. So the source notes which
-target opens, by a random id that this target made and by its place, and no other one opens after that.
+Files can be duplicated while they are filled, and every duplicate could be filled to the end. So the source records
+which target opens, by a random id that this target made and by its location. No other target opens after that.
 
-Do two ledgers hold the same, the one a copy of the other? Everybody's sums in every window, users and counts.
+`differences` compares the users, the counts, and every account's sums in every window.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
 
 
 def new_copy() -> str:
-    """A name for a copy, which both ledgers note."""
+    """Return a random name for a migration, which both ledgers record."""
     return token_hex(8)
 
 
 def begin(source: Ledger, target: Ledger, copy: str) -> None:
-    """Shut the place of the copy to all. Raises `LedgerError` where something stands there.
+    """Close the target to all other use. Raises `LedgerError` if it is not empty.
 
-    Also where the source's key is being exchanged, or was since the place was made.
+    Also raises `LedgerError` if the source's key is being rotated, or was rotated since the target was made.
     """
     secrets = set()
     for partition in source.partitions:
@@ -65,9 +66,9 @@ def begin(source: Ledger, target: Ledger, copy: str) -> None:
 
 
 def shut(source: Ledger, target: Ledger, copy: str) -> None:
-    """Shut the source for good: it goes on in the target, under the same secret of the key.
+    """Close the source. It continues in the target, under the same secret of the key; only `give_up` opens it again.
 
-    Raises `LedgerError` where that was exchanged since the copy was begun, or is in force in some partitions only.
+    Raises `LedgerError` if the key was rotated since the copy began, or if only some partitions use the new secret.
     """
     with target.reading() as reading:
         secret = reading.secret.number
@@ -90,7 +91,7 @@ def shut(source: Ledger, target: Ledger, copy: str) -> None:
 
 
 def check_opening(source: Ledger, target: Ledger) -> None:
-    """Raise `LedgerError` where `source` has noted that another target opens."""
+    """Raise `LedgerError` if `source` has recorded another target as the one that opens."""
     with source.reading() as here, target.reading() as there:
         noted, mine = lifecycle.opening_of(here), lifecycle.opening_of(there)
         if noted is not None:
@@ -98,14 +99,14 @@ def check_opening(source: Ledger, target: Ledger) -> None:
 
 
 def _compare(noted: lifecycle.Opening, mine: lifecycle.Opening | None, target: Ledger) -> None:
-    """Raise `LedgerError` unless the target that the source has noted is this one."""
+    """Raise `LedgerError` unless the target that the source has recorded is this one."""
     if mine is None or (noted.id, noted.identity) != (mine.id, target.identity):
         why = f"this is a second copy of the ledger that was moved to {noted.ledger}, and can never be used"
         raise LedgerError(target.name, f"{why}. Remove this copy, and use {noted.ledger}")
 
 
 def open_copy(source: Ledger, target: Ledger) -> None:
-    """Open the place of the copy, which is complete. Raises `LedgerError` where another target has opened."""
+    """Open the target, which is complete. Raises `LedgerError` if another target has opened."""
     opening = lifecycle.Opening(0, 0, 0, token_hex(16), "", "")
 
     def propose(transactions: list[Transaction]) -> lifecycle.Opening:
@@ -130,7 +131,7 @@ def open_copy(source: Ledger, target: Ledger) -> None:
 
 
 def _note_opening(transaction: Transaction, opening: lifecycle.Opening) -> None:
-    """Keep which target may open, in the source or in the target itself."""
+    """Record the target that may open, in the source or in the target itself."""
     end = transaction.end
     transaction.add_numbered(opening._replace(generation=end.generation, changes=end.changes))
 
@@ -147,7 +148,7 @@ def _open(target: Ledger) -> None:
 
 
 def give_up(source: Ledger, target: Ledger) -> None:
-    """Open the source again, of which the copy is not complete and never will be: it is of no use any more."""
+    """Abort: open the source again. The incomplete copy becomes permanently unusable."""
 
     def spoil(transactions: list[Transaction]) -> None:
         for transaction in transactions:
@@ -168,14 +169,17 @@ def give_up(source: Ledger, target: Ledger) -> None:
     source.run_in_partitions(reopen, source.partitions, allow_closed=True)
 
 
+# -- comparison -------------------------------------------------------------------------------------------
+
+
 _ACCOUNTS_TOGETHER = 5_000
 _EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, REOPENED, COPIED, REKEYED)
-"""The kinds of entry that every partition may have by itself."""
+"""The kinds of entry that each partition may have independently."""
 _ENTRIES = "entries "
 
 
 def differences(source: Ledger, target: Ledger, scratch: Scratch) -> Iterator[str]:
-    """What the copy `target` holds otherwise than `source`; `scratch` says where accounts and entries went."""
+    """Yield the differences between `source` and its copy `target`; `scratch` maps accounts and entries."""
     of_source, of_target = _counts(source), _counts(target)
     for name in sorted(of_source.keys() | of_target.keys()):
         if of_source[name] != of_target[name]:
@@ -195,7 +199,10 @@ def differences(source: Ledger, target: Ledger, scratch: Scratch) -> Iterator[st
 def _comparing_compare(
     partition: int, copied: Iterator[tuple[Any, ...]], stored: Iterator[tuple[Any, ...]], exact: bool
 ) -> Iterator[str]:
-    """Rows of sums in one order: what was in the source, and what is in a partition of the copy."""
+    """Yield the differences between sums in one order:
+
+    `copied` from the source, `stored` in a partition of the copy.
+    """
     was, now = next(copied, None), next(stored, None)
     while was is not None or now is not None:
         if now is None or (was is not None and was[:2] < now[:2]):
@@ -213,19 +220,19 @@ def _comparing_compare(
 
 
 def _covers(now: tuple[int | None, ...], was: tuple[int | None, ...]) -> bool:
-    """Whether no amount is less than it was; None is unbounded."""
+    """True if no amount is less than before; None is unbounded."""
     return all(a is None or (b is not None and a >= b) for a, b in zip(now, was, strict=True))
 
 
 def size(ledger: Ledger) -> tuple[int, int]:
-    """How many accounts there are, and how many entries beside those that every partition may have by itself."""
+    """Return the number of accounts, and of entries except those that each partition may have independently."""
     counted = _counts(ledger)
     entries = sum(count for name, count in counted.items() if name.startswith(_ENTRIES))
     return counted["users"] + counted["cut_off"], entries
 
 
 def _counts(ledger: Ledger) -> Counter[str]:
-    """How many users, answers, notes and entries of each kind there are, over all partitions."""
+    """Return the numbers of users, idempotency records, notes and entries of each kind, over all partitions."""
     counted: Counter[str] = Counter()
     for partition in ledger.partitions:
         with ledger.reading(partition) as reading:
@@ -240,10 +247,10 @@ def _counts(ledger: Ledger) -> Counter[str]:
 
 
 def _read_sums(source: Ledger, scratch: Scratch) -> bool:
-    """Put the sums of the source beside its accounts; whether those of the copy must be the very same.
+    """Load the sums of the source into `scratch`; True if the sums of the copy must be exactly equal.
 
-    A repair of the clock in one of several partitions counts, where they are copied into one, for what was charged in
-    others before it too. So it may be more there, and never less.
+    If partitions are merged, a clock repair in one of them also counts for earlier charges in the others. So a sum in
+    the copy may be larger, but never smaller.
     """
     exact = True
     for partition in source.partitions:
@@ -257,7 +264,7 @@ def _read_sums(source: Ledger, scratch: Scratch) -> bool:
 
 
 def _limited(source: Ledger) -> set[str]:
-    """The periods that a policy limits; windows of others are not gone by, and may be filled in part."""
+    """Return the gauges that a policy limits. Windows of other gauges are not used, and may be partly backfilled."""
     with source.reading() as reading:
         definitions = [json.loads(policy.definition) for policy in reading.rows.policies()]
     return {LIFETIME}.union(*map(gauges_in, definitions))

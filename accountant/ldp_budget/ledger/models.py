@@ -1,7 +1,7 @@
-"""What a ledger holds: the entries of its journal, and the rows that stand beside them.
+"""Row types of a ledger: the entries of its journal, and the rows of its side tables.
 
-Amounts are whole units (see `amounts`), None where unbounded; times are microseconds since 1970, UTC. Users, keys and
-labels are keyed hashes.
+Amounts are fixed-point integers (see `guarantees.fixed_point`), None if unbounded. Times are microseconds since 1970,
+UTC. Users, keys and labels are keyed hashes.
 """
 
 from __future__ import annotations
@@ -30,28 +30,34 @@ CHARGES = (SPENT, RESERVED, VOIDED)
 """The kinds of entry that change an account's sums."""
 
 KEY = "key"
-"""The kind of the records that make keys."""
+"""The kind of the administrative records that create API keys."""
 
 EMPTY_CHAIN = b"\0" * 32
 
 
 class Entry(NamedTuple):
-    """One line of the journal: spent, reserved, committed, voided, expired, erased, policy, clock, period,
-    moved, reopened, copied, recorded, collection, rekeyed.
+    """One entry of the journal.
 
-    `costs` is what it added to the account's lifetime. `reports` of an `erased` entry: how many accounts it cut off.
-    `label_commitment` stands for the label of a report of a memoised value: a keyed hash of it and a salt that goes
-    when the user is erased. `expires` belongs to a reservation, `resolves` to the entry that ends it, and names it. `has_record`
-    says that it has an idempotency record, `has_note` that it has a note; both go with the user.
-    A `clock` entry says that the clock was repaired, and is the only one that may be dated before the entry that it
-    follows. A `period` entry says that windows of a period are kept from now on which no policy limits yet, as they
-    are still to be filled; `reports` is the number of its gauge. `moved` says that everything is copied to another
-    ledger, where it goes on, `reopened` that this was given up, and `copied` ends what came from another one.
-    `recorded` says that a record was added, and `collection` that a collection was by the holder of a key; `reports`
-    is its number. `rekeyed` says that another secret of the ledger's key is in force from its transaction on;
-    `reports` is its number. `api_key` is the number of the record that made the API key by which it was written, 0
-    without one; `sub_limit` that of the sub-limit through which it was charged, 0 for none, or the reservation was
-    that it ends.
+    The kinds: spent, reserved, committed, voided, expired, erased, policy, clock, period, moved, reopened, copied,
+    recorded, collection, rekeyed.
+
+    - `costs`: the amounts that the entry added to the account's lifetime sum.
+    - `reports`: the number of reports. For `erased`, the number of accounts detached from their users. For `period`,
+      `recorded`, `collection` and `rekeyed`, the number of the gauge, record, collection or secret.
+    - `label_commitment`: the commitment to the label of a memoised value. It is a keyed hash of the label and a salt;
+      erasing the user deletes the salt.
+    - `expires`: the end of a reservation. `resolves`: the reservation that this entry ends.
+    - `has_record`, `has_note`: true if the entry has an idempotency record or a note. Both are deleted with the user.
+    - `api_key`: the number of the record that created the API key which wrote the entry; 0 without one.
+    - `sub_limit`: the number of the sub-limit through which the entry was charged; 0 for none. An entry that ends a
+      reservation has the reservation's number.
+
+    A `clock` entry records a clock repair. Only such an entry may be dated before the entry that it follows. From a
+    `period` entry on, windows of a period are kept that no policy limits yet, because they are still to be
+    backfilled. `moved` records that everything is copied to another ledger, which continues. `reopened` records that
+    this move was aborted. `copied` ends the entries that came from another ledger. `recorded` records that an
+    administrative record was added; `collection`, that a collection was added with an API key. From the transaction
+    of a `rekeyed` entry on, another secret of the ledger's key is in use.
     """
 
     number: int
@@ -72,7 +78,7 @@ class Entry(NamedTuple):
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
-        """From the flat row in which it is stored and hashed: number to reports, four amounts, the last seven."""
+        """Return the entry of a flat row as it is stored: number to reports, four amounts, the last seven columns."""
         commitment, expires, resolves, has_record, has_note, api_key, sub_limit = row[11:18]
         more = (commitment, expires, resolves, bool(has_record), bool(has_note), api_key, sub_limit)
         number, at, kind, account, priced_mechanism, policy, reports = row[:7]
@@ -80,37 +86,37 @@ class Entry(NamedTuple):
 
     @property
     def labelled(self) -> bool:
-        """Whether it is of reports of one memoised value."""
+        """True if the entry is for reports of one memoised value."""
         return self.label_commitment is not None
 
     def row(self, number: int) -> tuple[Any, ...]:
-        """As a flat row, under another number."""
+        """Return the entry as a flat row, with another number."""
         return (number, *self[1:7], *self.costs, *self[8:11], int(self.has_record), int(self.has_note), *self[13:])
 
 
 OPEN, MOVED_AWAY, IMPORTING, ABORTED = range(4)
-"""The states of a ledger: open; moved to another one, and shut for good; filled by a move; filled in part, useless."""
+"""The states of a ledger: open; moved to another ledger, and closed; being filled by a move; aborted and unusable."""
 
 
 class Lifecycle(NamedTuple):
-    """Whether a ledger accepts writes, and under which secret; see `gate`."""
+    """The lifecycle state of a ledger, and the number of the secret in use; see `lifecycle`."""
 
     state: int = OPEN
     changes: int = 0
-    """How often the state has changed in this generation."""
+    """The number of state changes in this generation."""
     generation: int = 0
-    """How often the ledger was moved on its way here."""
+    """The number of times that the ledger was moved."""
     secret: int = 1
-    """The number of the secret that is in force."""
+    """The number of the secret in use."""
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """What only grows."""
+        """The values that never decrease, in the order of their significance."""
         return self.secret, self.generation, self.changes
 
 
 class PartitionHead(NamedTuple):
-    """Where a partition ends: the newest numbers it has given, and time and link of its newest entry."""
+    """The head of a partition: the newest numbers assigned, and the time and chain hash of the newest entry."""
 
     entries: int = 0
     at: int | None = None
@@ -120,51 +126,54 @@ class PartitionHead(NamedTuple):
     policies: int = 0
     collections: int = 0
     numbered_rows: int = 0
-    """How many rows were numbered that belong to no entry: see `NUMBERED`, and the records of refusals."""
+    """The number of rows that have a number but no entry: those of `NUMBERED`, and the records of refusals."""
     checkpoints: int = 0
     periods: int = 0
-    """How often a period was set, to be kept or to be kept from another moment on."""
+    """The number of times that a period was added, or the start of its windows changed."""
     state: int = OPEN
-    """Whether anything may be written, see `gate`; likewise the next three."""
+    """The lifecycle state, see `lifecycle`; the next three fields belong to it."""
     changes: int = 0
     generation: int = 0
     secret: int = 1
 
     @property
     def counters(self) -> tuple[int, ...]:
-        """What was numbered beside the entries, and the lifecycle."""
+        """The counters other than that of the entries, and the lifecycle."""
         return self[3:]
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """Whether anything may be written, how often the ledger was moved, and which secret is in force."""
+        """The lifecycle state, the number of moves, and the number of the secret in use."""
         return Lifecycle(*self[10:])
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """What only grows, each by itself."""
+        """The values that never decrease, each by itself."""
         return (*self[3:10], self.lifecycle.order)
 
     @property
     def known(self) -> tuple[int, ...]:
-        """What tells whether anything was set since: priced mechanisms, policies and periods."""
+        """The counters that change with the settings: priced mechanisms, policies and periods."""
         return self.priced_mechanisms, self.policies, self.periods
 
     @property
     def head(self) -> str:
-        """What people note to find a rollback: the newest link, and the counts that move without a new one."""
+        """The head to record outside the ledger, to detect a rollback.
+
+        It consists of the chain hash and the counters that change without a new chain hash.
+        """
         return f"{self.chain_hash.hex()}{self.numbered_rows:012x}{self.collections:08x}"
 
 
 class Repair(NamedTuple):
-    """A repair of the clock: the entry that says so, and when it was."""
+    """A clock repair: the number of its entry, and its time."""
 
     entry: int
     at: int
 
 
 class Checkpoint(NamedTuple):
-    """Where every partition ended at some time, and a keyed link over that and the checkpoint before."""
+    """The heads of all partitions at some time, and a keyed chain hash over them and the previous checkpoint."""
 
     number: int
     at: int
@@ -173,7 +182,7 @@ class Checkpoint(NamedTuple):
 
 
 class User(NamedTuple):
-    """Who an account belongs to; an erased user has no hash, and another MAC."""
+    """The user of an account; an erased user has no hash, and another MAC."""
 
     account: int
     user_hash: bytes | None
@@ -181,16 +190,19 @@ class User(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """An erased user, who gets no fresh budget. When that was would lead to the account, so it is not kept here."""
+    """An erased user, who gets no fresh budget.
+
+    The time of the erasure would reveal the account, so it is not stored here.
+    """
 
     user_hash: bytes
     row_mac: bytes
 
 
 class IdempotencyRecord(NamedTuple):
-    """What a user's idempotency key was used for, and the response.
+    """The request digest and the response stored for a user's idempotency key.
 
-    It belongs to an entry, or has a number of its own: that of a refusal.
+    The record belongs to an entry. The record of a refusal has a number of its own instead.
     """
 
     user_hash: bytes
@@ -203,28 +215,31 @@ class IdempotencyRecord(NamedTuple):
 
 
 BOUND, CHARGED, CHUNK, CHUNK_PART = "bound", "charged", "chunk", "chunk part"
-"""The kinds of batch runs: a batch that is bound before its parts are charged; one, or a part, that was charged; and
-the same two of a chunk of lines."""
+"""The kinds of batch runs.
+
+`BOUND` is a batch that is bound to its key before its parts are charged. `CHARGED` is a batch, or a part, that was
+charged. `CHUNK` and `CHUNK_PART` are the same two for a chunk of lines.
+"""
 BEGUN = (BOUND, CHUNK)
-"""Those whose parts have records of their own."""
+"""The kinds whose parts have records of their own."""
 
 
 class BatchRunRecord(NamedTuple):
-    """One batch of a run over many users, or one partition's part of it: what was asked, and the response."""
+    """One batch of a run over many users, or one partition's part of it: the request digest and the response."""
 
     number: int
     key_hash: bytes
     request_digest: bytes
     kind: str
-    """What the response is of."""
+    """The kind of the batch run."""
     partitions: int
-    """In how many partitions it was begun, if that was before the ledger was moved; else 0."""
+    """The number of partitions in which it began, if that was before the ledger was moved; else 0."""
     response: str
     row_mac: bytes = b""
 
 
 class KeyEpoch(NamedTuple):
-    """From when on a secret is in force in a partition: after so many entries and checkpoints."""
+    """The start of a secret's use in a partition: after so many entries and checkpoints."""
 
     number: int
     generation: int
@@ -233,12 +248,12 @@ class KeyEpoch(NamedTuple):
     entries: int
     checkpoints: int
     checkpoint_hash: bytes
-    """The chain hash of the newest of the checkpoints."""
+    """The chain hash of the newest of these checkpoints."""
     row_mac: bytes = b""
 
 
 class Closing(NamedTuple):
-    """Which move has closed a ledger, and the other ledger as messages name it."""
+    """The move that closed a ledger, and the other ledger's name in messages."""
 
     number: int
     generation: int
@@ -249,7 +264,7 @@ class Closing(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """The target of a move that may open: a random id that it made; in the source its identity and name as well."""
+    """The target of a move that may open: a random id that it made; in the source also its identity and name."""
 
     number: int
     generation: int
@@ -261,7 +276,7 @@ class Opening(NamedTuple):
 
 
 class MovedEntry(NamedTuple):
-    """Where an entry of an older name is now."""
+    """The current position of an entry that was written in an older generation."""
 
     number: int
     generation: int
@@ -273,7 +288,7 @@ class MovedEntry(NamedTuple):
 
 
 class ErasedRecord(NamedTuple):
-    """In the place of an erased user's numbered idempotency record: so the numbers have no gap."""
+    """Replaces an erased user's numbered idempotency record, so that the numbers have no gap."""
 
     number: int
     row_mac: bytes = b""
@@ -283,7 +298,7 @@ Numbered: TypeAlias = BatchRunRecord | KeyEpoch | Closing | Opening | MovedEntry
 
 
 class NumberedTable(NamedTuple):
-    """Where rows of a class are: the table, by how many columns after the number they are found, and its hashes."""
+    """The table of a row class, the number of columns after `number` that are its key, and its hash columns."""
 
     name: str
     key: int
@@ -298,11 +313,14 @@ NUMBERED: dict[type[Any], NumberedTable] = {
     MovedEntry: NumberedTable("moved_entries", 3),
     ErasedRecord: NumberedTable("erased_records", 0),
 }
-"""The tables whose rows are numbered, all in one sequence of their partition, so that none can be taken away unseen."""
+"""The tables with numbered rows. All share one sequence per partition, so that a deleted row is detected."""
 
 
 class PricedMechanism(NamedTuple):
-    """A mechanism with its guarantee and the cost of one report, self-contained; and the collection it was for."""
+    """A mechanism with its guarantee and the cost of one report; and the collection it was charged for.
+
+    The row is self-contained.
+    """
 
     number: int
     fingerprint: str
@@ -314,12 +332,12 @@ class PricedMechanism(NamedTuple):
     rho: int | None
     mu_squared: int | None
     collection: str = ""
-    """Its name; empty where the mechanism alone was named."""
+    """The name of the collection; empty if only the mechanism was named."""
     row_mac: bytes = b""
 
     @property
     def covered(self) -> tuple[Any, ...]:
-        """What the MAC and the journal's link cover."""
+        """The values that the MAC and the chain hash cover."""
         return tuple(self[:-1])
 
     @property
@@ -340,21 +358,21 @@ class StoredPolicy(NamedTuple):
 
     @property
     def covered(self) -> tuple[Any, ...]:
-        """What the MAC and the journal's link cover."""
+        """The values that the MAC and the chain hash cover."""
         return tuple(self[:-1])
 
 
 class AdminLogEntry(NamedTuple):
-    """An administrative fact, such as that a key was made; it is never changed nor taken away, see `Record`."""
+    """An administrative event, such as the creation of an API key. It is never changed or deleted."""
 
     number: int
     at: int
     kind: str
     name: str
     body: str
-    """Canonical JSON."""
+    """The data of the event, as canonical JSON."""
     api_key: int
-    """The number of the record that made the key by which it was added; 0 of what was added without one."""
+    """The number of the record that created the API key which added this one; 0 if it was added without a key."""
 
 
 class StoredCollection(NamedTuple):
@@ -368,7 +386,7 @@ class StoredCollection(NamedTuple):
 
 
 class WindowSum(NamedTuple):
-    """What was charged to an account in one window; window 0 is the lifetime."""
+    """The amounts charged to an account in one window; window 0 is the lifetime."""
 
     account: int
     window_code: int
@@ -379,7 +397,7 @@ class WindowSum(NamedTuple):
 
 
 class AccountMac(NamedTuple):
-    """The MAC of an account's sums, and the day in whose windows these are."""
+    """The MAC of an account's sums, and the day whose windows it covers."""
 
     account: int
     day: int
@@ -389,7 +407,7 @@ class AccountMac(NamedTuple):
 class AccountMacState(NamedTuple):
     """The number of an account's newest charge, the day of its MAC, the MAC, and the user.
 
-    The first three are None where there is none. `counted` says whether there are label counts or used quotas.
+    The first three are None if they do not exist. `counted` is true if there are label counts or used quotas.
     """
 
     newest: int | None
@@ -400,7 +418,7 @@ class AccountMacState(NamedTuple):
 
 
 class MemoisedCount(NamedTuple):
-    """How many reports of one memoised value were charged to an account in a window."""
+    """The number of reports of one memoised value that were charged to an account in a window."""
 
     account: int
     label: bytes
@@ -410,7 +428,7 @@ class MemoisedCount(NamedTuple):
 
 
 class EntryLabel(NamedTuple):
-    """Which memoised value an entry repeats, and the salt under which the entry bears its mark."""
+    """The memoised value that an entry repeats, and the salt of the entry's label commitment."""
 
     entry: int
     label: bytes
@@ -418,7 +436,10 @@ class EntryLabel(NamedTuple):
 
 
 class EntryNote(NamedTuple):
-    """What somebody wrote beside an entry, with a MAC that covers its place; it may be about the user, and goes with them."""
+    """A note on an entry, with a MAC that covers its position.
+
+    It may be about the user, so it is deleted with the user.
+    """
 
     entry: int
     note: str
@@ -426,7 +447,7 @@ class EntryNote(NamedTuple):
 
 
 class QuotaUse(NamedTuple):
-    """How much of a plan's quota for one guarantee an account has used."""
+    """The part of a plan's quota for one guarantee that an account has used."""
 
     account: int
     plan: str

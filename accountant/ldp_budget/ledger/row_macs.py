@@ -1,9 +1,9 @@
-"""MACs of accounts: all that a decision reads of an account, bound to its newest charge.
+"""MACs of accounts: they bind everything that a decision reads of an account to its newest charge.
 
-The MAC of an account is a keyed hash. It covers the user, the sums and label counts in the windows of one day (that
-of the newest charge), the used quotas, and the number of that charge. An attacker without the key can neither change
-one of them, nor give a user another account, nor put back older ones with their MAC: the journal then has a newer
-charge. A decision checks the MAC before it goes by them, and each change gets a new one.
+The MAC of an account is a keyed hash. It covers the user, the number of the newest charge and the used quotas. It
+also covers the sums and label counts in the windows of that charge's day. Without the key, an attacker cannot change
+one of them, or give a user another account. Older values cannot be restored with their MAC either, because the
+journal then has a newer charge. A decision checks the MAC before it uses the values, and each change makes a new MAC.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     Sums = dict[int, Amounts]
     """Four amounts by window."""
     Counts = dict[tuple[int | str | bytes, ...], int]
-    """Reports by window, charge and label, and what was used of a quota by plan and guarantee."""
+    """Reports by window, priced mechanism and label; and the used part of a quota by plan and guarantee."""
 
 _ACCOUNTS_TOGETHER = 5_000
-_LAST_DAY = 2_900_000  # that of the last year a calendar knows
+_LAST_DAY = 2_900_000  # in the last year that a calendar supports
 _MOST_BEGUN = 10_000
 _SUM = len(ZERO)
-_QUOTA = 2  # the length of a quota's key; that of a label count begins with its window
-# Two numbers of equal length end what is hashed, so what comes before can be hashed once for many accounts.
+_QUOTA = 2  # the length of a quota's key; the key of a label count is longer and begins with its window
+# Two numbers and a hash of fixed size end the hashed text. So the part before them is hashed once for many accounts.
 _bound = Struct("<qq16s").pack
 
 
 class AccountMacMaker:
-    """Makes the MACs of a partition's accounts under a secret; what is equal in many accounts is hashed once."""
+    """Makes the MACs of a partition's accounts under a secret; input shared by many accounts is hashed once."""
 
     def __init__(self, secret: Secret, partition: int) -> None:
         self.secret = secret
@@ -52,7 +52,7 @@ class AccountMacMaker:
         self._begun: dict[tuple[int, tuple[Amounts, ...]], blake2b] = {}
 
     def begin(self, day: int, sums: tuple[Amounts, ...], counts: Counts) -> blake2b:
-        """The hash over sums (rows of a window and its amounts) and over counts; what is 0 is as good as none."""
+        """Return the hasher over sums (rows of a window and its amounts) and over counts; a zero counts as absent."""
         if counts:
             return self._begin(day, sums, counts)
         begun = self._begun.get((day, sums))
@@ -68,33 +68,33 @@ class AccountMacMaker:
         return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
 
     def row_mac(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
-        """The MAC of an account for a day."""
+        """Return the MAC of an account for a day."""
         rows = tuple([(window, *costs) for window, costs in sums.items()])
         return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
 
 
 def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
-    """The MAC of an account, of which the rest was hashed."""
+    """Return the MAC of an account whose other values are already hashed."""
     hasher = begun.copy()
     hasher.update(_bound(account, newest or 0, user))
     return hasher.digest()
 
 
 def counts_of(labels: Iterable[Sequence[Any]], quotas: Iterable[Sequence[Any]], codes: Container[int]) -> Counts:
-    """What a MAC covers of rows of label counts, in some windows, and of used quotas."""
+    """Return the counts that a MAC covers, from rows of label counts in the windows `codes`, and of used quotas."""
     counts: Counts = {(window, charge, label): n for _, label, charge, window, n in labels if window in codes}
     counts.update({(plan, promise): used for _, plan, promise, used in quotas})
     return counts
 
 
 def _rows(codes: Sequence[int], flat: Amounts) -> tuple[Amounts, ...]:
-    """The rows of sums in some windows, from the amounts of all of them, one after the other."""
+    """Return rows of sums, one for each window, from the concatenated amounts of all windows."""
     rows = [(window, *flat[first : first + _SUM]) for window, first in zip(codes, range(0, len(flat), _SUM))]  # noqa: B905
     return tuple([row for row in rows if row[1] != NO_SUM])
 
 
 def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amounts, ...]:
-    """Rows of sums with costs added."""
+    """Return rows of sums with costs added."""
     charged: dict[int | None, Amounts] = {row[0]: row[1:] for row in sums}
     for window, cost in costs.items():
         charged[window] = add_amounts(charged[window], cost) if window in charged else cost
@@ -102,10 +102,10 @@ def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amoun
 
 
 class AccountMacs:
-    """The accounts that one transaction has checked, with all that their MACs cover in the windows of its day."""
+    """The accounts that one transaction has checked, and the values their MACs cover in the windows of its day."""
 
     def __init__(self, transaction: Reading) -> None:
-        # Without a circle, a transaction is gone as soon as it is done.
+        # A weak reference avoids a cycle, so a transaction is freed as soon as it is done.
         self._transaction: Reading = proxy(transaction)
         self._sums: dict[int, Sums] = {}
         self._counts: dict[int, Counts] = {}
@@ -124,14 +124,14 @@ class AccountMacs:
         return self._transaction.moment.day
 
     def codes_on(self, day: int) -> frozenset[int]:
-        """The windows that contain a day, of all periods that are kept."""
+        """Return the windows of all kept periods that contain a day."""
         if day not in self._codes:
             kept = self._transaction.periods()
             self._codes[day] = frozenset([code_at(gauge, day * DAY_MICROS) for gauge in kept])
         return self._codes[day]
 
     def forget_windows(self) -> None:
-        """Another period is kept from now on."""
+        """Drop the cached windows, because another period is kept from now on."""
         self._codes = {}
 
     # -- checking -------------------------------------------------------------------------------------------
@@ -146,7 +146,8 @@ class AccountMacs:
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.
 
-        `though_later`: also those with a MAC of a later day, of which the windows of today are about to be written.
+        With `though_later`, accounts with a MAC of a later day are accepted; their windows of today are about to be
+        written.
         """
         unknown = [account for account in accounts if account not in self._sums]
         today = self.codes_on(self._today)
@@ -189,7 +190,7 @@ class AccountMacs:
         return found, sums
 
     def _read_counts(self, found: Mapping[int, AccountMacState], codes: Container[int]) -> dict[int, Counts]:
-        """What was counted of those accounts of which anything was, in some windows."""
+        """Return the counts, in the windows `codes`, of those accounts that have any."""
         rows = self._transaction.rows
         counted = [account for account, state in found.items() if state.counted]
         return {
@@ -200,7 +201,7 @@ class AccountMacs:
     def take(
         self, found: Mapping[int, AccountMacState], sums: Mapping[int, Sums], though_later: bool = False
     ) -> None:
-        """Check accounts by what was read of them: their sums in the windows of today. Raises `LedgerError`."""
+        """Check accounts by values already read: their sums in the windows of today. Raises `LedgerError`."""
         today = self._today
         days: dict[int, dict[int, AccountMacState]] = {}
         for account, state in found.items():
@@ -238,12 +239,12 @@ class AccountMacs:
         self.trust(account, state, sums, counts)
 
     def trust(self, account: int, state: AccountMacState, sums: Sums, counts: Counts) -> None:
-        """Go by these sums and counts of an account in the windows of today."""
+        """Use these sums and counts of an account in the windows of today."""
         self._sums[account], self._counts[account] = sums, counts
         self._newest[account], self._users[account] = state.newest, state.user
 
     def _was_dated_later(self, account: int, sums: Sums, counts: Counts) -> bool:
-        """Whether windows after the newest charge hold something because the clock was repaired after charges."""
+        """True if windows after the newest charge have amounts because the clock was repaired after charges."""
         transaction = self._transaction
         repairs = transaction.repairs()
         if not repairs:
@@ -265,32 +266,32 @@ class AccountMacs:
     # -- new MACs -------------------------------------------------------------------------------------------
 
     def open(self, account: int, user: bytes) -> None:
-        """A new account, of which nothing is stored."""
+        """Start the values of a new account, which has nothing stored."""
         self.trust(account, AccountMacState(None, None, None, False, user), {}, {})
 
     def open_batch(self, first: int, users: Sequence[bytes]) -> None:
-        """New accounts of a batch, numbered from `first`."""
+        """Start the values of a batch's new accounts, numbered from `first`."""
         self._batch.update((account, (user, ())) for account, user in enumerate(users, first))
 
     def set(self, account: int, window: int, costs: Costs) -> None:
-        """Another sum of an account that was checked."""
+        """Replace a sum of an account that was checked."""
         if window in self.codes_on(self._today):
             self._sums[account][window] = costs
         self._changed.add(account)
 
     def count_reports(self, account: int, window: int, charge: int, label: bytes, reports: int) -> None:
-        """Another label count of an account that was checked."""
+        """Replace a label count of an account that was checked."""
         if window in self.codes_on(self._today):
             self._counts[account][window, charge, label] = reports
         self._changed.add(account)
 
     def count_used(self, account: int, plan: str, promise: str, used: int) -> None:
-        """Another used quota of an account that was checked."""
+        """Replace a used quota of an account that was checked."""
         self._counts[account][plan, promise] = used
         self._changed.add(account)
 
     def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[int, Costs]) -> list[bytes]:
-        """The MACs of a batch that was checked, once it was charged in entries from number `first` on."""
+        """Return the MACs of a checked batch after it is charged, in entries from number `first` on."""
         today, maker, codes = self._today, self._maker, sorted(self.codes_on(self._today))
         begun: dict[Amounts, blake2b] = {}
         row_macs, checked = [], self._sums
@@ -316,13 +317,13 @@ class AccountMacs:
         return self._maker.row_mac(account, self._users[account], number, self._today, sums, self._counts[account])
 
     def see(self, entry: Entry, number: int) -> None:
-        """An entry of a number was appended."""
+        """Register an appended entry as its account's newest charge, if it is a charge."""
         if entry.kind in CHARGES and entry.account in self._sums:
             self._newest[entry.account] = number
             self._changed.add(entry.account)
 
     def write(self) -> None:
-        """Make the MACs of what has changed."""
+        """Write the MACs of the accounts that changed."""
         if not self._changed:
             return
         day, maker, newest, users = self._today, self._maker, self._newest, self._users
@@ -340,7 +341,10 @@ class AccountMacs:
         self._changed = set()
 
     def renew(self, old: Secret, new: Secret) -> None:
-        """Make the MACs of all accounts by another secret. Raises `LedgerError` where a MAC does not hold under the old one."""
+        """Make the MACs of all accounts with another secret.
+
+        Raises `LedgerError` if a MAC is invalid under the old one.
+        """
         partition = self._transaction.partition
         before, after = AccountMacMaker(old, partition), AccountMacMaker(new, partition)
         for first, last in parts(self._transaction.end.accounts, _ACCOUNTS_TOGETHER):
@@ -348,14 +352,17 @@ class AccountMacs:
             self._renew_stored(accounts, lambda account, day: -1 if day is None else day, after, before)
 
     def drop(self, accounts: Iterable[int]) -> None:
-        """Read accounts again where they are asked for next."""
+        """Drop checked accounts, so that they are read again when needed."""
         for account in accounts:
             for known in (self._sums, self._counts, self._newest, self._users):
                 known.pop(account, None)
             self._changed.discard(account)
 
     def renew_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
-        """Make the MACs of accounts by what is stored, for the day that `day_of` says of each and the day of its MAC."""
+        """Make the MACs of accounts from stored values.
+
+        `day_of` returns the day of the new MAC, given the account and the day of its MAC.
+        """
         self.drop(accounts)
         for first in range(0, len(accounts), _ACCOUNTS_TOGETHER):
             self._renew_stored(accounts[first : first + _ACCOUNTS_TOGETHER], day_of, self._maker)
@@ -367,7 +374,7 @@ class AccountMacs:
         maker: AccountMacMaker,
         before: AccountMacMaker | None = None,
     ) -> None:
-        """With `before`, only what holds under that; the days stay as they are then."""
+        """Write MACs by `maker`. With `before`, each old MAC must be valid under that maker, and the days stay."""
         days: dict[int, dict[int, AccountMacState]] = {}
         for account, state in self._read(accounts, ())[0].items():
             days.setdefault(day_of(account, state.day), {})[account] = state

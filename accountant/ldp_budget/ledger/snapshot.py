@@ -1,6 +1,7 @@
-"""One moment of a ledger, as the accounting asks about it.
+"""Snapshot of one partition as the accounting reads it, and the replay of accounts from their histories.
 
-What an account was charged, worked out again from its history: to fill windows, to void, and to verify.
+`Reading` is a consistent view of one partition. `Replay` computes again what an account was charged: for backfills,
+voids and verification.
 """
 
 from __future__ import annotations
@@ -46,21 +47,22 @@ if TYPE_CHECKING:
 
 
 _USERS_TOGETHER = 500
-"""About how many users one question is asked."""
+"""The approximate number of users in one query."""
 _RECORDS_TOGETHER = 5_000
-"""How many stored answers are read in one moment."""
+"""The number of idempotency records read from one snapshot."""
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
-"""(ε, δ) of a plan, whole."""
+"""(ε, δ) of a whole plan."""
 
 
 class Account(NamedTuple):
-    """A user's account, `number` None before the first charge, and what was charged to it in each open window.
+    """A user's account: its number (None before the first charge), and the amounts charged in each open window.
 
     Windows are named by their gauge, a period or a period and a measure.
 
-    What only some requests depend on is filled in for them: whether the user was `erased`, the reports of one label
-    in each window, how much of one quota was used, and for a label whether the clock was `repaired`.
+    The other fields are filled only for requests that depend on them. `erased`: the user was erased. `reported`: the
+    reports of one label in each window. `quota_used`: the used part of one quota. `repaired`, for a label: the clock
+    was repaired.
     """
 
     number: int | None
@@ -71,102 +73,102 @@ class Account(NamedTuple):
     repaired: bool = False
 
     def label_count(self, gauge: str, window: Window) -> LabelCount:
-        """The reports of the label that the next ones are charged after in a window."""
+        """Return the label's report count in a window, which determines the cost of the next reports."""
         broken = self.repaired or bool(window.share)
         return count_in_window(self.reported[LIFETIME], self.reported[gauge], broken=broken)
 
 
 class Reading:
-    """What one moment of the ledger says. Everything else that it holds stands in `rows`."""
+    """A snapshot of one partition. Everything that has no method here is in `rows`."""
 
     def __init__(self, rows: Snapshot, key: Key, clock: Clock, partition: int = 0, partitions: int = 1) -> None:
         self.key = key
         self.partition, self.partitions = partition, partitions
-        """Which partition this is, of how many."""
+        """The number of this partition, and the number of all partitions."""
         self.end, self.counters_mac = rows.end()
-        """Where the journal ends, and the MAC of what was numbered beside it."""
+        """The partition head, and the MAC of its counters."""
         self.stored = rows
-        """The rows as they are stored."""
+        """The rows as they are stored, with encrypted hashes."""
         self.go_by_secret(self.end)
         self._clock = clock
         self._moment: Moment | None = None
         self._windows: dict[str, Window] | None = None
 
     def go_by_secret(self, end: PartitionHead) -> None:
-        """Go by the secret that is in force in the partition when it ends there."""
+        """Use the secret that a partition head names."""
         self.secret = secret_of(self.key, end.secret)
         self.rows = decrypting_view(self.stored, self.secret)
 
     @property
     def ledger_name(self) -> str:
-        """The ledger as messages name it."""
+        """The ledger's name in messages."""
         return self._clock.ledger
 
     # -- time ---------------------------------------------------------------------------------------------
 
     @property
     def moment(self) -> Moment:
-        """The moment of this reading or transaction, the same throughout.
+        """The time of this reading or transaction, the same throughout.
 
-        A transaction goes by the clock; whatever only reads goes by the newest entry where the clock is not to be
-        believed, unless it was told to `go_by_the_clock`.
+        A transaction uses the clock. A reading uses the time of the newest entry if the clock is not plausible,
+        unless `go_by_the_clock` was called.
         """
         if self._moment is None:
             self._moment = self._clock.moment_to_read(self.newest_at)
         return self._moment
 
     def go_by_the_clock(self) -> Moment:
-        """The moment that a charge would be made at. Raises `ClockError`."""
+        """Return the time at which a charge would be made. Raises `ClockError`."""
         self._moment = self._clock.moment(self.newest_at)
         return self._moment
 
     @property
     def newest_at(self) -> int | None:
-        """When the newest entry was written."""
+        """The time of the newest entry."""
         return self.end.at
 
     @property
     def windows(self) -> dict[str, Window]:
-        """The windows that are kept and contain the moment, by gauge."""
+        """The kept windows that contain the moment, by gauge."""
         if self._windows is None:
             moment = self.moment
             self._windows = {period: moment.window(period) for period in self.periods()}
         return self._windows
 
     def periods(self) -> dict[str, int]:
-        """The gauges for which windows are kept, and when the first of them starts."""
+        """Return the gauges with kept windows, and the start of the first window of each."""
         return self.rows.periods()
 
     def repairs(self) -> tuple[Repair, ...]:
-        """The repairs of the clock, in order."""
+        """Return the clock repairs, in order."""
         return tuple(self.rows.repairs())
 
     def is_over(self, reservation: Entry) -> bool:
-        """Whether the time of a reservation is over.
+        """True if a reservation has expired.
 
-        A repair of the clock ends every one made before it, for nobody knows how old they are.
+        A clock repair ends every reservation made before it, because their age is unknown.
         """
         if reservation.expires is not None and reservation.expires <= self.moment.micros:
             return True
         return next(self.rows.repairs(reservation.number), None) is not None
 
     def noted(self, entry: int, note: str) -> tuple[object, ...]:
-        """What the MAC of a note covers."""
+        """Return the values that the MAC of a note covers."""
         return "note", self.partition, entry, note
 
     @property
     def generation(self) -> int:
-        """How often the ledger was copied on its way here."""
+        """The number of times that the ledger was moved."""
         return self.end.generation
 
     # -- one user -----------------------------------------------------------------------------------------
 
     def account(self, user: bytes) -> Account:
-        """A user's account in the windows of the moment."""
+        """Return a user's account in the windows of the moment."""
         return self._read_accounts([user])[user]
 
     def accounts(self, users: Sequence[bytes]) -> dict[bytes, Account]:
-        """The accounts of many users, by a few questions; it says as well who of them was erased."""
+        """Return the accounts of many users in a few queries; each also says whether the user was erased."""
         accounts: dict[bytes, Account] = {}
         for first in range(0, len(users), _USERS_TOGETHER):
             part = [*dict.fromkeys(users[first : first + _USERS_TOGETHER])]
@@ -177,7 +179,7 @@ class Reading:
         return accounts
 
     def is_erased(self, user: bytes) -> bool:
-        """Whether a user was erased."""
+        """True if a user was erased."""
         return user in self.rows.erased([user])
 
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
@@ -193,28 +195,31 @@ class Reading:
         return accounts
 
     def _see_mac(self, account: int, sealed: AccountMacState) -> None:
-        """The MAC of an account that is being read; whoever decides by the sums checks it."""
+        """Receive the MAC of an account that is being read. Code that decides by the sums checks it."""
 
     def number_of(self, user: bytes) -> int | None:
-        """The number of a user's account; None before the first charge."""
+        """Return the number of a user's account; None before the first charge."""
         for row in self.rows.accounts([user], ()):
             return int(row[1])
         return None
 
     def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
-        """What a user asked and was answered under an idempotency key. Raises `LedgerError` if changed."""
+        """Return the record of a user's idempotency key. Raises `LedgerError` if it was changed."""
         stored = next(iter(self.rows.idempotency_records([user], [key])), None)
         return None if stored is None else self.checked_idempotency_record(stored)
 
     def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
-        """A stored answer, once its MAC holds. Raises `LedgerError`."""
+        """Return an idempotency record once its MAC is checked. Raises `LedgerError`."""
         if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
             why = "the idempotency record of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
         return stored
 
     def numbered(self, kind: type[N], *key: Any) -> N | None:
-        """The row of a class of `NUMBERED` with these values after its number. Raises `LedgerError` if changed."""
+        """Return the row of a `NUMBERED` class with these values after its number.
+
+        Raises `LedgerError` if it was changed.
+        """
         row = self.rows.numbered(kind, *key)
         if row is not None and self.secret.row_mac(*covered(row, self.partition)) != row.row_mac:
             table = NUMBERED[kind].name
@@ -222,54 +227,54 @@ class Reading:
         return row
 
     def memoised_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
-        """How many reports of a memoised value were charged in a window."""
+        """Return the number of reports of a memoised value that were charged in a window."""
         return 0 if account is None or charge is None else self.rows.memoised_reports(account, label, charge, window)
 
     def quota_used(self, account: int | None, plan: str, promise: str) -> int:
-        """How much of a plan's quota was used."""
+        """Return the used part of a plan's quota."""
         return 0 if account is None else self.rows.quota_used(account, plan, promise)
 
     def plans_used(self, account: int | None) -> list[str]:
-        """The plans of which an account has used a quota."""
+        """Return the plans of which an account has used a quota."""
         return [] if account is None else list(self.rows.plans_used(account))
 
     def history(self, account: int, first: int = 1, most: int | None = None) -> list[tuple[Entry, bytes | None]]:
-        """An account's entries from a number on, at most so many, each with its label."""
+        """Return an account's entries from number `first` on, at most `most`, each with its label."""
         return [(Entry.of(row), row[-2]) for row in self.rows.history(account, first, most)]
 
     # -- what was set -------------------------------------------------------------------------------------
 
     def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        """The number of a stored charge."""
+        """Return the number of a stored priced mechanism."""
         return self.rows.priced_mechanism_number(fingerprint, guarantee, collection)
 
     def priced_mechanism(self, number: int) -> PricedMechanism:
-        """A stored charge by its number."""
+        """Return a stored priced mechanism by its number."""
         return next(self.rows.priced_mechanisms(number))
 
     def policy(self, name: str) -> StoredPolicy:
-        """The newest version of a policy. Raises `UnknownName`."""
+        """Return the newest version of a policy. Raises `UnknownName`."""
         found = self.find_policy(name)
         if found is None:
             raise UnknownName("policy", name, [policy.name for policy in self.newest_policies()])
         return found
 
     def find_policy(self, name: str) -> StoredPolicy | None:
-        """The newest version of a policy, if there is one of that name."""
+        """Return the newest version of a policy; None if no policy has that name."""
         return self.rows.policy(name)
 
     def newest_policies(self) -> list[StoredPolicy]:
-        """The newest version of every policy, by name."""
+        """Return the newest version of every policy, by name."""
         newest = {policy.name: policy for policy in self.rows.policies()}
         return [newest[name] for name in sorted(newest)]
 
     def collection(self, name: str) -> StoredCollection | None:
-        """A collection, once its MAC holds. Raises `LedgerError`."""
+        """Return a collection once its MAC is checked. Raises `LedgerError`."""
         stored = self.rows.collection(name)
         return None if stored is None else self._checked_collection(stored)
 
     def collections(self) -> list[StoredCollection]:
-        """All collections by name, once their MACs hold. Raises `LedgerError`."""
+        """Return all collections by name, once their MACs are checked. Raises `LedgerError`."""
         return [self._checked_collection(stored) for stored in self.rows.collections()]
 
     def _checked_collection(self, stored: StoredCollection) -> StoredCollection:
@@ -279,7 +284,7 @@ class Reading:
         return stored
 
     def policy_version(self, number: int) -> StoredPolicy:
-        """One version of a policy, by its number."""
+        """Return one version of a policy, by its number."""
         return next(self.rows.policies(number))
 
 
@@ -292,7 +297,7 @@ def covered(row: Numbered, partition: int) -> tuple[object, ...]:
 
 
 def secret_of(key: Key, number: int) -> Secret:
-    """A secret that is known, as who opened the transaction has seen to. Raises `LedgerKeyMissing`."""
+    """Return a secret of a key; opening the transaction has ensured that it is known. Raises `LedgerKeyMissing`."""
     secret = key.at(number)
     if secret is None:
         raise LedgerKeyMissing("of this key", number)
@@ -302,9 +307,9 @@ def secret_of(key: Key, number: int) -> Secret:
 def idempotency_records_in_parts(
     open_reading: Callable[[], AbstractContextManager[Reading]],
 ) -> Iterator[tuple[Reading, Iterable[IdempotencyRecord]]]:
-    """The stored answers in parts, each with a reading of its own, so that no moment is held for long.
+    """Yield the idempotency records in parts, each with a reading of its own, so that no snapshot is held for long.
 
-    What is erased meanwhile can come twice, or not at all: a hole takes the place of such an answer.
+    A record that is erased meanwhile can appear twice, or not at all; an `ErasedRecord` takes the place of a refusal.
     """
     following: int | None = FIRST_RECORD
     while following is not None:
@@ -314,7 +319,7 @@ def idempotency_records_in_parts(
 
 
 def parts(last: int, size: int) -> Iterator[tuple[int, int]]:
-    """The numbers from 1 to `last` in parts, each for a reading of its own: the first and the last of each."""
+    """Return the numbers from 1 to `last` in parts, each for a reading of its own: the first and the last of each."""
     return ((first, min(last, first + size - 1)) for first in range(1, last + 1, size))
 
 
@@ -324,13 +329,13 @@ if TYPE_CHECKING:
     pass
 
     Promises = Callable[[int], Guarantee]
-    """The guarantee of a charge by its number."""
+    """Returns the guarantee of a priced mechanism by its number."""
 
 _LIFETIME_WINDOW = 0
 
 
 class _Sum:
-    """An exact sum of costs: unbounded ones are counted, and no number is too large."""
+    """An exact sum of costs: unbounded costs are counted, and no number is too large."""
 
     __slots__ = ("_known", "_unbounded")
 
@@ -339,7 +344,7 @@ class _Sum:
         self._unbounded = [0, 0, 0, 0]
 
     def add(self, costs: Costs, times: int) -> None:
-        """Add costs; `times` is -1 where they are given back, and then negative already, as far as they are known."""
+        """Add costs. If they are given back, `times` is -1, and the known amounts are already negative."""
         for place, amount in enumerate(costs):
             if amount is None:
                 self._unbounded[place] += times
@@ -347,27 +352,29 @@ class _Sum:
                 self._known[place] += amount
 
     def copy(self) -> _Sum:
-        """One that goes on from here by itself."""
+        """Return an independent copy."""
         other = _Sum()
         other._known, other._unbounded = [*self._known], [*self._unbounded]
         return other
 
     def costs(self) -> Costs:
-        """The sum as an account keeps it: None where it is unbounded, or too large to count."""
+        """Return the sum as an account stores it: None if it is unbounded, or too large to store."""
         pairs = zip(self._known, self._unbounded, strict=True)
         return Costs(*[None if unbounded or known > LARGEST else known for known, unbounded in pairs])
 
 
 class Replay:
-    """The charges of one account that were not voided, added up in the windows of some gauges.
+    """The charges of one account that were not voided, summed in the windows of some gauges.
 
-    `since`: each gauge and where its first window starts. `labels` count reports by label, charge and window.
+    `since` maps each gauge to the start of its first window. `labels` counts reports by label, priced mechanism and
+    window.
 
-    A charge counts in the windows of the time it is dated, and at each later one of the `repairs` of the clock that
-    is before that time in the windows of the repair as well: by then it was made, whatever it is dated. So a repair
-    refills no window, and what was charged under a wrong clock counts more often rather than less.
+    A charge counts in the windows of its date. It also counts in the windows of each later one of the clock `repairs`
+    that is dated before it: the charge had been made by then, although it is dated later. So a repair refills no
+    window, and charges under a wrong clock count more often rather than less.
 
-    An account with labels is replayed from the first entry on: what labelled reports cost depends on all before them.
+    An account with labels is replayed from its first entry on, because the cost of labelled reports depends on all
+    before.
     """
 
     def __init__(self, since: dict[str, int], promises: Promises, repairs: Sequence[Repair]) -> None:
@@ -380,7 +387,7 @@ class Replay:
         self._reported: dict[tuple[bytes, int], int] = defaultdict(int)
 
     def copy(self) -> Replay:
-        """One that goes on from here by itself."""
+        """Return an independent copy."""
         other = Replay(self._since, self._promises, self._repairs)
         other._reserved.update(self._reserved)
         other._sums.update((window, total.copy()) for window, total in self._sums.items())
@@ -390,15 +397,15 @@ class Replay:
 
     @property
     def sums(self) -> dict[int, Costs]:
-        """What was charged in each window."""
+        """The amounts charged in each window."""
         return {window: total.costs() for window, total in self._sums.items()}
 
     def spent_in(self, window: int) -> Costs:
-        """What was charged in one window."""
+        """Return the amounts charged in one window."""
         return self._sums[window].costs() if window in self._sums else ZERO
 
     def add(self, entry: Entry, label: bytes | None) -> None:
-        """Add the account's next entry; what charges nothing and gives nothing back adds nothing."""
+        """Add the account's next entry. An entry that neither charges nor gives back adds nothing."""
         if entry.kind not in CHARGES:
             return
         number, at, times = entry.number, entry.at, 1
@@ -422,7 +429,7 @@ class Replay:
                 self._add(entry, label, gauge, window, times)
 
     def _moments(self, number: int, at: int) -> list[int]:
-        """When a charge counts: where it is dated, and at the repairs of a clock that had dated it too late."""
+        """Return the times at which a charge counts: its date, and the repairs of a clock that dated it too late."""
         return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
 
     def _add(self, entry: Entry, label: bytes | None, gauge: str, window: int, times: int) -> None:
@@ -436,11 +443,11 @@ class Replay:
         if window == _LIFETIME_WINDOW:
             costs = entry.costs
         elif entry.labelled and label is None:
-            return  # the user was erased, and only the lifetime is kept
+            return  # the user was erased, and only the lifetime sum is kept
         self._sums[window].add(costs, times)
 
     def _step(self, entry: Entry, label: bytes, gauge: str, window: int) -> Costs:
-        """What a labelled entry costs in a window, whose count of the label it changes."""
+        """Return the cost of a labelled entry in a window, and update the window's count of the label."""
         key, measure, reports = (label, entry.priced_mechanism, window), measure_in(gauge), entry.reports
         curve = curve_of(self._promises(entry.priced_mechanism), entry.priced_mechanism)
         broken = bool(share_in(gauge)) or any(repair.entry < entry.number for repair in self._repairs)
@@ -454,9 +461,9 @@ class Replay:
 
 
 def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:
-    """What the reports of an entry cost under a measure, negative for a void; they repeat no memoised value.
+    """Return the cost of an entry's reports under a measure, negative for a void; they repeat no memoised value.
 
-    Where nothing is set aside, ρ is what the entry was charged, whatever a newer release works out.
+    If nothing is set aside, ρ is what the entry was charged, even if a newer release computes another value.
     """
     if measure == ZCDP and not guarantee.aside() and guarantee.concentrated() is not None:
         return Costs(0, 0, entry.costs.rho, 0)
@@ -465,22 +472,25 @@ def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:
 
 
 def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
-    """Rows of histories, account by account."""
+    """Group the rows of histories by account."""
     return groupby(rows, key=itemgetter(3))
 
 
 def promises(reading: Reading) -> Promises:
-    """The guarantee of a charge by its number, each read once."""
+    """Return a function that returns the guarantee of a priced mechanism by its number, and reads each once."""
     return cache(partial(promise, reading))
 
 
 def promise(reading: Reading, charge: int) -> Guarantee:
-    """The guarantee of a charge by its number."""
+    """Return the guarantee of a priced mechanism by its number."""
     return from_json(json.loads(reading.priced_mechanism(charge).guarantee))
 
 
 def curve_of(guarantee: Guarantee, charge: int) -> Memoised:
-    """The guarantee of a charge whose entries have labels. Raises `ValueError` unless it is memoised."""
+    """Return the guarantee of a priced mechanism whose entries have labels.
+
+    Raises `ValueError` unless it is memoised.
+    """
     if not isinstance(guarantee, Memoised):
         raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
     return guarantee

@@ -1,6 +1,7 @@
-"""A writing transaction of a ledger: it numbers what it appends, keeps writes back, and links them when it ends.
+"""Write transaction of a ledger: it numbers appended rows, buffers writes, and extends the hash chain when it ends.
 
-What a ledger's writing transactions have read, kept for the next one for as long as nobody else writes.
+`Cache` keeps what the write transactions of a partition have read for the next transaction. It is valid until another
+process changes the settings.
 """
 
 from __future__ import annotations
@@ -55,24 +56,25 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """Rows that need not be read again, for they change with charges, policies and periods, which the partition counts.
+    """Rows that need not be read again until there are new priced mechanisms, policies or periods.
 
-    A transaction brings what it writes up to date here; the cache of one that was rolled back is dropped.
+    The partition head counts these. A transaction updates the cache with what it writes. The cache of a transaction
+    that was rolled back is dropped.
     """
 
     def __init__(self, end: PartitionHead | None = None) -> None:
         self.end = end
-        # The periods for which windows are kept, and since when; and the windows of a day, with that day.
+        # The gauges with kept windows and their starts; and the windows of a day, with that day.
         self.periods: dict[str, int] | None = None
         self.windows: dict[str, Window] = {}
         self.day: int | None = None
         # The newest version of each policy.
         self.policies: dict[str, StoredPolicy] = {}
-        # The numbers of charges, by fingerprint, guarantee and collection.
+        # The numbers of priced mechanisms, by fingerprint, guarantee and collection.
         self.charges: dict[tuple[str, str, str], int] = {}
 
     def holds(self, end: PartitionHead) -> bool:
-        """Whether it holds of a partition that ends here."""
+        """True if the cache is valid for a partition with this head."""
         mine = self.end
         return mine is not None and mine.known == end.known
 
@@ -80,14 +82,14 @@ class Cache:
 _NOTHING = Costs(0, 0, 0, 0)
 
 Needed = tuple[bytes, bytes]
-"""A user and a key of theirs."""
+"""A user and one of the user's idempotency keys."""
 
 
 class Transaction(Reading):
-    """The work of one transaction. What it reads cannot change before it ends.
+    """One write transaction. What it reads cannot change before it ends.
 
-    Sums, answers and entries are kept back and written together, at the latest when it ends: one statement for all
-    that a group of threads did.
+    Sums, idempotency records and entries are buffered and written together, at the latest when it ends. So one
+    statement writes the work of all threads in a group commit.
     """
 
     rows: Rows
@@ -96,32 +98,33 @@ class Transaction(Reading):
         self, rows: Rows, key: Key, clock: Clock, cache: Cache, partition: int = 0, partitions: int = 1
     ) -> None:
         super().__init__(rows, key, clock, partition, partitions)
-        # Somebody else may have written since the cache was filled.
+        # Another process may have written since the cache was filled.
         self.cache = cache if cache.holds(self.end) else Cache()
         self.cache.end = self.end
         self.by = 0
-        """The number of the key for whose holder something is done just now; every entry bears it."""
+        """The number of the API key for which work is being done; every entry records it."""
         self.writes = 0
-        """Grows with everything written or kept back; tells whether a step wrote anything."""
+        """Grows with every write and every buffered write, so a caller can tell whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
         self._accounts, self._charges, self._policies, self._collections, self._numbered_rows = self.end[3:8]
         self._checkpoints, self._periods = self.end[8:10]
         self._lifecycle = self.end.lifecycle
         self.together: tuple[Transaction, ...] = ()
-        """Those of other partitions that are written with it."""
+        """The transactions of other partitions that are written together with this one."""
         self._appended = Appended()
         self._sums: dict[tuple[int, int], Costs] = {}
         self.account_macs = AccountMacs(self)
-        """The accounts that were checked, to get a new MAC where they change."""
+        """The accounts that were checked; they get a new MAC if they change."""
         self._seen_macs: dict[int, AccountMacState] = {}
         self._batch_costs: Mapping[int, Costs] = {}
         self._records: dict[Needed, IdempotencyRecord] = {}
-        # What was read ahead, by user and by key; good until something else is written, and for one question each.
+        # Prefetched accounts and records, by user and by key. Valid until something else is written, for one look-up
+        # each.
         self._accounts_ahead: dict[bytes, Account] = {}
         self._records_ahead: dict[Needed, IdempotencyRecord | None] = {}
 
     def finish(self) -> None:
-        """Write what was kept back, the link over all that was appended, and the new end."""
+        """Write the buffered rows, the chain hash over all that was appended, and the new partition head."""
         self._write_sums_and_records()
         chain_hash = self.end.chain_hash
         if self._appended:
@@ -136,7 +139,7 @@ class Transaction(Reading):
             self.cache.end = end
 
     def _chain_hash(self, before: bytes) -> bytes:
-        """Write the entries that were kept back, with the link over all that was appended."""
+        """Write the buffered entries, with the chain hash over all that was appended."""
         rows = self._appended.take()
         chain_hash = self.secret.chain_hash(self._appended.link_text(before))
         if rows:
@@ -146,7 +149,7 @@ class Transaction(Reading):
         return chain_hash
 
     def _write_back(self) -> None:
-        """Write what was kept back, for a statement that must see it."""
+        """Write the buffered rows, for a statement that must see them."""
         self._write_sums_and_records()
         rows = self._appended.take()
         if rows:
@@ -154,7 +157,7 @@ class Transaction(Reading):
         self._accounts_ahead, self._records_ahead = {}, {}
 
     def settle(self) -> int:
-        """Write what was kept back, for whoever reads and writes `rows` next; the number of the newest entry."""
+        """Write the buffered rows before `rows` is used directly; return the number of the newest entry."""
         self._write_back()
         self.writes += 1
         return self._entries
@@ -171,7 +174,7 @@ class Transaction(Reading):
     @property
     def moment(self) -> Moment:
         if self._moment is None:
-            # Partitions that are written together are so at one moment: midnight may be between two looks at the clock.
+            # Partitions that are written together have one time: midnight may fall between two readings of the clock.
             latest = max((each.go_by_the_clock() for each in (self, *self.together)), key=attrgetter("micros"))
             for each in (self, *self.together):
                 each._moment = latest
@@ -179,7 +182,7 @@ class Transaction(Reading):
         return self._moment
 
     def time(self) -> int:
-        """The moment in microseconds; that of the newest entry where the clock is not to be believed."""
+        """Return the time in microseconds; that of the newest entry if the clock is not plausible."""
         return (self._moment or self._clock.maintenance_time(self.newest_at)).micros
 
     @property
@@ -196,7 +199,7 @@ class Transaction(Reading):
         return self._windows
 
     def windows_to_read(self) -> dict[str, Window]:
-        """The windows to show, which go by the newest entry where the clock is not to be believed."""
+        """Return the windows to show; they are those of the newest entry if the clock is not plausible."""
         moment = self._moment or self._clock.maintenance_time(self.newest_at)
         return {period: moment.window(period) for period in self.periods()}
 
@@ -205,11 +208,11 @@ class Transaction(Reading):
             self.cache.periods = self.rows.periods()
         return self.cache.periods
 
-    # -- keys ---------------------------------------------------------------------------------------------
+    # -- idempotency records ------------------------------------------------------------------------------
 
     def read_ahead(self, needs: list[tuple[bytes, bytes | None]]) -> None:
-        """Read at once what `account` and `answer_to` are about to be asked for: users, and their keys."""
-        with suppress(ClockError, InvalidParameter):  # stored answers are told whatever the clock says
+        """Prefetch what `account` and `idempotency_record` are about to read: users, and their keys."""
+        with suppress(ClockError, InvalidParameter):  # stored responses are returned even if the clock is bad
             self._accounts_ahead = self._read_accounts([user for user, _ in needs])
         pairs = [(user, key) for user, key in needs if key is not None]
         self._records_ahead = dict.fromkeys(pairs)
@@ -218,7 +221,7 @@ class Transaction(Reading):
                 self._records_ahead[stored.user_hash, stored.key_hash] = self.checked_idempotency_record(stored)
 
     def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
-        """What a user asked and was answered under an idempotency key."""
+        """Return the record of a user's idempotency key."""
         needed = user, key
         kept_back = self._records.get(needed)
         if kept_back is not None:
@@ -228,14 +231,14 @@ class Transaction(Reading):
         return super().idempotency_record(user, key)
 
     def has_idempotency_records(self, user: bytes) -> bool:
-        """Whether anything was answered to a user under a key."""
+        """True if a user has any idempotency record."""
         self._write_back()
         return next(iter(self.rows.idempotency_records_of(user)), None) is not None
 
     def store_idempotency_record(
         self, user: bytes, key: bytes, entry: int | None, request: bytes, response: str
     ) -> None:
-        """Bind a response to its key, for as long as the account lives; it belongs to an entry, or to none."""
+        """Store the response for an idempotency key, as long as the account exists; `entry` is None for a refusal."""
         row = (user, key, entry, self._next_number() if entry is None else None, request, response)
         self._records[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
         self.writes += 1
@@ -245,7 +248,7 @@ class Transaction(Reading):
         return self._numbered_rows
 
     def add_numbered(self, row: Numbered) -> None:
-        """Store a row of a class of `NUMBERED`; the number given is not used."""
+        """Store a row of a `NUMBERED` class; it gets the next number instead of its own."""
         self._add_numbered(row._replace(number=self._next_number()))
 
     def _add_numbered(self, row: Numbered) -> None:
@@ -280,20 +283,23 @@ class Transaction(Reading):
             self._seen_macs[account] = sealed
 
     def check_account(self, account: int) -> None:
-        """Check the sums of an account before they are changed; of an erased user nobody goes by them."""
+        """Check the sums of an account before they are changed.
+
+        The sums of an erased user are not used, and not checked.
+        """
         if account not in self.account_macs and not self.rows.is_erased_account(account):
             self._write_back()
             self.account_macs.check([account])
 
     def open_account(self, user: bytes | None) -> int:
-        """Give a new user an account; a copy opens those of erased users too, who have no hash."""
+        """Open an account for a new user. A copy also opens those of erased users, who have no hash."""
         self._accounts += 1
         self.rows.add_user(User(self._accounts, user, self.secret.row_mac(self._accounts, user)))
         self.writes += 1
         return self._accounts
 
     def open_accounts(self, batch: Batch) -> None:
-        """Give accounts to those of a batch who have none."""
+        """Open accounts for the users of a batch who have none."""
         users = batch.unknown()
         self.account_macs.check_batch(batch)
         if users:
@@ -305,35 +311,36 @@ class Transaction(Reading):
             self.writes += 1
 
     def spent(self, account: int, window: int) -> Costs:
-        """What was charged to an account in a window."""
+        """Return the amounts charged to an account in a window."""
         return self._sums.get((account, window)) or self.rows.spent(account, window) or _NOTHING
 
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
-        """Replace what was charged to an account in a window, once it was read or checked."""
+        """Replace the amounts charged to an account in a window, once they were read or checked."""
         self._sums[account, window] = costs
         if account in self.account_macs:
             self.account_macs.set(account, window, costs)
         self.writes += 1
 
     def set_memoised_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
-        """Replace how many reports of a memoised value were charged in a window."""
+        """Replace the number of reports of a memoised value that were charged in a window."""
         if account in self.account_macs:
             self.account_macs.count_reports(account, window, charge, label, reports)
         self.rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
         self.writes += 1
 
     def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
-        """Replace how much of a plan's quota was used."""
+        """Replace the used part of a plan's quota."""
         if account in self.account_macs:
             self.account_macs.count_used(account, plan, promise, used)
         self.rows.set_quota_used(QuotaUse(account, plan, promise, used))
         self.writes += 1
 
     def erase(self, user: bytes, account: int | None) -> None:
-        """Cut a user from the account, leave a tombstone, and delete keys, labels, notes and sums but the lifetime's.
+        """Erase a user: detach the account and add a tombstone.
 
-        The journal does not say which account it was, and the tombstone not when. An `ErasedRecord` takes the number of
-        each record of a refusal.
+        The user's keys, labels and notes are deleted, and all sums except that of the lifetime. The journal does not
+        record the account, and the tombstone does not record the time. An `ErasedRecord` takes the number of each
+        record of a refusal.
         """
         self._write_back()
         cut_off = None if account is None else User(account, None, self.secret.row_mac(account, None))
@@ -343,7 +350,7 @@ class Transaction(Reading):
         self.rows.forget(Tombstone(user, self.secret.row_mac(user)), cut_off)
         for number in refused:
             self._add_numbered(ErasedRecord(number))
-        # Whoever is to be erased does not wait for a clock.
+        # An erasure does not wait for a correct clock.
         at = self.time()
         self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
 
@@ -359,7 +366,7 @@ class Transaction(Reading):
         return number
 
     def _check_charge(self, number: int) -> None:
-        """Raise `LedgerError` unless a stored charge is as it was stored."""
+        """Raise `LedgerError` if a stored priced mechanism was changed."""
         charge = self.priced_mechanism(number)
         if self.secret.row_mac(*charge.covered) != charge.row_mac:
             why = f"priced mechanism {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
@@ -368,7 +375,7 @@ class Transaction(Reading):
     def store_priced_mechanism(
         self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs, collection: str
     ) -> int:
-        """The number of a stored charge, stored first if it is new."""
+        """Return the number of a priced mechanism; store it first if it is new."""
         known = self.priced_mechanism_number(fingerprint, guarantee, collection)
         if known is not None:
             return known
@@ -383,9 +390,9 @@ class Transaction(Reading):
     def put(
         self, entry: Entry, label: bytes | None = None, salt: bytes | None = None, note: str | None = None
     ) -> int:
-        """Append an entry as it stands, with the label that its mark stands for and the note that it says it has.
+        """Append an entry as it is, with the label of its commitment and the note that it claims to have.
 
-        The number given is not used. Only of an erased user's entry label and note are missing.
+        The number given is not used. Label and note are missing only for an entry of an erased user.
         """
         self._entries, self._at = self._entries + 1, entry.at
         if label is not None and salt is not None:
@@ -400,7 +407,7 @@ class Transaction(Reading):
         return self._entries
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
-        """Append to the journal, with label and note if it has them; returns its number (that given is not used)."""
+        """Append an entry, with label and note if it has them; return its number (the number given is not used)."""
         salt, entry = None, entry._replace(api_key=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
@@ -408,7 +415,7 @@ class Transaction(Reading):
         return self.put(entry, label, salt, note)
 
     def batch(self, users: list[bytes]) -> Batch:
-        """Distinct users, sorted, who are charged alike."""
+        """Return a batch of distinct, sorted users who are charged alike."""
         self._write_back()
         return self.rows.batch(users)
 
@@ -422,9 +429,9 @@ class Transaction(Reading):
         self._batch_costs = costs
 
     def append_batch(self, batch: Batch, common: tuple[Any, ...], note: str | None = None, share: int = 0) -> None:
-        """Append an entry of one report for every account of a batch; `common` as for `Batch.append`.
+        """Append an entry of one report for every account of a batch; `common` is as for `Batch.append`.
 
-        A note is written beside each of them, as each goes with its user.
+        Each entry gets its own copy of the note, because the note is deleted with the entry's user.
         """
         first, bound = self._entries + 1, (int(note is not None), self.by, share)
         accounts = batch.append(first, common, bound)
@@ -440,19 +447,19 @@ class Transaction(Reading):
         self.writes += 1
 
     def entry(self, number: int) -> Entry | None:
-        """A journal entry by its number."""
+        """Return a journal entry by its number."""
         self._write_back()
         row = self.rows.entry(number)
         return None if row is None else Entry.of(row)
 
     def resolution(self, number: int) -> Entry | None:
-        """The entry that ended a reservation."""
+        """Return the entry that ended a reservation."""
         self._write_back()
         row = self.rows.resolution(number)
         return None if row is None else Entry.of(row)
 
     def repair_clock(self) -> Moment | None:
-        """Go on from the clock as it is where it is behind the newest entry; None if there is nothing to repair."""
+        """Continue from the current clock if it is behind the newest entry; None if there is nothing to repair."""
         moment = self._clock.moment_to_repair(self.newest_at)
         if moment is not None:
             self.append(Entry(0, moment.micros, CLOCK, 0, 0, 0, 0, _NOTHING))
@@ -471,7 +478,7 @@ class Transaction(Reading):
         return self.cache.policies[name]
 
     def _check_policies(self) -> None:
-        """Raise `LedgerError` unless all versions of policies are there as they were set."""
+        """Raise `LedgerError` unless all versions of policies are there and unchanged."""
         stored = list(self.rows.policies())
         row_mac = self.secret.row_mac
         if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
@@ -479,14 +486,14 @@ class Transaction(Reading):
             raise LedgerError(self.ledger_name, why)
 
     def add_policy(self, name: str, version: int, definition: str) -> None:
-        """Store a version of a policy, and say so in the journal."""
+        """Store a version of a policy, and append an entry that records it."""
         at = self.moment.micros
         policy = StoredPolicy(self._policies + 1, name, version, at, definition)
         self.put_policy(policy)
         self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, _NOTHING))
 
     def put_policy(self, policy: StoredPolicy) -> None:
-        """Store a version of a policy, which the next entry says."""
+        """Store a version of a policy; the caller appends the entry that records it."""
         self._policies = policy.number
         policy = policy._replace(row_mac=self.secret.row_mac(*policy.covered))
         self.rows.add_policy(policy)
@@ -495,35 +502,36 @@ class Transaction(Reading):
         self.writes += 1
 
     def add_record(self, number: int, kind: str, name: str, body: str) -> AdminLogEntry:
-        """Add the next record, and say so in the journal; the clock need not be right for that."""
+        """Add the next administrative record, and an entry that records it; this works even if the clock is bad."""
         record = AdminLogEntry(number, self.time(), kind, name, body, self.by)
         self.put_record(record)
         self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, _NOTHING))
         return record
 
     def put_record(self, record: AdminLogEntry) -> None:
-        """Store a record, which the next entry says."""
+        """Store a record; the caller appends the entry that records it."""
         self.rows.add_record(record)
         self._appended.records.append(tuple(record))
         self.writes += 1
 
     def charged_versions(self, name: str) -> list[StoredPolicy]:
-        """The versions of a policy under which somebody was charged, oldest first."""
+        """Return the versions of a policy under which a user was charged, oldest first."""
         self._write_back()
         versions = [policy for policy in self.rows.policies() if policy.name == name]
         return [policy for policy in versions if self.rows.was_charged(policy.number)]
 
     def begin_period(self, period: str) -> None:
-        """Keep windows of a period from now on that no policy limits yet, as they are still to be filled.
+        """Keep windows of a period that no policy limits yet, because they are still to be backfilled.
 
-        Unless that was begun before. The journal says so: from its new end on, nobody goes by the periods before it.
+        If that was begun before, nothing happens. The partition head then counts one more period, so no process uses
+        its cached periods any more.
         """
         if period not in self.periods():
             self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, number_of(period), _NOTHING))
             self.keep_period(period, window_start_micros(period, self.moment.micros))
 
     def keep_period(self, period: str, since: int) -> None:
-        """Keep windows of `period` from the one on that starts at `since`, be they kept already or not."""
+        """Keep windows of `period` from the one that starts at `since`, even if the period is kept already."""
         self._write_back()
         self.rows.add_period(period, since)
         self._periods += 1
@@ -541,15 +549,15 @@ class Transaction(Reading):
             self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, _NOTHING))
 
     def import_tombstone(self, tombstone: Tombstone) -> None:
-        """Put a tombstone that another ledger holds; the entry that says so is another matter."""
+        """Store a tombstone of another ledger; the entry that records the erasure is copied separately."""
         self._write_back()
         self.rows.forget(tombstone, None)
         self.writes += 1
 
     def set_lifecycle(self, value: Lifecycle, move: tuple[str, str] | None = None) -> None:
-        """Open or shut the partition, and keep which move and which other ledger is why.
+        """Change the lifecycle of the partition, and record the move and the other ledger that caused it.
 
-        What is written from then on is under the secret that the new value names.
+        Everything written from then on is under the secret that the new value names.
         """
         self._lifecycle = value
         end = self.end._replace(**value._asdict())
@@ -561,7 +569,7 @@ class Transaction(Reading):
         self.writes += 1
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
-        """Replace rows as they are stored, see `Rows.renew`; whoever does that takes care that they can be read."""
+        """Convert stored rows, see `Rows.renew`. The caller ensures that they can be read afterwards."""
         self._write_back()
         cast("Rows", self.stored).renew(tables)
         self.writes += 1
@@ -573,6 +581,6 @@ class Transaction(Reading):
         self.writes += 1
 
     def see_checkpoint(self, number: int) -> None:
-        """Remember in another partition than that of the checkpoints that there are so many."""
+        """Record the number of checkpoints in a partition other than the one that stores them."""
         self._checkpoints = max(self._checkpoints, number)
         self.writes += 1

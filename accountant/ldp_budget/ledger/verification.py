@@ -1,10 +1,7 @@
-"""Is the ledger what it was when it was written? Every link, sum, cost and MAC, worked out again.
+"""Verification of a ledger: recompute every chain hash, sum, cost and MAC, in all partitions and checkpoints.
 
-One verifier for every store. It walks the journal once in order, for the chain of links, and once account by account
-beside the stored sums (`tallying`), a part at a time, each as one moment saw it: so it holds little, and nobody waits
-for it.
-
-Verifying a whole ledger: each of its partitions, its checkpoints, and what somebody has noted of it.
+One verifier serves every store. It reads the journal once in order, for the hash chain, and once account by account,
+for sums (`account_sums`). Each part is read from its own snapshot, so it needs little memory and blocks no writer.
 """
 
 from __future__ import annotations
@@ -56,15 +53,17 @@ if TYPE_CHECKING:
 
 _GRANTED = (SPENT, RESERVED)
 _RECORD, _NOTE, _TWICE = 1, 2, 4
-"""What an entry has, or should have."""
-"""An entry has another answer than the one that was stored for it."""
+"""The flags of an entry: it has a record, it has a note, and it has another record than the one stored for it."""
 _MOST_PROBLEMS = 100
 _ENTRIES_TOGETHER = 20_000
 
 
 @dataclass(frozen=True)
 class Integrity:
-    """`ok`, how many journal entries there are, the `head` to note, and what is wrong, in words."""
+    """The result of a verification:
+
+    `ok`, the number of journal entries, the `head` to record, and the problems as text.
+    """
 
     ok: bool
     entries: int
@@ -77,19 +76,15 @@ class Integrity:
         return f"<Integrity {found}; {self.entries} entries, head {self.head}>"
 
     def to_json(self) -> dict[str, Any]:
-        """What `ledger verify --json` prints.
-
-        Raises:
-            Nothing.
-        """
+        """Return the object that `ledger verify --json` prints."""
         return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
 
 
 class Expected(NamedTuple):
-    """What somebody noted of a partition: it may have gone on since, and may not have gone back."""
+    """The recorded head of a partition, which may have grown since, but may not have been rolled back."""
 
     head: str
-    """As it was noted."""
+    """The head as it was recorded."""
     chain_hash: bytes
     numbered_rows: int
     collections: int
@@ -102,9 +97,9 @@ def check_partition(
     keys: Keys | None = None,
     decide_again: DecideAgain | None = None,
 ) -> Integrity:
-    """Check a whole partition; `keys` tells the numbers of the records that made keys, which stand in the first one.
+    """Check a whole partition; `keys` returns the numbers of the records that created API keys (first partition).
 
-    `decide_again` makes what replays the decisions of an account: a store knows no rule.
+    `decide_again` makes the object that repeats the decisions of an account, because a store knows no rules.
     """
 
     def tell(done: int, total: int) -> None:
@@ -120,21 +115,21 @@ def check_partition(
 
 
 class _CannotTell(BaseException):
-    """Whoever was told of progress has failed, which is nothing that is wrong with the ledger."""
+    """The progress callback failed, which is not a problem of the ledger."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 def keys_made(open_reading: Open) -> dict[int, str | None]:
-    """The numbers of the records that made keys, in the first partition of a ledger, each with the share of the key."""
+    """Return the numbers of the records that created API keys, in the first partition, each with its sub-limit."""
     with open_reading() as reading:
         made = [record for record in reading.rows.admin_log() if record.kind == KEY]
         return {record.number: _share_of(record.body) for record in made}
 
 
 def _share_of(body: str) -> str | None:
-    """The share of a key that a record made; None of a record that cannot be read, which made none."""
+    """Return the sub-limit of the key that a record created; None if it cannot be read and so created none."""
     try:
         share = json.loads(body)["share"]
     except (LookupError, TypeError, ValueError):
@@ -178,45 +173,45 @@ def _check_partition(
 
 
 def _told(check: Iterator[str], most: int) -> list[str]:
-    """The problems that a check finds, as many as may still be told."""
+    """Return the problems that a check finds, at most `most`."""
     found: list[str] = []
     try:
         found.extend(islice(check, max(0, most)))
     except LedgerError:
         raise
-    except Exception as error:  # whatever a changed value makes of the code that reads it
+    except Exception as error:  # a changed value can raise anything in the code that reads it
         found.append(f"a stored value cannot be read: {error or type(error).__name__}")
     return found
 
 
 class _Whole:
-    """What there is little of, read in one moment: until its end everything that grows is checked."""
+    """The small tables, read in one snapshot; the growing tables are checked up to the head of this snapshot."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self.end: PartitionHead = reading.end
-        # Whoever looks by fingerprint or name finds also what has a number that was never given.
+        # Look-ups by fingerprint or name also find rows with a number that was never assigned.
         self.charges = list(reading.rows.priced_mechanisms(LOWEST))
         self.policies = list(reading.rows.policies(LOWEST))
         self.records = list(reading.rows.admin_log(LOWEST))
         self._counts = reading.rows.counts()
         self._tombstones = list(reading.rows.tombstones())
         self.numbered = min(self.end.entries, sum(self._counts["entries_by_kind"].values()))
-        """How many entries there can be to check: a changed number may be a large one."""
+        """The number of entries to check at most: a number that was changed may be a large one."""
         self.opened = min(self.end.accounts, self._counts["users"] + self._counts["cut_off"])
-        """How many accounts, likewise."""
+        """The number of accounts to check at most, likewise."""
         self.rekeyed = self._counts["entries_by_kind"].get(REKEYED, 0)
-        """How often its key was exchanged."""
+        """The number of times that the key was rotated."""
         self.erased_users = {tombstone.user_hash for tombstone in self._tombstones}
         self._collections = list(reading.rows.collections())
         self.periods = reading.periods()
 
     def secret(self, number: int) -> Secret | None:
-        """A secret of the key, which may have gone on since."""
+        """Return a secret of the key, which may have been rotated since."""
         return self._reading.key.at(number)
 
     def check(self) -> Iterator[str]:
-        """The engine's own findings, MACs, costs and periods."""
+        """Yield the problems that the engine finds, and those of MACs and costs."""
         yield from self._reading.rows.damage()
         yield from self._macs()
         yield from self._costs()
@@ -248,7 +243,7 @@ class _Whole:
             yield f"tombstones: there are {len(self._tombstones)}, and {kinds.get(ERASED, 0)} users were erased"
 
     def _costs(self) -> Iterator[str]:
-        """A stored cost must not be below what its guarantee certainly costs."""
+        """Check that no stored cost is below the certain cost of its guarantee."""
         for charge in self.charges:
             # It may be above: an older release may have known no better bound, and what was charged stays charged.
             guarantee = from_json(json.loads(charge.guarantee))
@@ -259,10 +254,7 @@ class _Whole:
                     yield f"{priced} has {name} {amount}, below the {cost} its guarantee costs"
 
     def check_periods(self, turns: list[Entry]) -> Iterator[str]:
-        """Windows are kept of every period since it was begun or first limited, or since a later repair of the clock.
-
-        `turns` are the entries that say so.
-        """
+        """Check since when windows of each period are kept; `turns` began, limited or repaired them, in order."""
         limited = {policy.number: gauges_in(json.loads(policy.definition)) for policy in self.policies}
         first: dict[str, int] = {}
         for turn in turns:
@@ -283,12 +275,12 @@ class _Whole:
             yield f"periods: {period} is kept, and no policy limits it"
 
     def cut_off(self, chain: _Chain) -> Iterator[str]:
-        """As many accounts must be cut off as the journal says."""
+        """Check that as many accounts are detached from their users as the journal says."""
         if self._counts["cut_off"] != chain.cut_off:
             yield f"users: there are {self._counts['cut_off']} of erased users, and {chain.cut_off} were erased"
 
     def check_records(self, open_reading: Open, chain: _Chain) -> Iterator[str]:
-        """Every idempotency record, its MAC, its entry, and that it is nobody's who was erased; and what is numbered."""
+        """Check every idempotency record: its MAC, entry, and that its user is not erased; and all numbered rows."""
         yield from self.cut_off(chain)
         counted = bytearray(self.end.numbered_rows + 1)
         for reading, records in idempotency_records_in_parts(open_reading):
@@ -318,7 +310,7 @@ class _Whole:
                     yield f"partitions: {count} rows have the number {number} that one was given"
 
     def _check_numbered(self, open_reading: Open, counted: bytearray) -> Iterator[str]:
-        """The rows of all classes of `NUMBERED`, their MACs and their numbers."""
+        """Check the MACs and the numbers of the rows of all `NUMBERED` classes."""
         last = self.end.numbered_rows
         for first, until in ((LOWEST, 0), *parts(last, _ENTRIES_TOGETHER), (last + 1, HIGHEST)):
             with open_reading() as reading:
@@ -338,7 +330,7 @@ class _Whole:
 
 
 class _Chain:
-    """The keyed chain of links over the journal."""
+    """The keyed hash chain over the journal."""
 
     def __init__(
         self, open_reading: Open, whole: _Whole, expected: Sequence[Expected], on_progress: Progress
@@ -352,28 +344,28 @@ class _Chain:
         self._charges = _Ahead(charge.covered for charge in whole.charges)
         self._policies = _Ahead(policy.covered for policy in whole.policies)
         self._records = _Ahead(whole.records)
-        # Of each entry: what it says is kept beside it, and what was found there.
+        # For each entry: the flags that it claims, and the flags that were found.
         self._kept = bytearray(whole.numbered + 1)
         self._found = bytearray(whole.numbered + 1)
-        # The numbers of keys and shares that entries bear, with the number of the policy where they charge.
+        # The numbers of API keys and sub-limits in entries, with the number of the policy if they charge.
         self._callers: set[tuple[int, int, int]] = set()
-        # Which secret was in force, up to where the walk has come.
+        # The secret in use at the current position of the walk.
         self._secret = whole.end.secret - whole.rekeyed
         self.cut_off = 0
-        """How many accounts were cut off from their users."""
+        """The number of accounts that were detached from their users."""
         self.turns: list[Entry] = []
-        """The policies, the periods that were begun, and the repairs of the clock, in order."""
+        """The entries that set policies, began periods or repaired the clock, in order."""
         self._copied = 0
 
     def past(self) -> Past:
-        """What was set in the partition, once the chain was walked: charges are decided again by it."""
+        """Return the settings of the partition, once the chain was walked; charges are decided again by them."""
         whole = self._whole
-        if whole.end.state >= lifecycle.IMPORTING:  # nothing is in it yet but what is copied
+        if whole.end.state >= lifecycle.IMPORTING:  # so far it has copied entries only
             self._copied = whole.end.entries
         return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
 
     def check(self) -> Iterator[str]:
-        """Walk the chain from the first entry; every link must follow from the one before."""
+        """Walk the chain from the first entry; every chain hash must follow from the one before."""
         end = self._whole.end
         rows: list[tuple[Any, ...]] = []
         head, number, newest_at = EMPTY_CHAIN, 0, None
@@ -443,7 +435,7 @@ class _Chain:
             self._seen.add(chain_hash)
 
     def check_callers(self, keys: Keys) -> Iterator[str]:
-        """Whoever has written must have had a key: one that was made by now, as the entries were read before."""
+        """Check that each writer's API key exists and has the entry's sub-limit; keys are read after the entries."""
         made: dict[int, str | None] = {0: None, **keys()} if self._callers else {}
         for number in sorted({by for by, _, _ in self._callers} - made.keys()):
             yield f"journal: entries were written by the key of record {number}, which has made none"
@@ -456,7 +448,7 @@ class _Chain:
                 yield f"journal: entries of policy {charged} by the key of record {by} bear share {share}, not its"
 
     def holds(self) -> Iterator[str]:
-        """What is wrong with what was noted."""
+        """Yield the recorded heads that the ledger does not contain."""
         for each in self._expected:
             if each.chain_hash not in self._seen:
                 yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another one"
@@ -464,12 +456,12 @@ class _Chain:
                 yield f"what was stored before the head {each.head} is not all there: the ledger was rolled back"
 
     def answered(self, entry: int) -> None:
-        """Its answer was found."""
+        """Register that the record of an entry was found."""
         if entry < len(self._found):
             self._found[entry] |= _TWICE if self._found[entry] & _RECORD else _RECORD
 
     def check_notes(self) -> Iterator[str]:
-        """Every note, its MAC, and that its entry says that there is one."""
+        """Check every note: its MAC, and that its entry claims to have one."""
         for first, last in (
             (LOWEST, 0),
             *parts(len(self._found) - 1, _ENTRIES_TOGETHER),
@@ -485,7 +477,7 @@ class _Chain:
                         yield f"notes: there is a note of entry {entry}, which is not there"
 
     def missing(self) -> Iterator[str]:
-        """Entries of users not erased that have not what they say is kept beside them, and what nobody says."""
+        """Yield missing records and notes of users who are not erased, and those that no entry claims."""
         if self._kept == self._found:
             return
         with self._open() as reading:
@@ -503,7 +495,7 @@ class _Chain:
 
 
 class _Ahead:
-    """Numbered rows, taken in order as far as a number."""
+    """Numbered rows, taken in order up to a number."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._rows = iter(rows)
@@ -511,7 +503,7 @@ class _Ahead:
         self.last = 0
 
     def until(self, number: int) -> list[tuple[Any, ...]]:
-        """The rows that are left up to this number."""
+        """Return the remaining rows up to this number."""
         taken = []
         while self._next is not None and self._next[0] <= number:
             taken.append(tuple(self._next))
@@ -521,7 +513,7 @@ class _Ahead:
 
 
 def head_of(ledger: Ledger) -> str:
-    """What people note of a ledger: the end of its only partition, or a checkpoint over its partitions as they are."""
+    """Return the head to record: that of the only partition, or a checkpoint over all partitions as they are."""
     if len(ledger.partitions) > 1:
         return checkpoints.head_of(checkpoints.take(ledger))
     with ledger.reading() as reading:
@@ -534,9 +526,9 @@ def check_integrity(
     on_progress: Progress = lambda done, total: None,
     decide_again: DecideAgain | None = None,
 ) -> Integrity:
-    """Check a whole ledger. With `expect`, a head noted earlier, nothing before it may have been rolled back.
+    """Check a whole ledger. With `expect`, a head recorded earlier, nothing before it may have been rolled back.
 
-    With `decide_again`, every charge is decided again by what was set when it was made.
+    With `decide_again`, every charge is decided again by the settings at the time of the charge.
     """
     head = head_of(ledger) if len(ledger.partitions) > 1 else None
     problems = []
@@ -570,7 +562,7 @@ def check_integrity(
 
 
 class _Taken:
-    """Of the checkpoints that go by, the newest and the one of a head; a ledger may have more than can be held."""
+    """Finds the newest checkpoint and that of a head in a stream; a ledger may have more than memory can hold."""
 
     def __init__(self, head: str | None) -> None:
         self._head = head
@@ -586,19 +578,19 @@ class _Taken:
 
 
 def _tell(on_progress: Progress, partition: int, partitions: int, done: int, total: int) -> None:
-    """Tell of one partition as if all were as long."""
+    """Report the progress of one partition as if all partitions had the same length."""
     on_progress(partition * total + done, partitions * total)
 
 
 def _expect(expected: list[list[Expected]], head: str, checkpoint: Checkpoint) -> None:
-    """Ask of every partition what a checkpoint says of it."""
+    """Expect of every partition what a checkpoint records about it."""
     for noted in checkpoints.noted(checkpoint):
         if noted.partition < len(expected):
             expected[noted.partition].append(Expected(head, noted.chain_hash, noted.numbered_rows, noted.collections))
 
 
 def _noted(head: str) -> Expected:
-    """What the head of a single partition says: link, answers and collections. What is none is found nowhere."""
+    """Return the content of a single partition's head. A malformed head gets a chain hash that is found nowhere."""
     try:
         data = bytes.fromhex(head)
     except ValueError:

@@ -1,10 +1,11 @@
-"""Windows written from the journal: those of a period that was not limited until now, and those of a repaired clock.
+"""Backfill of window sums from the journal, after a new limit or a clock repair.
 
-A short journal fills a period in the transaction that limits it. Before a long one is read, the period is kept by an
-entry of its own: from then on every charge is written to its windows too, though no policy limits them. Then they are
-filled a part of the accounts at a time. A part is read without a lock; a short transaction adds what came since and
-writes it, and from there the part stays right. Once all are, a policy may limit the period. Whoever is stopped in
-between leaves windows that nobody goes by, and that are filled again from the first account.
+A short journal is backfilled in the transaction that limits the period. For a long journal, a `period` entry is
+appended first. From then on, every charge is added to the period's windows too, though no policy limits them. The
+windows are then backfilled for a part of the accounts at a time. A part is read without a lock. A short transaction
+adds what was appended since and writes the part, which stays correct from then on. Once all parts are done, a policy
+may limit the period. If the process stops in between, no decision uses these windows, and the next backfill starts
+again with the first account.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
     Replayed = Iterable[tuple[int, Replay]]
 
 _MOST_AT_ONCE = 5_000
-"""How many entries of a journal may be read while the lock is held."""
+"""The largest number of journal entries that may be read while the lock is held."""
 
 _ACCOUNTS_TOGETHER = 2_000
 _ROWS_TOGETHER = 10_000
-# Whoever appends faster than this is read is not waited for.
+# A writer that appends faster than this process reads is not waited for.
 _MOST_ROUNDS = 10
 
 
 def keep(transactions: Sequence[Transaction], periods: Sequence[str]) -> list[str]:
-    """Keep windows of periods that no policy limits yet, in every partition; returns those to be filled ahead, if any."""
+    """Keep windows of periods that no policy limits yet, in every partition; return those still to be filled."""
     if not periods:
         return []
     if sum(transaction.end.entries for transaction in transactions) > _MOST_AT_ONCE:
@@ -65,10 +66,10 @@ def _fill_at_once(transaction: Transaction, periods: Sequence[str]) -> None:
 
 
 def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
-    """Write the windows of periods that are kept already, in steps beside whoever else writes."""
+    """Write the windows of periods that are already kept, in steps, while other processes write."""
     for partition in ledger.partitions:
         with ledger.reading(partition) as reading:
-            # Whoever gets an account later is charged in these windows from the first time on.
+            # An account that is opened later is charged in these windows from its first charge on.
             last = reading.end.accounts
         for first, until in parts(last, _ACCOUNTS_TOGETHER):
             accounts = range(first, until + 1)
@@ -77,7 +78,7 @@ def fill_ahead(ledger: Ledger, periods: Sequence[str]) -> None:
 
 
 def _read_part(ledger: Ledger, partition: int, periods: Sequence[str], accounts: range) -> _Part:
-    """A part of the accounts, read so far that little was appended since."""
+    """Return a part of the accounts, read so far that few entries were appended since."""
     with ledger.reading(partition) as reading:
         part = _Part(reading, periods, accounts)
     for _ in range(_MOST_ROUNDS):
@@ -88,7 +89,7 @@ def _read_part(ledger: Ledger, partition: int, periods: Sequence[str], accounts:
 
 
 class _Part:
-    """Some accounts, replayed as far as one entry of the journal."""
+    """Some accounts, replayed up to one entry of the journal."""
 
     def __init__(self, reading: Reading, periods: Sequence[str], accounts: range) -> None:
         kept = reading.periods()
@@ -111,14 +112,14 @@ class _Part:
         return self._promises[charge]
 
     def go_on(self, reading: Reading) -> int:
-        """Add what was appended as far as this moment; returns how many entries that were."""
+        """Add the entries that were appended since, up to this snapshot; return their number."""
         appended = reading.end.entries - self._until
         self._replays.update(self._with_newest(reading, reading.end.entries))
         self._until = reading.end.entries
         return appended
 
     def write(self, transaction: Transaction) -> bool:
-        """Write the sums and label counts as they are now; not if the clock was repaired since they were read."""
+        """Write the current sums and label counts; False, without writing, if the clock was repaired since."""
         newest = transaction.settle()
         if transaction.repairs() != self._repairs:
             return False
@@ -131,7 +132,10 @@ class _Part:
         return True
 
     def _with_newest(self, reading: Reading, newest: int) -> dict[int, Replay]:
-        """The accounts of which there is something newer, with it; what is here stays, as a transaction may fail."""
+        """Return the accounts with newer entries, replayed.
+
+        The stored replays stay unchanged, as a transaction may fail.
+        """
         self._reading = reading
         changed: dict[int, Replay] = {}
         for row, _ in reading.rows.entries(self._until + 1, newest):
@@ -174,13 +178,13 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
 
 
 def _renew_macs(transaction: Transaction, accounts: Sequence[int]) -> None:
-    """Make the MACs of accounts whose windows were written from the journal; none of a day that is still to come."""
+    """Make the MACs of accounts whose windows were written from the journal, never for a future day."""
     today = transaction.moment.day
     transaction.account_macs.renew_stored(accounts, lambda account, day: today if day is None else min(today, day))
 
 
 class _Quotas:
-    """Which quota an entry uses."""
+    """Counts the quotas that entries use."""
 
     def __init__(self, reading: Reading) -> None:
         plans = {each.number: json.loads(each.definition)["plan"] for each in reading.rows.policies()}
@@ -188,15 +192,15 @@ class _Quotas:
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
 
     def add(self, used: Counter[tuple[str, str]], row: tuple[Any, ...]) -> None:
-        """Count what an entry's row uses, or gives back."""
+        """Count what an entry's row uses of a quota, or gives back."""
         if row[2] in CHARGES and row[5] in self._plans:
             used[self._plans[row[5]], self._promises[row[4]]] += -row[6] if row[2] == VOIDED else row[6]
 
 
 def recount_after_clock_repair(transaction: Transaction, moment: Moment) -> None:
-    """Count what is dated later than a repair of the clock, the newest entry, in the windows of its moment as well.
+    """Count entries that are dated later than a clock repair, the newest entry, in the windows of the repair as well.
 
-    A period that was first limited under a clock too far ahead is from now on kept since the window of the repair.
+    A period that was first limited while the clock was too far ahead is now kept since the window of the repair.
     """
     kept = {period: since for period, since in transaction.periods().items() if not is_lifetime(period)}
     starts = {period: window_start_micros(period, moment.micros) for period in kept}
@@ -213,7 +217,8 @@ def recount_after_clock_repair(transaction: Transaction, moment: Moment) -> None
         current = {moment.window(period).code for period in kept}
         histories = rows.histories(1, LARGEST)
         if not lowered:
-            # Nothing changes for whom nothing is dated later, which are most where the clock was wrong for a while.
+            # Accounts without later-dated entries do not change; these are most if the clock was wrong for a short
+            # time.
             histories = chain.from_iterable(map(rows.history, late))
         _write_again(
             transaction,
@@ -242,10 +247,10 @@ def _write_again(
 
 
 def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tuple[Any, ...]]:
-    """What the windows of accounts from a moment on follow from: entries from then on, of labelled accounts all.
+    """Yield the entries that determine windows since a moment: those from then on, and all of labelled accounts.
 
-    What labelled reports cost depends on all before them. Nothing else that is dated earlier counts, and no void is
-    dated before its reservation: a repair ends those it finds.
+    The cost of labelled reports depends on all reports before them. Nothing else that is dated earlier counts. No
+    void is dated before its reservation, because a clock repair ends open reservations.
     """
     labelled = sorted({row.account for row in rows.memoised_counts(accounts[0], accounts[-1])})
     known = set(labelled)
@@ -254,12 +259,12 @@ def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tu
 
 
 def _cut_off(rows: Snapshot, accounts: range) -> set[int]:
-    """The accounts of erased users, of which only the lifetime is kept."""
+    """Return the accounts of erased users, of which only the lifetime sum is kept."""
     return {user.account for user in rows.users(accounts[0], accounts[-1]) if user.user_hash is None}
 
 
 def _replayed(histories: Iterator[tuple[Any, ...]], empty: Callable[[], Replay]) -> Iterator[tuple[int, Replay]]:
-    """Accounts with what their histories add up to."""
+    """Yield accounts with the replays of their histories."""
     for account, history in by_account(histories):
         replay = empty()
         for row in history:
