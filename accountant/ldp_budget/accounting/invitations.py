@@ -115,7 +115,7 @@ class Invitations:
             For each user, in order, the name and a token.
 
         Raises:
-            UnknownName: there is no such collection.
+            UnknownName: the ledger does not have this collection.
             InvalidParameter: one of them is of another kind, or `expires` is over already.
         """
         self._accountant.collection(collection)
@@ -140,7 +140,7 @@ class Invitations:
             token: what somebody says is one.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         until = self._revoked.known().until  # first: it may be told there that the ledger's key was exchanged
         found = self._read(token)
@@ -155,11 +155,7 @@ class Invitations:
         return read
 
     def is_fresh(self) -> bool:
-        """Whether `find`, called at once, answers without a look at the ledger.
-
-        Raises:
-            Nothing.
-        """
+        """Whether `find`, called at once, answers without a look at the ledger."""
         return self._revoked.is_fresh()
 
     def revoke(self, collection: str, user: str | None = None) -> None:
@@ -170,7 +166,7 @@ class Invitations:
             user: whose; None for everybody's.
 
         Raises:
-            UnknownName: there is no such collection.
+            UnknownName: the ledger does not have this collection.
             InvalidParameter: one of them is no text.
         """
         self._accountant.collection(collection)
@@ -234,7 +230,7 @@ def invite(
         For each user, in order, the name and a token.
 
     Raises:
-        UnknownName: there is no such collection.
+        UnknownName: the ledger does not have this collection.
         InvalidParameter: one of them is of another kind, or `expires` is over already.
     """
     return Invitations(accountant).invite(collection, users, expires, round=round)
@@ -248,7 +244,7 @@ def read(accountant: Accountant, token: str) -> Invitation | None:
         token: as there.
 
     Raises:
-        Nothing but `LedgerError`.
+        LedgerError: the ledger cannot be read.
     """
     return Invitations(accountant, fresh=0).find(token)
 

@@ -117,9 +117,6 @@ class LedgerOperations:
             What is wrong, or None, with each of three: `schema` (the tables can be read, and the ledger is open),
             `key` (it lies where it lay when the ledger was opened, is the same, and has the secret that is in force)
             and `clock` (it can be believed). `clock` is left out where the tables cannot be read.
-
-        Raises:
-            Nothing.
         """
         return check_up(self._ledger)
 
@@ -127,9 +124,6 @@ class LedgerOperations:
         """What the ledger adds up to without naming anybody: charges and refusals by day, and what is left of limits.
 
         Keep it: it remembers what it has read, and reads on from there.
-
-        Raises:
-            Nothing.
         """
         from .usage_stats import Overview
 
@@ -155,7 +149,7 @@ class LedgerOperations:
             The names of both, their heads to note, and how much was copied.
 
         Raises:
-            InvalidParameter: one of them is of another kind.
+            InvalidParameter: an argument has the wrong type.
             LedgerError: something else lies there, or this ledger does not verify; then nothing was changed.
             ClockError: the clock cannot be believed.
             NotSupported: it lies in a database, and what speaks to that is not installed.
@@ -184,7 +178,7 @@ class LedgerOperations:
             Of each its number, its state and in how many partitions it is in force.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         return key_rotation.states(self._ledger)
 

@@ -246,7 +246,7 @@ class Limit:
             earlier: how many reports of it there were before this window.
 
         Raises:
-            InvalidParameter: one of them is of another kind.
+            InvalidParameter: an argument has the wrong type.
         """
         check_instance("curve", curve, Memoised, "a memoised guarantee")
         done, earlier = check_whole("done", done), check_whole("earlier", earlier)
@@ -315,11 +315,7 @@ class Limit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything, with the capacity: it is worked out once, when the limit is set.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object of everything, with the capacity: it is worked out once, when the limit is set."""
         plain = {
             "period": self.period,
             "epsilon": canonical(self.epsilon),
@@ -339,7 +335,7 @@ class Limit:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         try:
             limit = cls(data["period"], data["epsilon"], data["delta"], data["rule"], data.get("aside", 0))
@@ -404,11 +400,7 @@ class ShareLimit(Limit):
         return f"{self.period} ({self.share})"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything, as of any limit, with its share.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object of everything, as of any limit, with its share."""
         return {**super().to_json(), "gauge": self.gauge, "share": self.share, "number": self.number}
 
     @classmethod
@@ -419,7 +411,7 @@ class ShareLimit(Limit):
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         try:
             return cls(Limit.from_json(data), data["share"], data["number"])
@@ -462,18 +454,11 @@ class Share:
 
         Parameters:
             number: by which the ledger knows its name.
-
-        Raises:
-            Nothing.
         """
         return Share.of(self.name, self.limits, number)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal share.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object that `from_json` turns back into an equal share."""
         return {
             "name": self.name,
             "number": self.number,
@@ -488,7 +473,7 @@ class Share:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         return cls(data["name"], data["number"], tuple(ShareLimit.from_json(limit) for limit in data["limits"]))
 

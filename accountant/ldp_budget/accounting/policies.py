@@ -111,11 +111,7 @@ class Plan:
         return MappingProxyType(dict(self.charges))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text."""
         return {**self._declared(), "epsilon": canonical(decimal(self.epsilon))}
 
     def _declared(self) -> dict[str, Any]:
@@ -130,7 +126,7 @@ class Plan:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
             NotSupported: its reports have no finite price by now.
         """
         try:
@@ -363,9 +359,6 @@ class Policy:
 
         Parameters:
             name: of the share; None for none.
-
-        Raises:
-            Nothing.
         """
         return next((share for share in self.shares if share.name == name), None)
 
@@ -374,9 +367,6 @@ class Policy:
 
         Parameters:
             share: the name of the share.
-
-        Raises:
-            Nothing.
         """
         found = self.share(share)
         return self.limits if found is None else (*self.limits, *found.limits)
@@ -386,9 +376,6 @@ class Policy:
 
         Parameters:
             share: the name of the share.
-
-        Raises:
-            Nothing.
         """
         return self.all_limits if share is None else self.limits_for(share)
 
@@ -427,22 +414,14 @@ class Policy:
         return over[0] if over else None
 
     def worst_epsilon_per_year(self) -> float | None:
-        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says.
-
-        Raises:
-            Nothing.
-        """
+        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says."""
         if LIFETIME in self.periods or self.plan is not None:
             return None
         totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
         return float_up(min(totals)) if totals else None
 
     def idle_limits(self) -> list[tuple[Limit, Limit]]:
-        """The limits above that of a longer period by the same rule, each with the least such one: that binds first.
-
-        Raises:
-            Nothing.
-        """
+        """The limits above that of a longer period by the same rule, each with the least such one: that binds first."""
         above = [
             (limit, longer)
             for limit in self.limits
@@ -452,11 +431,7 @@ class Policy:
         return list({limit: (limit, longer) for limit, longer in above}.values())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal policy.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object that `from_json` turns back into an equal policy."""
         return {
             "name": self.name,
             "version": self.version,
@@ -477,7 +452,7 @@ class Policy:
             definition: what `to_json` made, as JSON.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         return _read(check_text("definition", definition))
 
@@ -489,7 +464,7 @@ class Policy:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         try:
             plan = data["plan"]

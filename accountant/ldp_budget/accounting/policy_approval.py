@@ -32,9 +32,6 @@ def relaxations(previous: Policy | None, policy: Policy) -> tuple[str, ...]:
     Parameters:
         previous: the version before; None where there is none of that name.
         policy: the version after.
-
-    Raises:
-        Nothing.
     """
     return ("it is a new policy",) if previous is None else tuple(_raising(previous, policy))
 
@@ -119,9 +116,6 @@ class ApprovalState:
             name: of the record.
             body: of the record.
             by: who added it.
-
-        Raises:
-            Nothing.
         """
         if kind not in (DEMANDED, PROPOSED, APPROVED, WITHDRAWN) or fault_of(kind, name, body) is not None:
             return self
@@ -144,9 +138,6 @@ class ApprovalState:
             policy: the name of the policy.
             against: the version before the change, 0 for none.
             terms: the policy as it would be, see `terms_of`.
-
-        Raises:
-            Nothing.
         """
         wanted = policy, against, terms, APPROVED
         return any((each.policy, each.against, each.terms, each.ended) == wanted for each in self.proposals.values())

@@ -136,9 +136,6 @@ class LimitState(NamedTuple):
 
         The limit of a share has `share` too, and its period is such as `lifetime (team-a)`. Plain numbers, each
         rounded up, as everything that `--json` prints.
-
-        Raises:
-            Nothing.
         """
         limit = self.limit
         return {
@@ -161,9 +158,6 @@ class LimitState(NamedTuple):
             moment: an aware datetime.
             limit: the limit.
             spent: what was spent in that window, in units.
-
-        Raises:
-            Nothing.
         """
         return cls(limit, spent, window_at(limit.period, moment).ends)
 
@@ -219,11 +213,7 @@ class Receipt(NamedTuple):
         return _plain(self.cost_units.delta, DELTA_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
-        """What `spend --json` prints.
-
-        Raises:
-            Nothing.
-        """
+        """What `spend --json` prints."""
         result = {
             "status": self.status,
             "repeated": self.repeated,
@@ -246,9 +236,6 @@ class Receipt(NamedTuple):
         Parameters:
             policy: the number of its version.
             at: when it was given, in microseconds.
-
-        Raises:
-            Nothing.
         """
         level = None if self.checked is None else LEVELS.index(self.checked)
         numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost_units]
@@ -277,7 +264,7 @@ class Receipt(NamedTuple):
             share: the share through which it was asked.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         status, numbers, *refusal = json.loads(answer)
         if refusal and status not in (REFUSED, QUOTED):
@@ -313,7 +300,7 @@ class Receipt(NamedTuple):
             name: of its entry.
 
         Raises:
-            ValueError: the answer is anything else.
+            ValueError: `answer` has another form.
         """
         return answer if len(json.loads(answer)) > 2 else f"{answer[:-1]},{json.dumps(name)}]"
 
@@ -325,17 +312,13 @@ class Receipt(NamedTuple):
             answer: what `store` made.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: the argument has another form.
         """
         _, _, *name = json.loads(answer)
         return Name(*name[0]) if name else None
 
     def explain(self) -> str:
-        """A line that says what was asked, and what each binding limit has spent and left.
-
-        Raises:
-            Nothing.
-        """
+        """A line that says what was asked, and what each binding limit has spent and left."""
         who = self.user or f"receipt {self.receipt}"
         asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
         if self.status not in (REFUSED, QUOTED):
@@ -469,19 +452,11 @@ class Balance:
         return max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
 
     def to_json(self) -> dict[str, Any]:
-        """What `balance --json` prints.
-
-        Raises:
-            Nothing.
-        """
+        """What `balance --json` prints."""
         return self._to_json({"odometer": self.odometer})
 
     def to_row(self) -> dict[str, Any]:
-        """All but the odometer, which is worked out for each user: what `balance --users` prints.
-
-        Raises:
-            Nothing.
-        """
+        """All but the odometer, which is worked out for each user: what `balance --users` prints."""
         return self._to_json({})
 
     def _to_json(self, odometer: dict[str, Any]) -> dict[str, Any]:

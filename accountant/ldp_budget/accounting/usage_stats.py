@@ -210,7 +210,7 @@ class Overview:
             newest entry (`last_entry_at`); and how many `entries` and `partitions` there are.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         entries, newest = 0, list[int]()
         for partition in self._ledger.partitions:
@@ -243,7 +243,7 @@ class Overview:
         `override` is the reason of a version that was set without the approval that the ledger demanded, else None.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         with self._ledger.reading() as reading:
             return version_rows(reading, self._partitions[0].activity.policies_set)
@@ -256,9 +256,6 @@ class Overview:
         Returns:
             How many `users` have an account, how many were `erased`, and the `charges`, the `reports` and what was
             `refused`, as far as the ledger knows; `refused_in_bulk` by bulk runs, of which nobody knows when.
-
-        Raises:
-            Nothing.
         """
         activities = [partition.activity for partition in self._partitions]
         hours = [hour for each in activities for hour in list(each.hours.values())]
@@ -338,11 +335,7 @@ class Overview:
         }
 
     def charged(self) -> list[dict[str, Any]]:
-        """What was charged, by mechanism and collection: how often, for how many reports, when last; most first.
-
-        Raises:
-            Nothing.
-        """
+        """What was charged, by mechanism and collection: how often, for how many reports, when last; most first."""
         found: dict[tuple[str, str, str], list[int]] = {}
         for partition in self._partitions:
             for charge, counted in partition.charged():
@@ -368,9 +361,6 @@ class Overview:
 
         That ends at `resets_at`, of a lifetime never. `used` counts the users by whole percent used, rounded down:
         the first has used none or less than one, and the last, of `users` in all, has nothing left.
-
-        Raises:
-            Nothing.
         """
         found: dict[Watched, list[int]] = {}
         for partition in self._partitions:

@@ -64,7 +64,7 @@ def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | De
         NotSupported: the rule does not apply, and why: all but basic and exact at δ = 0; zcdp and renyi where the
             reports' own δ leave nothing of it; gdp with such a guarantee, or one without a μ; basic and exact with
             one that has no ε.
-        InvalidParameter: one of them is of another kind or out of range.
+        InvalidParameter: an argument has the wrong type or is out of range.
         UnknownName: there is no such rule.
     """
     share = _checked_delta(delta)

@@ -87,11 +87,7 @@ _MOST_ROUNDED = 64
 
 
 def in_proved_range(mechanism: Mechanism) -> bool:
-    """Whether the parameters of a built-in mechanism lie where `verify` proves its promise.
-
-    Raises:
-        Nothing.
-    """
+    """Whether the parameters of a built-in mechanism lie where `verify` proves its promise."""
     ranges = PROVED_RANGES.get(mechanism.name)
     if ranges is None:
         return False
@@ -101,11 +97,7 @@ def in_proved_range(mechanism: Mechanism) -> bool:
 
 
 def proved_range(name: str) -> str:
-    """The same in words; "" for a mechanism of which nothing is proved.
-
-    Raises:
-        Nothing.
-    """
+    """The same in words; "" for a mechanism of which nothing is proved."""
     ranges = PROVED_RANGES.get(name)
     if ranges is None:
         return ""

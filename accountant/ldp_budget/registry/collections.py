@@ -103,11 +103,7 @@ class Collection:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What `collection show --json` prints, and a client in Python needs.
-
-        Raises:
-            Nothing.
-        """
+        """What `collection show --json` prints, and a client in Python needs."""
         about = self.about.to_json()
         return {
             "format": FORMAT,
@@ -134,11 +130,7 @@ class Collection:
         return definition
 
     def agreed(self) -> Collection:
-        """The collection with the digest of its public definition, where the mechanism has a client program.
-
-        Raises:
-            Nothing.
-        """
+        """The collection with the digest of its public definition, where the mechanism has a client program."""
         try:
             return replace(self, client=self._new_definition()["digest"])
         except NotSupported:

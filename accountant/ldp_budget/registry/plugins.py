@@ -148,11 +148,7 @@ def mechanism(name: str) -> type[Mechanism]:
 
 
 def mechanisms() -> list[type[Mechanism]]:
-    """Every mechanism class that is installed and works.
-
-    Raises:
-        Nothing.
-    """
+    """Every mechanism class that is installed and works."""
     return [cls for cls, _ in registry().items()]
 
 

@@ -47,7 +47,7 @@ def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Bes
         `FrequencyMechanism.for_answers` has chosen beyond ε and the number of answers.
 
     Raises:
-        InvalidParameter: one of them is of another kind or out of range.
+        InvalidParameter: an argument has the wrong type or is out of range.
     """
     check_users(users)
     for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
@@ -91,7 +91,7 @@ def rank_numeric(
         that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the range.
 
     Raises:
-        InvalidParameter: one of them is of another kind or out of range.
+        InvalidParameter: an argument has the wrong type or is out of range.
     """
     if users is not None:
         check_users(users)
