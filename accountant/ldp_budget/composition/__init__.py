@@ -1,7 +1,7 @@
 """Composition: certified totals of privacy loss from guarantees and counts.
 
 Five rules: `basic`, `zcdp`, `gdp` and `renyi` are filters, which a limit may use. `exact` is the tightest and holds
-only for a list of reports that was fixed beforehand. Holds also amplification by shuffling.
+only for a list of reports that was fixed beforehand. Also holds amplification by shuffling.
 May import from guarantees.
 """
 

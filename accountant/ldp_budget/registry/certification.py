@@ -14,7 +14,7 @@ Built-in mechanisms need no record. Every release passes the same checks, and th
 Each built-in mechanism has a client program. The client draws exactly what the program draws, to the last byte
 (`tests/sdk/test_client_programs.py`). The program's distribution is that of the proof
 (`tests/verification/test_program_laws.py`). None of this is known of a plugin's client in Python, so a plugin is
-"audited" at most, whatever program it has.
+"audited" at most, with any program.
 
 The records are a JSON file: `certificates.json` next to the default ledger, or the path in LDP_BUDGET_CERTIFICATES.
 The file is a note for this machine's user, not a proof for others: a process that can write it can also change what
