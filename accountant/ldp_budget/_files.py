@@ -18,8 +18,9 @@ PRIVATE = 0o600
 
 
 def application_folder() -> Path:
-    """The user's folder for this application, which may not exist yet. It holds the default ledger and
-    certificates.
+    """The user's folder for this application, which may not exist yet.
+
+    It holds the default ledger and certificates.
     """
     import platformdirs
 
@@ -61,9 +62,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def replaceable(path: Path) -> bool:
-    """True if a file may replace that path: nothing exists there, or an ordinary file, but not a folder or a
-    device.
-    """
+    """True if a file may replace that path: it is free or an ordinary file, not a folder or a device."""
     return path.is_file() or not path.exists()
 
 

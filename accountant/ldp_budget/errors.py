@@ -184,8 +184,9 @@ class LedgerError(LdpBudgetError):
 
 
 class LedgerMissing(LedgerError):  # noqa: N818
-    """There is no ledger and no ledger key at this path, and the caller did not allow creating one. Attribute:
-    `path`.
+    """There is no ledger and no ledger key at this path, and the caller did not allow creating one.
+
+    Attribute: `path`.
     """
 
     code = "ledger-missing"

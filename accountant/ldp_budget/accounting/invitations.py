@@ -135,8 +135,7 @@ class Invitations:
         )
 
     def find(self, token: str) -> Invitation | None:
-        """The invitation of a token; None for a text that is not a valid token of this ledger, or has expired or
-        been revoked.
+        """The invitation of a token; None for an invalid, expired or revoked token.
 
         Parameters:
             token: the text to check.
@@ -188,9 +187,7 @@ class Invitations:
         return f"{content}.{self._signature(content, secret)}"
 
     def _read(self, token: str) -> tuple[Invitation, int] | None:
-        """The invitation in a token that was signed with this ledger's key, and the number of the signing secret;
-        otherwise None.
-        """
+        """The invitation in a token signed with this ledger's key, and the number of the secret; otherwise None."""
         if not isinstance(token, str) or len(token) > _MOST_TOKEN or not token.isascii():
             return None
         content, _, signature = token.partition(".")

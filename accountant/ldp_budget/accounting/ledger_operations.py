@@ -1,5 +1,4 @@
-"""Operations for the operator of a ledger, on its own machine: erase, verify, repair the clock, move, rotate the
-key.
+"""Operations for the operator of a ledger, on its own machine.
 
 Functions for maintenance come first: erasing users, repairing the clock, verification, and digests with the ledger
 key. `LedgerOperations` holds the operations behind `Accountant.ledger`.
@@ -35,8 +34,9 @@ if TYPE_CHECKING:
 
 
 def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
-    """Erase a user: idempotency keys, labels and notes are deleted, the account's sum stays, and there is no fresh
-    budget.
+    """Erase a user: idempotency keys, labels and notes are deleted.
+
+    The account's sum stays, and there is no fresh budget.
     """
     hashed = user_hash(ledger, user)
     check_switch("unknown", unknown)
@@ -70,8 +70,9 @@ def repair_clock(ledger: Ledger) -> bool:
 
 
 def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, int], None] | None) -> Integrity:
-    """Verify the ledger: hash chain, row MACs, sums and costs. Replay every admission decision and read every
-    record.
+    """Verify the ledger: hash chain, row MACs, sums and costs.
+
+    Replay every admission decision and read every record.
     """
     if expect is not None:
         check_text("expect", expect)
@@ -105,8 +106,9 @@ def newest_secret(ledger: Ledger) -> int:
 
 
 class LedgerOperations:
-    """Operations that need the machine where a ledger is stored: `Accountant.ledger`. The HTTP client does not have
-    them.
+    """Operations that need the machine where a ledger is stored: `Accountant.ledger`.
+
+    The HTTP client does not have them.
 
     Closing the accountant closes this object too. Do not close it separately.
     """
@@ -142,8 +144,7 @@ class LedgerOperations:
         *,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Copied:
-        """Move the ledger to another store, a file or `postgresql://…`, where it continues as a ledger with the
-        same key.
+        """Move the ledger to another store, a file or `postgresql://…`, where it keeps its key.
 
         This ledger refuses charges from before the first copied row; it can still be read. The other ledger is
         unusable until everything is copied and both are verified. If interrupted at any point, the same call
@@ -175,7 +176,7 @@ class LedgerOperations:
 
         Raises:
             InvalidParameter: `ledger` is not the location of a ledger.
-            LedgerError: the copy is complete or missing: nothing could prevent charges there.
+            LedgerError: the copy is complete or missing: then it may charge users.
             NotSupported: the store is a database whose driver is not installed.
         """
         connect.give_up_copy(self._ledger, self._clock, ledger)
@@ -231,8 +232,7 @@ class LedgerOperations:
 
         Raises:
             InvalidParameter: `on_progress` is not a function.
-            LedgerError: the ledger was changed by another program, or is shut; partitions with the new secret keep
-                it.
+            LedgerError: the ledger was tampered with, or is shut; partitions with the new secret keep it.
         """
         check_call("on_progress", on_progress)
         return key_rotation.activate(self._ledger, on_progress or (lambda done, total: None))

@@ -49,8 +49,9 @@ _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 @dataclass(frozen=True, init=False)
 class Limit:
-    """At most (ε, δ) within each window of a period, added up by a rule. `str` gives the text that `Limit.parse`
-    reads.
+    """At most (ε, δ) within each window of a period, added up by a rule.
+
+    `str` gives the text that `Limit.parse` reads.
 
     Numbers may be given as text, and a float means its shortest decimal.
 
@@ -201,8 +202,7 @@ class Limit:
         return True
 
     def is_above(self, other: Limit) -> bool:
-        """True if this limit admits at least as much as another limit of every amount, by the same rule, and more
-        of one.
+        """True if this limit admits more than another one by the same rule: no amount is smaller, and one is larger.
 
         Parameters:
             other: the other limit.
@@ -260,8 +260,7 @@ class Limit:
         return curve.most_reports(done, most - spent.epsilon, earlier=earlier)
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
-        """The largest sums to which `cost` can be added, for the amounts that this limit counts; None if there are
-        none.
+        """The largest sums to which `cost` can be added, for the amounts that this limit counts; or None.
 
         Parameters:
             cost: the requested amounts, in units.
@@ -431,8 +430,9 @@ class ShareLimit(Limit):
 
 @dataclass(frozen=True)
 class Share:
-    """A named share of a policy's limits. `number` identifies its name in the ledger; 0 before the ledger assigns
-    one.
+    """A named share of a policy's limits.
+
+    `number` identifies its name in the ledger; 0 before the ledger assigns one.
     """
 
     name: str
@@ -514,9 +514,7 @@ def _part(given: Limit | str, limits: Sequence[Limit]) -> Limit:
 
 
 def check_shares(shares: Sequence[Share], limits: Sequence[Limit]) -> None:
-    """Raise `InvalidParameter` unless each share is part of a limit, and the shares of a limit do not exceed it
-    together.
-    """
+    """Raise `InvalidParameter` unless each share is part of a limit and shares do not exceed their limit together."""
     names = [share.name for share in shares]
     for share in shares:
         if not share.limits or names.count(share.name) > 1:

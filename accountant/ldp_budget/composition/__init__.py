@@ -114,8 +114,9 @@ def rule_named(name: str) -> Rule:
 
 
 def filter_rule(name: str) -> Filter:
-    """The additive rule with that name. Raises `NotSupported` with the reason for exact; `UnknownName` for an
-    unknown rule.
+    """The additive rule with that name.
+
+    Raises `NotSupported` with the reason for exact; `UnknownName` for an unknown rule.
     """
     rule = rule_named(name)
     if not isinstance(rule, Filter):

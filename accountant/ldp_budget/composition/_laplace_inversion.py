@@ -141,8 +141,9 @@ class Inversion:
 
 
 class Spectrum(NamedTuple):
-    """M(s)/M(θ) = modulus·e^{i·phase} at some of the multiples of `step`, with an error of at most `error`; the
-    `lost` others are negligible.
+    """M(s)/M(θ) = modulus·e^{i·phase} at some of the multiples of `step`, with an error of at most `error`.
+
+    The `lost` other multiples are negligible.
     """
 
     step: float
@@ -219,9 +220,9 @@ def short(x: float) -> float:
 def _folded(
     terms: Cumulants, theta: float, mu: float, low: tuple[float, float], high: tuple[float, float], period: float
 ) -> float:
-    """An upper bound of Σ_{m≠0} A(ε + mP) for an ε in the window: P/2 or more above `low`; P, or P/2 if θ < 0,
-    below `high`.
+    """An upper bound of Σ_{m≠0} A(ε + mP) for an ε in the window.
 
+    The window is P/2 or more above `low`, and P, or P/2 if θ < 0, below `high`.
     The weight w of A is at most one. It is zero above zero and at most e^{θy} below, or at most e^{θy} above and
     e^{(1+θ)y} below if θ < 0. So where the tilted loss is within the edges, a term is at most e^{-d(|m| - ½)P}. In
     any case the terms add up to at most one and such a series to either side.
@@ -233,8 +234,9 @@ def _folded(
 
 
 def _order(terms: Cumulants, theta: float, variance: float, step: float) -> tuple[list[tuple[Step, int]], int]:
-    """The reports, sorted by the number of frequencies that they make negligible, and the number of affordable
-    frequencies.
+    """The reports, sorted by the number of frequencies that they make negligible.
+
+    The second result is the number of affordable frequencies.
     """
     t = step * np.arange(1, _SAMPLE + 1, dtype=np.float64) * (_FREQUENCIES / _SAMPLE)
     falls = {item: float(item[1]) * item[0].characteristic(theta, t).log_modulus for item in terms.steps.items()}

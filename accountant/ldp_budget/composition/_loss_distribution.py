@@ -290,8 +290,7 @@ class Cumulants:
         return max(0.0, (above - below) / (2 * width))
 
     def edge(self, theta: float, mu: float, sign: int, tail: float) -> tuple[float, float]:
-        """(x, s): approximately the least x with P[±X > ±x] <= e^-tail for the sum X tilted by θ, and the s that
-        proves it.
+        """(x, s): about the least x with P[±X > ±x] <= e^-tail for the sum X tilted by θ, and the s that proves it.
 
         For any s > 0, x is (K(θ ± s) - K(θ) + tail)/s.
         """

@@ -5,10 +5,10 @@ For a loss L = X + G, X on the lattice with tilted masses t(x) and G the loss of
     δ(ε) = E[(1 - e^{ε-L})₊] = e^{K - θε} Σ_x t(x) w(ε - x),    w(y) = e^{θy - κ} δ_μ(y),
 
 where e^{K-θx} t(x) is the P-mass of x together with the factor e^κ = E[e^{θG}]. δ_μ is the privacy profile of the
-Gaussian (Balle and Wang 2018), continued to y < 0; without Gaussian noise δ_0(y) = (1 - e^y)₊. Since (1 - e^y)₊
-e^{θy} is at most θ^θ/(1+θ)^{1+θ}, so is w, and an error of the masses in the 1-norm costs at most that many times
-as much. Where δ is near one, 1 - δ(ε) = E[min(1, e^{ε-L})] has a tilt -1 < θ < 0, 1 - δ_μ in place of δ_μ, and w <=
-1.
+Gaussian (Balle and Wang 2018), continued to y < 0; without Gaussian noise δ_0(y) = (1 - e^y)₊. As (1 - e^y)₊ e^{θy}
+is at most θ^θ/(1+θ)^{1+θ}, so is w. So an error of the masses in the 1-norm costs at most that many times as much.
+Where δ is near one, 1 - δ(ε) = E[min(1, e^{ε-L})] has a tilt -1 < θ < 0, with 1 - δ_μ in place of δ_μ. Then w is at
+most one.
 
 The distribution of a sum of independent losses on a lattice is found by the discrete Fourier transform of
 exponentially tilted distributions. For a tilt θ >= 0 the masses P[L = x] e^{θx} / E[e^{θL}] are a probability
@@ -60,8 +60,9 @@ _SUM = 1e-12
 
 @dataclass(frozen=True)
 class Curve:
-    """ln δ(ε), or ln(1 - δ(ε)) if θ < 0, with certified bounds on both sides. `mu` encloses the μ of the Gaussian
-    part.
+    """ln δ(ε), or ln(1 - δ(ε)) if θ < 0, with certified bounds on both sides.
+
+    `mu` encloses the μ of the Gaussian part.
     """
 
     law: TiltedLaw
@@ -160,8 +161,9 @@ class TooFine(Exception):  # noqa: N818 - not an error of the caller, which then
 
 @dataclass(frozen=True)
 class Law:
-    """A loss distribution: P[L = index·spacing] = e^log_mass. The masses are correct to some units of the last
-    place.
+    """A loss distribution: P[L = index·spacing] = e^log_mass.
+
+    The masses are correct to some units of the last place.
     """
 
     spacing: Fraction
@@ -171,10 +173,10 @@ class Law:
 
 @dataclass(frozen=True)
 class TiltedLaw:
-    """The distribution of `count` independent losses L, each with P[L = x] = e^{log_scale - θx}·mass at x =
-    index·spacing.
+    """The distribution of `count` independent losses L, tilted.
 
-    For each of them `mass` has an error of at most `error` in the 1-norm and a factor of e^{±relative}.
+    P[L = x] = e^{log_scale - θx}·mass at x = index·spacing. For each loss `mass` has an error of at most `error` in
+    the 1-norm and a factor of e^{±relative}.
     """
 
     spacing: Fraction

@@ -15,8 +15,8 @@ changes sign once: the best order is the root of (α-1)²ρ = ln(1/(δα)), and 
 3.3), even for adaptively chosen mechanisms (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The δ of
 μ-GDP at ε is that of the Gaussian mechanism (Balle and Wang 2018, Theorem 8).
 
-**Rule `renyi`** adds up the Rényi divergences of one order. At an order α > 1 that was fixed beforehand the
-divergences of adaptively chosen mechanisms add up, even if the decision to stop is made on the way (Feldman and
+**Rule `renyi`** adds up the Rényi divergences of one order. The divergences of adaptively chosen
+mechanisms add up at an order α > 1 that was fixed beforehand. The decision to stop may be adaptive too (Feldman and
 Zrnic 2021, Theorem 3.1). Without an order the rule reports the order that is best for a list of charges. A limit
 should name that order: a limit cannot have several orders and use the best one.
 """

@@ -56,8 +56,7 @@ def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
 
 
 def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guarantee, int]:
-    """The charge to compose for `reports` reports of one question by one secret: at most what all of them can ever
-    lose.
+    """The charge to compose for `reports` reports of one question by one secret, at most their total possible loss.
 
     Reports of a memoised value are drawn from the one draw for that value, and use nothing else of the input. Each
     of `values` such draws is `cap`-DP, given all earlier outputs. That holds for any next value and for any way of

@@ -291,9 +291,7 @@ def _losses(guarantee: Guarantee, outcomes: int) -> list[Fraction]:
 
 
 def _together(pair: dict[Fraction, tuple[Decimal, Decimal]], draws: int) -> list[tuple[Decimal, Decimal]] | None:
-    """The pair of several independent draws, with outcomes of equal likelihood ratio merged; None if there are too
-    many.
-    """
+    """The pair of several independent draws, with outcomes of equal likelihood ratio merged; or None if too many."""
     product = {Fraction(1): (_ONE, _ONE)}
     for bit in bin(draws)[2:]:
         for factor in (product, pair)[: 1 + int(bit)]:
@@ -327,8 +325,9 @@ def _symmetric(bound: Decimal, tau: Decimal) -> list[tuple[Decimal, Decimal]]:
 
 
 def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
-    """A discrete pair for Laplace noise. The loss between two lattice points is split between them, so P and Q keep
-    their masses.
+    """A discrete pair for Laplace noise.
+
+    The loss between two lattice points is split between them, so P and Q keep their masses.
     """
     if not bound:
         return [(_ONE, _ONE)]

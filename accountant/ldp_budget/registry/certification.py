@@ -116,8 +116,9 @@ def _is_within(value: Any, within: Within) -> bool:
 
 
 def _cells_are_apart(sketch: Any) -> bool:
-    """True if some two answers share no cell. With more hashes than cells there may be none; 8 cells are
-    enumerated.
+    """True if some two answers share no cell.
+
+    With more hashes than cells there may be none; 8 cells are enumerated.
     """
     return bool(sketch.hashes <= sketch.width or sketch.width == 8)
 
@@ -177,8 +178,9 @@ VARIABLE = "LDP_BUDGET_CERTIFICATES"
 
 _FORMAT = "ldp-budget certificates 1"
 _OWN = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_adapters")
-"""Packages of this project. The digest covers all their files and their version, so their distribution's record is
-not read.
+"""Packages of this project.
+
+The digest covers all their files and their version, so their distribution's record is not read.
 """
 _NOTES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 _BOUND_TO = ("distribution", "version", "mechanism", "sources")
@@ -237,8 +239,7 @@ def _found(mechanism: type[Mechanism]) -> str:
 
 
 def record(certificate: dict[str, Any]) -> Path:
-    """Store the result of `contract.certify` in place of older records of the same mechanisms; return the file's
-    path.
+    """Store the result of `contract.certify`, replacing older records of its mechanisms; return the file's path.
 
     Raises OSError if the file cannot be written, or exists and cannot be read.
     """
@@ -302,8 +303,9 @@ def _own_version() -> str:
 
 
 def _sources(mechanism: type[Mechanism]) -> list[tuple[str, Path]]:
-    """Every file with a name that does not depend on the place of installation, in order. Raises LookupError
-    without files.
+    """Every file with a name that does not depend on the place of installation, in order.
+
+    Raises LookupError without files.
     """
     modules = {cls.__module__ for cls in mechanism.__mro__}
     modules = {module for module in modules if module.partition(".")[0] not in sys.stdlib_module_names}

@@ -79,9 +79,7 @@ class Collection:
         return f"<Collection {self.name}, {self.mechanism!r}{named if names else ''}>"
 
     def _check_answers(self, categories: tuple[str, ...]) -> None:
-        """Raise `InvalidParameter` unless the mechanism takes one of exactly as many listed answers as there are
-        names.
-        """
+        """Raise `InvalidParameter` unless the mechanism lists as many answers as there are names."""
         name, domain = self.mechanism.name, self.mechanism.domain
         if not isinstance(domain, Categories):
             raise InvalidParameter("categories", f"none, as {name} asks for a number", ", ".join(categories))

@@ -286,9 +286,7 @@ def _clash(name: str, claimants: list[str]) -> str:
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """The name and version of the distribution of an entry point; the entry point's value if the distribution has
-    no name.
-    """
+    """The name and version of an entry point's distribution; the entry point's value for one without a name."""
     name, version = ("", "") if point.dist is None else _named(point.dist)
     return name or point.value, version
 

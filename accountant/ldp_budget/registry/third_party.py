@@ -73,8 +73,9 @@ def charged_for(thing: object) -> Mechanism | None:
 
 
 def what_is(thing: object) -> str:
-    """An object as an error shows it. For third-party classes only the name, because their text may be long or
-    private.
+    """An object as an error shows it.
+
+    For third-party classes only the name, because their text may be long or private.
     """
     if isinstance(thing, type | Guarantee) or type(thing).__module__ == "builtins":
         return shown(thing)

@@ -158,8 +158,8 @@ def integers(
 ) -> npt.NDArray[np.int64]:
     """Draw ``size`` independent integers, each exactly uniform on [0, bound).
 
-    Words of 1, 2, 4 or 8 bytes (the fewest that hold ``bound - 1``) are cut to the bits that ``bound - 1``
-    needs, and drawn again while they reach the bound: fewer than two words a draw on average.
+    Words of 1, 2, 4 or 8 bytes (the fewest that hold ``bound - 1``) are cut to the bits that ``bound - 1`` needs.
+    A word that reaches the bound is drawn again: fewer than two words a draw on average.
 
     Parameters:
         bound: an int in [1, 2**63] for all draws, or an int64 or uint64 array (size,) with one for each.

@@ -88,8 +88,9 @@ def labels_of(drawn: Any, secrets: Sequence[bytes], context: str) -> list[str]:
 
 
 def secrets_within(secrets: Any, context: str, count: int) -> list[bytes]:
-    """Derive secrets for one context from those of `secrets_for_each`. Draws from them reveal nothing about other
-    contexts.
+    """Derive secrets for one context from those of `secrets_for_each`.
+
+    Draws from them reveal nothing about other contexts.
     """
     text = context.encode()
     return [
