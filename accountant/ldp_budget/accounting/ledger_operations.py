@@ -130,7 +130,7 @@ class LedgerOperations:
         return check_up(self._ledger)
 
     def overview(self) -> Overview:
-        """Anonymous usage statistics of the ledger: charges and refusals by day, and what is left of limits.
+        """The anonymous usage statistics of the ledger: charges and refusals by day, and what is left of limits.
 
         Keep the returned object: it caches what it has read, and later continues from there.
         """

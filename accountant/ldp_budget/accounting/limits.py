@@ -185,7 +185,7 @@ class Limit:
         return tuple((place, most) for place, most in enumerate(self.capacity) if most is not None)
 
     def fits(self, spent: Costs, cost: Costs) -> bool:
-        """True if `cost` added to `spent` stays within the capacity. The comparison uses integers only.
+        """Return True if `cost` added to `spent` stays within the capacity. The comparison uses integers only.
 
         Parameters:
             spent: the sums of the account's window, in units.
@@ -202,7 +202,7 @@ class Limit:
         return True
 
     def is_above(self, other: Limit) -> bool:
-        """True if this limit admits more than another one by the same rule: no amount is smaller, and one is larger.
+        """Return True if this limit admits more than another one by the same rule: no amount is smaller, and one is larger.
 
         Parameters:
             other: the other limit.
