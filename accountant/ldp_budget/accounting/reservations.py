@@ -171,7 +171,7 @@ def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, repor
             else cost_under(measure, entry, promise(transaction, entry.priced_mechanism))
         )
     if reported is None:
-        return ZERO  # the user was erased meanwhile; the sums stay as they are
+        return ZERO  # the user was erased meanwhile; the sums stay unchanged
     return refund_in_window(
         measure,
         curve_of(promise(transaction, entry.priced_mechanism), entry.priced_mechanism),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # The number of frequencies for few kinds of report, and the number of evaluations for many.
 _FREQUENCIES = 2**18
 _EVALUATIONS = 2**21
-_SAMPLE = 2**8  # frequencies from which the number of evaluations is estimated
+_SAMPLE = 2**8  # frequencies that serve to estimate the number of evaluations
 _REACH = 9.6  # the last frequency, in standard deviations of the Gaussian's transform: e^{-46} is left of it
 _TAIL = 42.0  # the mass that is folded back from either side is below e^-42
 _DARK = 80.0  # a frequency at which less than e^-80 is left is dropped, and counted as an error
@@ -120,8 +120,8 @@ class Inversion:
         """The bound on the side that needs a correction for the smoothing."""
         if self.plain is not None:
             return self._bound(self.plain, epsilon, sign)
-        # δ(ε + g) of the smoothed loss is at most δ(ε) of the plain one, and what a Gaussian loss above g adds:
-        # to δ no more than it has of the tilted mass, to 1 - δ no more than it has of the mass.
+        # δ(ε + g) of the smoothed loss is at most δ(ε) of the plain one plus the part of a Gaussian loss above g.
+        # That part adds to δ at most its tilted mass, and to 1 - δ at most its mass.
         more = 0.0 if self.theta > 0 else math.sqrt(2 * max(0.0, -self._exponent(epsilon)) * self.smoothing)
         return self._bound(self.smooth, epsilon + self.shift + more, sign, math.exp(-_REACH * _REACH / 2))
 
@@ -266,7 +266,7 @@ def spectrum(steps: list[tuple[Step, int]], theta: float, variance: float, spaci
             t, log_modulus, phase, off = t[kept], log_modulus[kept], phase[kept], off[kept]
     # No transform is larger than one. If rounding made one larger, the error grows by this excess, less than a fifth.
     modulus = np.exp(np.minimum(log_modulus, 0))
-    # Beyond e^0.1 the error is no longer a small share; neither the value nor the truth is larger than one.
+    # Beyond e^0.1 the relative error is not small; neither the computed nor the true value is larger than one.
     much = 2 * np.exp(np.minimum(log_modulus + off, 0))
     error = np.where(off < 0.1, 1.2 * modulus * np.expm1(np.minimum(off, 0.1)), much)
     return Spectrum(spacing, t, modulus, phase, error, count - len(t))

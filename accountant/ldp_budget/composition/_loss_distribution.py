@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 UNIT = 2.0**-53
 _PRECISE = Context(prec=40)
-_LOSSES = 64 * UNIT  # the share of a loss by which an exponent of it may be off
+_LOSSES = 64 * UNIT  # relative error of a loss in an exponent
 _SMALL = 1e-3  # if 1 + 2θ is less than this, θ is moved off the pole of the Laplace transform
 
 
@@ -58,7 +58,7 @@ class Step:
 
     @property
     def widest(self) -> float:
-        """The largest absolute loss, about."""
+        """The approximate largest absolute loss."""
         raise NotImplementedError
 
     def cumulant(self, theta: float) -> tuple[float, float]:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _OCTAVES = 40.0  # the search for the tilt starts at 2^-40 over the largest loss
 _HALVINGS = 16
-_WORTH = 5.0  # a tilt so much larger that e^-5 is lost to rounding is better, where the tilted sum is as wide as 1/θ
+_WORTH = (
+    5.0  # a larger tilt, at a loss of up to e^-5 to rounding, is better if it makes the tilted sum as wide as 1/θ
+)
 _WIDE = 4.0
 _NEGLIGIBLE = 5e-8
 _SMOOTH = 1e-4  # more variance than this over θ² would change the tilted loss
@@ -59,7 +61,7 @@ class Tilt(NamedTuple):
 
 BEST = Tilt(2.0**36, wider=False)  # beyond that the rounding of exponents is no longer small
 DECAYING = Tilt(2.0**36, wider=True)
-LESS_STEEP = Tilt(2.0**29, wider=True)  # enough where the loss is hardly spread at all, and many frequencies count
+LESS_STEEP = Tilt(2.0**29, wider=True)  # sufficient if the loss has little spread and many frequencies matter
 LEAST = Tilt(2.0**29, wider=False)  # where δ hardly changes over a range of ε, this one covers the whole range
 
 
