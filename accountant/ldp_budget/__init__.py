@@ -4,7 +4,7 @@
     oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
     estimate = oue.estimate(oue.randomize([0, 3, 3, 6]))
 
-Names are imported when they are first used, so that `import ldp_budget` costs nothing.
+Names are imported on first use, so that `import ldp_budget` is fast.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-# Names that were given up: what to use, since which version, and the version that has them no longer. Until then they
-# work, and say so; docs/reference/stability.md has the rule.
+# Deprecated names: the replacement, the version that deprecated the name, and the version that removes it. Until then
+# the name works and warns. docs/reference/stability.md has the rule.
 _RENAMED: dict[str, tuple[str, str, str]] = {}
 
 if TYPE_CHECKING:
-    # The same names for type checkers and editors.
+    # The same names, for type checkers and editors.
     from .accounting.accountant import Accountant as Accountant
     from .accounting.budget_client import BudgetClient as BudgetClient
     from .accounting.limits import Limit as Limit

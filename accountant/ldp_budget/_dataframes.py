@@ -1,9 +1,10 @@
-"""Columns and frames of other libraries (pandas, Polars, Arrow, numpy) as plain texts, none of them imported here.
+"""Adapters for columns and DataFrames of other libraries, and HTML tables for notebooks.
 
-A column of whole numbers is taken as their decimals, as it is from a file; what is missing stays what it is, and is
-found by whoever looks at the single texts. A frame has no one column, so it is refused where a column is wanted.
+Columns of pandas, Polars, Arrow and numpy become plain texts. None of these libraries is imported here. A column of
+whole numbers is read as their decimals, as from a file. A missing cell keeps its value, and the check of the single
+texts finds it. A DataFrame is refused where a column is required.
 
-Results as tables in notebooks: what comes of users and answers is text there, whatever it looks like.
+In the HTML tables every cell is escaped text, including names of users and answers.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ _TOGETHER = 1 << 16
 
 
 def is_frame(value: Any) -> bool:
-    """Whether this is a frame or table, and no column."""
+    """True if the value is a DataFrame or table, and not a column."""
     return hasattr(value, "shape") and hasattr(value, "columns")
 
 
 def is_column(value: Any) -> bool:
-    """Whether this is a column of one of the libraries, or an array of numpy."""
+    """True if the value is a column of one of the libraries, or a numpy array."""
     names = ("to_pylist", "to_list") if not hasattr(value, "dtype") else ("to_list", "tolist")
     return hasattr(value, "__len__") and any(callable(getattr(value, name, None)) for name in names)
 
 
 def check_texts(option: str, value: Any, expected: str) -> Iterable[Any]:
-    """`value` as something to go through, like `check_many`; the cells of a column as plain texts.
+    """Return an iterable over `value`, like `check_many`. The cells of a column become plain texts.
 
     Raises `InvalidParameter`.
     """
@@ -47,14 +48,14 @@ def check_texts(option: str, value: Any, expected: str) -> Iterable[Any]:
 
 
 def column_names(frame: Any) -> list[Any]:
-    """What the columns of a frame, or of a mapping of columns, are called."""
+    """The names of the columns of a DataFrame, or of a mapping of columns."""
     if isinstance(frame, Mapping):
         return list(frame)
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
 def column_of(frame: Any, column: str) -> Any:
-    """A column of a frame, or of a mapping of columns. Raises `InvalidParameter`."""
+    """A column of a DataFrame, or of a mapping of columns. Raises `InvalidParameter`."""
     check_name("column", column)
     if not (is_frame(frame) or isinstance(frame, Mapping)):
         raise InvalidParameter("frame", "a frame of pandas, Polars or Arrow, or a mapping of columns", shown(frame))
@@ -67,7 +68,7 @@ def column_of(frame: Any, column: str) -> Any:
 
 
 def as_texts(value: Any) -> list[str] | None:
-    """A list of at least one text, if all of them are texts, or a column whose first cell is one; else None."""
+    """The texts of a non-empty list of texts, or of a column whose first cell is a text; otherwise None."""
     if getattr(value, "ndim", 1) != 1 or is_frame(value):
         return None
     if isinstance(value, list | tuple):
@@ -78,13 +79,13 @@ def as_texts(value: Any) -> list[str] | None:
 
 
 def _cells(column: Any) -> Iterator[Any]:
-    """The cells of a column, some at a time."""
+    """Yield the cells of a column, read in parts."""
     for start in range(0, len(column), _TOGETHER):
         yield from _plain(_listed(_part(column, start, start + _TOGETHER)))
 
 
 def _part(column: Any, start: int, stop: int) -> Any:
-    """Some cells of a column, by where they stand; the index that pandas has beside it is none of ours."""
+    """Some cells of a column, by position. The index of a pandas column is ignored."""
     return (column.iloc if hasattr(column, "iloc") else column)[start:stop]
 
 
@@ -96,18 +97,20 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _plain(cells: list[Any]) -> list[Any]:
-    """Whole numbers as their decimals, unless texts stand among them."""
+    """Replace whole numbers by their decimals, unless some cells are texts."""
     if any(isinstance(cell, str) for cell in cells):
         return cells
     return [str(cell) if type(cell) is int else cell for cell in cells]
 
 
+# -- HTML tables -----------------------------------------------------------------------------------------------
+
 MOST_ROWS = 50
-"""How many rows a table shows."""
+"""Maximum number of rows that a table shows."""
 
 
 def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], total: int) -> str:
-    """A table of `total` rows, of which the first few are shown; every cell is escaped."""
+    """An HTML table of `total` rows that shows only the first rows. Every cell is escaped."""
     shown = list(islice(rows, MOST_ROWS))
     lines = [f"<caption>{_text(caption)}</caption>", _row("th", header), *(_row("td", row) for row in shown)]
     if total > len(shown):
@@ -120,12 +123,12 @@ def _row(tag: str, cells: Iterable[object]) -> str:
 
 
 def _text(cell: object) -> str:
-    # `quote`: nobody has to look at where it stands.
+    # With `quote` the text is safe in an attribute too.
     return escape(shown_cell(cell), quote=True)
 
 
 def shown_cell(value: Any) -> str:
-    """A value as people read it."""
+    """A value as text for people."""
     if value is None:
         return "–"
     if isinstance(value, float):

@@ -1,7 +1,4 @@
-"""Files and folders: written whole and durably, by one run at a time; and the user's folder for this application.
-
-One spelling for each JSON value: what is stored, hashed and compared.
-"""
+"""Atomic, durable file writes by one process at a time; the user's application folder; canonical JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +14,14 @@ if TYPE_CHECKING:
 
 
 PRIVATE = 0o600
-"""The mode of every file that is written here: it says something about users, or is a secret."""
+"""File mode of every file that this module writes: each is about users or is a secret."""
 
 
 def application_folder() -> Path:
-    """The user's folder for this application, which need not be there: the default ledger, and certificates."""
+    """The user's folder for this application, which may not exist yet.
+
+    It holds the default ledger and certificates.
+    """
     import platformdirs
 
     return Path(platformdirs.user_config_dir("ldp-budget", appauthor=False, roaming=True))
@@ -29,11 +29,13 @@ def application_folder() -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, which takes the place of `path` when the block ends, whole and durable.
+    """Open a file to write that replaces `path` when the block ends, complete and durable.
 
-    Until then it is a neighbour, `path` with `.new`, that one run writes at a time; after an exception it is gone and
-    `path` is as it was. The file is for its owner's eyes alone. A link stays a link. Raises OSError, also where
-    `path` is there and is no ordinary file, or where another run is writing it.
+    Until then the content is in a neighboring draft file, `path` with `.new`. One process at a time writes it.
+    After an exception the draft is deleted and `path` is unchanged. Only the owner can read the file. A symbolic
+    link stays a link.
+
+    Raises OSError, also if `path` exists and is not an ordinary file, or if another process is writing it.
     """
     place = Path(os.path.realpath(path))
     if not replaceable(place):
@@ -41,7 +43,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     draft = place.with_name(f"{place.name}.new")
     file = open_alone(draft)
     try:
-        # What a run that was killed may have left, or somebody else.
+        # A killed process, or another program, may have left content or another mode.
         os.fchmod(file.fileno(), PRIVATE)
         file.truncate(0)
         yield file
@@ -49,33 +51,34 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
         os.replace(draft, place)
     except BaseException:
-        # While the draft is ours alone: once it is closed, another run may have one of the same name.
+        # Delete while this process holds the lock: after closing, another process may own a draft of the same name.
         with suppress(OSError):
             os.unlink(draft)
         raise
     finally:
-        with suppress(OSError):  # what could not be flushed is told already
+        with suppress(OSError):  # a failed flush was raised above
             file.close()
     sync_folder(place.parent)
 
 
 def replaceable(path: Path) -> bool:
-    """Whether a file may take that place: nothing is there, or a file, but no folder and no device."""
+    """True if a file may replace that path: it is free or an ordinary file, not a folder or a device."""
     return path.is_file() or not path.exists()
 
 
 def open_alone(path: Path) -> IO[bytes]:
-    """`path`, created if need be, to read and append to; no other run opens it like this until it is closed.
+    """Open `path` to read and append, and create it if necessary. Only one process at a time can open it this way.
 
-    A file that is created is for its owner's eyes alone. Raises OSError, also where another run has it.
+    The lock ends when the file is closed. Only the owner can read a created file. Raises OSError, also if another
+    process has the lock.
     """
     import fcntl
 
-    # No filelock: that locks a file of its own, which stays behind, and goes on holding one that was renamed.
+    # Not the package filelock: it locks a separate file, which stays behind, and keeps holding a renamed one.
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE), "a+b")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # What was opened may be what a run that was just ending has removed, or given another name.
+        # A process that was just ending may have deleted or renamed the file that this one opened.
         if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             raise FileNotFoundError
     except OSError:
@@ -85,7 +88,7 @@ def open_alone(path: Path) -> IO[bytes]:
 
 
 def create_private(path: Path, content: bytes) -> None:
-    """Make a durable file that only its owner can read. Raises FileExistsError if it is there already."""
+    """Create a durable file that only its owner can read. Raises FileExistsError if the file exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -96,7 +99,7 @@ def create_private(path: Path, content: bytes) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Wait for everybody else who is alone in this folder, and hold off those who come; a crash ends the hold."""
+    """Hold an exclusive lock on this folder, and wait for other holders first. A crash releases the lock."""
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY)
@@ -108,12 +111,12 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: what was made, renamed or removed there stays so after a power cut."""
+    """Make the names in a folder durable: created, renamed and deleted files stay so after a power failure."""
     sync_file(folder)
 
 
 def sync_file(path: Path) -> None:
-    """Make what was written to a file durable, by whomever."""
+    """Make the written content of a file durable, including content from other processes."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -121,10 +124,10 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-# Made once, as every spend writes with it.
+# Created once, because every spend uses it.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical_json(value: Any) -> str:
-    """`value` as canonical JSON: keys in order, no spaces, ASCII alone."""
+    """`value` as canonical JSON: sorted keys, no spaces, ASCII only."""
     return _ENCODER.encode(value)

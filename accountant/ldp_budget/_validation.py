@@ -1,7 +1,7 @@
-"""What callers hand over, looked at before anything is done with it.
+"""Validators for the arguments of public functions. Each raises `InvalidParameter`.
 
-Whoever gives a number for a name, or a class for a mechanism, reads which argument it was, what was expected there
-and what was found, and not where in the package it could not be used. Each of these raises `InvalidParameter`.
+The error names the argument, the expected value and the found value. So a caller who passes a number for a name, or
+a class for a mechanism, reads this instead of a failure somewhere inside the package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST = 80
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: as it is written in Python, on one line of no more than about 80 characters."""
+    """A value as an error shows it: its Python notation on one line of about 80 characters at most."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     try:
@@ -32,24 +32,24 @@ def shown(value: object) -> str:
 
 
 def check_text(option: str, value: object) -> str:
-    """`value`, if it is a text of at least one character."""
+    """Return `value` if it is a text of at least one character."""
     if not isinstance(value, str) or not value:
         raise InvalidParameter(option, "a text of at least one character", shown(value))
-    # Of numpy's texts there is a plain one, so that a request is the same whichever of the two it came with.
+    # A numpy text becomes a plain one, so that both give the same request.
     return _storable(option, value if type(value) is str else str.__str__(value))
 
 
-# Programs put these around a text to say how it is written: the zero-width space, the byte order mark, joiners, the
-# soft hyphen and marks of direction. Inside a name some of them make another word, so they stay there.
+# Invisible characters that programs put around a text: zero-width space, byte order mark, joiners, soft hyphen and
+# direction marks. Inside a name some of them change the word, so only the ends are trimmed.
 _INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 _INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 
 
 def canonical_user(text: str) -> str:
-    """A user's name as the ledger knows it: in Unicode's form NFC, its ends trimmed of what cannot be seen.
+    """A user's name as the ledger stores it: in Unicode normal form NFC, without invisible characters at its ends.
 
-    Every name goes through here before it is hashed, so that one user has one budget however the name was typed.
-    Names that differ by case stay two: many systems have both.
+    Every name is normalized here before it is hashed, so that one user has one budget however the name was typed.
+    Names that differ by case stay different: many systems have both.
     """
     if text.isascii():
         return text.strip()
@@ -60,7 +60,7 @@ def canonical_user(text: str) -> str:
 
 
 def check_user(value: object) -> str:
-    """The canonical form of a user's name, if a character is left in it."""
+    """Return the canonical form of a user's name if at least one character is left in it."""
     name = canonical_user(check_text("user", value))
     if not name:
         raise InvalidParameter("user", "a text of at least one character besides white space", shown(value))
@@ -68,14 +68,14 @@ def check_user(value: object) -> str:
 
 
 def check_name(option: str, value: object) -> str:
-    """`value`, if it is a text; whether anything has that name is for others to say."""
+    """Return `value` if it is a text. The caller checks that something has that name."""
     if not isinstance(value, str):
         raise InvalidParameter(option, "a name, which is a text", shown(value))
     return _storable(option, value)
 
 
 def _storable(option: str, text: str) -> str:
-    """`text`, if every engine of a ledger can store it: neither NUL nor half of a character fits everywhere."""
+    """Return `text` if every ledger engine can store it: no NUL and no lone surrogates."""
     if text.isascii() and "\0" not in text:
         return text
     try:
@@ -88,21 +88,21 @@ def _storable(option: str, text: str) -> str:
 
 
 def check_switch(option: str, value: object) -> bool:
-    """`value`, if it is True or False: what merely counts as true may well be a text that says no."""
+    """Return `value` if it is True or False. Other truthy values are refused: a text may say "no"."""
     if not isinstance(value, bool):
         raise InvalidParameter(option, "True or False", shown(value))
     return value
 
 
 def check_instance(option: str, value: object, kind: type[T], expected: str) -> T:
-    """`value`, if it is of that kind, which `expected` says in words."""
+    """Return `value` if it is an instance of `kind`. `expected` describes the kind in words."""
     if not isinstance(value, kind):
         raise InvalidParameter(option, expected, shown(value))
     return value
 
 
 def check_whole(option: str, value: object, least: int = 0, most: int | None = None) -> int:
-    """`value` as an int, if it is a whole number in the range; one of numpy's is one."""
+    """Return `value` as an int if it is a whole number in the range. numpy integers are accepted."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -114,7 +114,7 @@ def check_whole(option: str, value: object, least: int = 0, most: int | None = N
 
 
 def check_share(option: str, value: object) -> float:
-    """`value` as a float, if it is a number above 0 and below 1."""
+    """Return `value` as a float if it is a number above 0 and below 1."""
     try:
         number = -1.0 if isinstance(value, bool | str | bytes) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -125,14 +125,14 @@ def check_share(option: str, value: object) -> float:
 
 
 def check_call(option: str, value: T) -> T:
-    """`value`, if it can be called, or None."""
+    """Return `value` if it is callable or None."""
     if value is not None and not callable(value):
         raise InvalidParameter(option, "a function, or None", shown(value))
     return value
 
 
 def check_many(option: str, value: Any, expected: str) -> Iterable[Any]:
-    """`value`, if it can be gone through and is no text, whose letters nobody means."""
+    """Return `value` if it is iterable and not a text, whose single characters would be a mistake."""
     if isinstance(value, str | bytes | bytearray):
         raise InvalidParameter(option, expected, shown(value))
     try:
@@ -144,10 +144,10 @@ def check_many(option: str, value: Any, expected: str) -> Iterable[Any]:
 
 
 def check_path(option: str, value: object) -> Path:
-    """`value` as a path, if it is a text or a path that a file system could hold."""
+    """Return `value` as a path if it is a text or a path that a file system can hold."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     try:
-        # A number would be opened as well: as whatever file this process has open under it.
+        # A number must not pass: `open` would take it for a file descriptor of this process.
         if isinstance(text, str) and text and b"\0" not in os.fsencode(text):
             return Path(text)
     except UnicodeEncodeError:

@@ -1,7 +1,36 @@
-"""Every error of the package. Each descends from `LdpBudgetError` and carries its data as attributes.
+"""Error classes. Every error descends from `LdpBudgetError` and carries its data as attributes.
 
-A message says what is wrong, and never what to type: that depends on who reads it, and a front end adds it. What a
-front end decides, such as an exit code, it decides by the error's `code`.
+    LdpBudgetError
+    ├── InvalidParameter (also ValueError)
+    ├── OutsideDomain (also ValueError)
+    ├── UnknownName (also LookupError)
+    ├── UserErased
+    ├── NameTaken
+    ├── PluginError
+    ├── NotSupported
+    ├── LedgerError
+    │   ├── LedgerMissing
+    │   ├── LedgerKeyMissing
+    │   ├── SandboxError
+    │   ├── ClockError
+    │   └── UnstorableError (in `ledger.store`)
+    ├── KeyConflict
+    ├── ReservationConflict
+    ├── ApprovalNeeded
+    ├── ApprovalConflict
+    ├── RecordConflict
+    ├── ReportFileError
+    ├── TableError
+    ├── BudgetExceeded (in `accounting.receipts`)
+    ├── TooFewReports (in `reports.inbox`)
+    ├── ServiceProblem (in `api.problem_details`)
+    ├── Broken (in `verification`, also AssertionError)
+    └── NotChecked (in `verification`)
+
+The HTTP service adds `ServiceError` and `ForwardedProblem`.
+
+A message says what is wrong, but not what to type: that depends on the reader, so a front end adds it. A front end
+branches on the error's `code`, for example to choose an exit code.
 """
 
 from __future__ import annotations
@@ -14,15 +43,15 @@ if TYPE_CHECKING:
 
 
 class LdpBudgetError(Exception):
-    """The root of the package's errors. Text and attributes survive pickling, as from a process of a pool.
+    """Base class of the package's errors. Text and attributes survive pickling, for example in a process pool.
 
-    Attribute: `code`, the name of the kind of error; unlike the text it never changes.
+    Attribute: `code`, the name of the kind of error. Unlike the text, it never changes.
     """
 
     code: ClassVar[str] = "error"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What the constructor made is copied; Exception would call it with the text as its first argument.
+        # Copies the finished object. Exception would call the constructor with the text as its first argument.
         return _again, (type(self), self.args), self.__dict__
 
 
@@ -31,10 +60,10 @@ def _again(kind: type[LdpBudgetError], arguments: tuple[Any, ...]) -> LdpBudgetE
 
 
 class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
-    """A parameter that was declared is missing, malformed or outside its range.
+    """A declared parameter is missing, malformed or outside its range.
 
-    Attributes: `option` (its name in Python), `expected` (the range, in words), `found` (the value, or None
-    where nothing was given).
+    Attributes: `option` (the parameter's name in Python), `expected` (the range, in words), `found` (the value, or
+    None if the parameter is missing).
     """
 
     code = "invalid-parameter"
@@ -46,20 +75,17 @@ class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as wha
         super().__init__(self.describe(option))
 
     def describe(self, option: str) -> str:
-        """The message with the option spelt otherwise: `epsilon` in Python, `--epsilon` on a command line.
+        """The message with another spelling of the option: `epsilon` in Python, `--epsilon` on a command line.
 
         Parameters:
             option: the spelling.
-
-        Raises:
-            Nothing.
         """
         found = "nothing was given" if self.found is None else f"found {_as_text(self.found)}"
         return f"{_as_text(option)}: expected {self.expected}; {found}"
 
 
 def _as_text(found: object) -> str:
-    """What was found, in words. Whole numbers of thousands of digits have none."""
+    """The value as text. Whole numbers of thousands of digits have no text."""
     try:
         return str(found)
     except Exception:
@@ -67,7 +93,7 @@ def _as_text(found: object) -> str:
 
 
 class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
-    """A value to be randomized is not in the declared domain. Nothing was randomized.
+    """A value to randomize is not in the declared domain. Nothing was randomized.
 
     Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if unknown).
     """
@@ -83,9 +109,9 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
 
 
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
-    """Nothing of this kind has that name. Attributes: `kind`, `name`, `known` (the names there are), `hint`.
+    """No object of this kind has that name. Attributes: `kind`, `name`, `known` (the existing names), `hint`.
 
-    Where names are nobody's business, as those of users, `known` is given as None and stays empty.
+    If the existing names are confidential, such as the names of users, pass None for `known`. Then it stays empty.
     """
 
     code = "unknown-name"
@@ -100,9 +126,9 @@ class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
 
 
 class UserErased(LdpBudgetError):  # noqa: N818
-    """The user was erased: the ledger no longer knows which entries were theirs. Attribute: `user`.
+    """The user was erased: the ledger no longer knows which entries belong to this user. Attribute: `user`.
 
-    Nor does it know when that was: the time would lead to the entries.
+    The ledger does not keep the time of the erasure either, because that time would lead to the entries.
     """
 
     code = "user-erased"
@@ -115,7 +141,7 @@ class UserErased(LdpBudgetError):  # noqa: N818
 
 
 class NameTaken(LdpBudgetError):  # noqa: N818
-    """A name is already used for something else. Attributes: `kind`, `name`."""
+    """A name is already in use for something else. Attributes: `kind`, `name`."""
 
     code = "name-taken"
 
@@ -137,7 +163,7 @@ class PluginError(LdpBudgetError):
 
 
 class NotSupported(LdpBudgetError):  # noqa: N818
-    """The mechanism or rule exists, but cannot do what was asked, and says why."""
+    """The mechanism or rule exists, but does not support the request. The message gives the reason."""
 
     code = "not-supported"
 
@@ -145,7 +171,8 @@ class NotSupported(LdpBudgetError):  # noqa: N818
 class LedgerError(LdpBudgetError):
     """The ledger cannot be opened, read or trusted. It was left as it is.
 
-    Attributes: `path`, `unknown` (nobody knows whether something was charged; the key will tell).
+    Attributes: `path`, `unknown` (True if it is unknown whether a user was charged; repeat the request with the
+    same idempotency key to find out).
     """
 
     code = "ledger-error"
@@ -157,7 +184,10 @@ class LedgerError(LdpBudgetError):
 
 
 class LedgerMissing(LedgerError):  # noqa: N818
-    """There is no ledger at that place and no key either, and none was to be made. Attribute: `path`."""
+    """There is no ledger and no ledger key at this path, and the caller did not allow creating one.
+
+    Attribute: `path`.
+    """
 
     code = "ledger-missing"
 
@@ -166,9 +196,9 @@ class LedgerMissing(LedgerError):  # noqa: N818
 
 
 class LedgerKeyMissing(LedgerError):  # noqa: N818
-    """The key that lies here has not got the secret that is in force in the ledger. Nothing was charged.
+    """The local ledger key file lacks the ledger's active secret. Nothing was charged.
 
-    Attributes: `path`, `secret` (its number).
+    Attributes: `path`, `secret` (the number of the missing secret).
     """
 
     code = "ledger-key-missing"
@@ -183,9 +213,9 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
 
 
 class SandboxError(LedgerError):
-    """A sandbox was to be used as a ledger that counts, or the reverse.
+    """A sandbox was opened as a real ledger, or a real ledger as a sandbox.
 
-    Attributes: `path`, `sandbox` (whether it is one).
+    Attributes: `path`, `sandbox` (True if the ledger is a sandbox).
     """
 
     code = "sandbox-error"
@@ -197,10 +227,10 @@ class SandboxError(LedgerError):
 
 
 class ClockError(LedgerError):
-    """The clock cannot be charged by. Nothing was charged.
+    """The system clock is not plausible. Nothing was charged.
 
-    Attributes: `path`, `repairable` (a repair would help), `newest` (when the newest entry was written, where that is
-    later than now).
+    Attributes: `path`, `repairable` (True if a clock repair would help), `newest` (the time of the newest entry, if
+    it is later than now).
     """
 
     code = "clock-error"
@@ -212,7 +242,7 @@ class ClockError(LedgerError):
 
 
 class KeyConflict(LdpBudgetError):  # noqa: N818
-    """An idempotency key came back with a different request. Nothing was charged. Attribute: `key`."""
+    """An idempotency key was used again with a different request. Nothing was charged. Attribute: `key`."""
 
     code = "key-conflict"
 
@@ -225,7 +255,10 @@ class KeyConflict(LdpBudgetError):  # noqa: N818
 
 
 class ReservationConflict(LdpBudgetError):  # noqa: N818
-    """A reservation has ended otherwise than asked for. Nothing was changed. Attributes: `receipt`, `state`."""
+    """A reservation has already ended in another way than requested. Nothing was changed.
+
+    Attributes: `receipt`, `state`.
+    """
 
     code = "reservation-conflict"
 
@@ -236,9 +269,9 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
 
 
 class ApprovalNeeded(LdpBudgetError):  # noqa: N818
-    """A change of a policy raises what may be charged, and nobody else has approved it. Nothing was changed.
+    """A policy change allows more charges, and no second principal has approved it. Nothing was changed.
 
-    Attributes: `policy` (its name), `reasons` (why it is more than before, in words).
+    Attributes: `policy` (its name), `reasons` (why the new version allows more, in words).
     """
 
     code = "approval-needed"
@@ -253,9 +286,9 @@ class ApprovalNeeded(LdpBudgetError):  # noqa: N818
 
 
 class ApprovalConflict(LdpBudgetError):  # noqa: N818
-    """A proposal cannot be approved, withdrawn or set. Nothing was changed.
+    """A proposal cannot be approved, withdrawn or applied. Nothing was changed.
 
-    Attributes: `proposal` (its number; None where it is about none), `why`.
+    Attributes: `proposal` (its number; None if the error concerns no single proposal), `why`.
     """
 
     code = "approval-conflict"
@@ -267,9 +300,10 @@ class ApprovalConflict(LdpBudgetError):  # noqa: N818
 
 
 class RecordConflict(LdpBudgetError):  # noqa: N818
-    """Somebody else has added a record meanwhile. Nothing was changed.
+    """Another writer has added a record in the meantime. Nothing was changed.
 
-    Attributes: `expected` (the number of the newest record that was known), `newest` (that of the newest there is).
+    Attributes: `expected` (the number of the newest record that the caller knew), `newest` (the number of the
+    newest record in the ledger).
     """
 
     code = "record-conflict"
@@ -283,7 +317,7 @@ class RecordConflict(LdpBudgetError):  # noqa: N818
 
 
 class ReportFileError(LdpBudgetError):
-    """A report file is truncated, foreign, or made for another collection. Attribute: `path`."""
+    """A report file is truncated, has another format, or belongs to another collection. Attribute: `path`."""
 
     code = "report-file-error"
 
@@ -293,7 +327,7 @@ class ReportFileError(LdpBudgetError):
 
 
 class TableError(LdpBudgetError):
-    """A file of answers or users cannot be read as the table that it is, or not to its end. Attribute: `path`."""
+    """A file of answers or users cannot be read as a table, or not to its end. Attribute: `path`."""
 
     code = "table-error"
 

@@ -1,4 +1,4 @@
-"""What the author of a mechanism inherits: the contract as pytest tests.
+"""The mechanism contract as pytest tests, for authors of mechanisms to inherit.
 
     from ldp_budget.testing import MechanismContract
 
@@ -6,7 +6,7 @@
         mechanism = MyMechanism
         targets = [dict(epsilon=1, domain_size=7), dict(epsilon="0.2", domain_size=3)]
 
-Every test runs once for each of the targets; what cannot be decided is skipped with the reason.
+Every test runs once for each target. A test that cannot decide is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ __all__ = ["MechanismContract"]
 
 
 class MechanismContract:
-    """Tests that every mechanism must pass. Subclasses name the `mechanism`; their names begin with `Test`.
+    """Tests that every mechanism must pass. Subclasses set `mechanism`; their names begin with `Test`.
 
-    `targets`: parameters to build it with, each a mapping; by default `contract.examples_of` it. What the tests do
-    stands with the functions of `ldp_budget.verification.contract` that they call.
+    `targets` are mappings of parameters to build the mechanism with; by default `contract.examples_of` it. The
+    functions of `ldp_budget.verification.contract` that the tests call document the checks.
     """
 
     mechanism: ClassVar[type[Mechanism]]
     targets: ClassVar[Sequence[Mapping[str, Any]]] = ()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One run of each test for each target."""
+        """Run each test once for each target."""
         if "target" in metafunc.fixturenames:
             targets = self.targets or contract.examples_of(self.mechanism)
             metafunc.parametrize("target", targets, ids=[_label(target) for target in targets])
 
     def check(self, name: str, target: Mapping[str, Any]) -> None:
-        """Run one check of the contract; what it cannot decide is skipped."""
+        """Run one check of the contract. Skip the test if the check cannot decide."""
         mechanism = contract.made(self.mechanism, target)
         try:
             contract.CHECKS[name](mechanism)

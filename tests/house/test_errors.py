@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
 
 import click
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, BudgetExceeded, mechanism
+from ldp_budget import Accountant, BudgetExceeded, errors, mechanism
 from ldp_budget.client import ServiceProblem
 from ldp_budget.errors import (
     ApprovalConflict,
@@ -163,3 +164,15 @@ def test_text_and_attributes_survive_pickling(error: LdpBudgetError) -> None:
         twin = pickle.loads(pickle.dumps(error, protocol))
         assert type(twin) is type(error)
         assert (str(twin), twin.args, vars(twin)) == (str(error), error.args, vars(error))
+
+
+def test_the_tree_of_errors_matches_the_classes() -> None:
+    path, drawn = [""], set()
+    for line in (errors.__doc__ or "").splitlines():
+        if found := re.match(r" {4}([│├└─ ]*)(\w+)( \(|$)", line):
+            depth = len(found[1]) // 4
+            path[depth + 1 :] = [found[2]]
+            drawn.add((path[depth], found[2]))
+    ours = {kind for kind in kinds() if kind.__module__.startswith("ldp_budget.")} - {LdpBudgetError}
+    pairs = {(base.__name__, kind.__name__) for kind in ours for base in kind.__bases__ if base in kinds()}
+    assert drawn == {("", "LdpBudgetError"), *pairs}

@@ -1,9 +1,8 @@
-"""What a journal adds up to by the hour, without any user: how much was charged, and to how many.
+"""Hourly totals of the journal and of recorded refusals, without user identities.
 
-What the ledger knows of refusals: the responses that it keeps under keys, by the hour, policy and limit.
-
-A refusal changes nothing else, and without a key it is kept nowhere. Nor is one kept of an erased user, whose answers
-go. So these are the refusals that the ledger knows of, and never more than there were.
+The refusals come from the responses that the ledger stores under idempotency keys, by hour, policy and limit. A
+refusal changes nothing else, and without an idempotency key it is not stored. The stored responses of an erased
+user are deleted. So the totals are the refusals that the ledger knows of, and never more than there were.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _NEVER = -1
 
 
 class Charged(NamedTuple):
-    """How often something was charged, for how many reports, and when last (in microseconds)."""
+    """The number of charges and of their reports, and the time of the last charge (in microseconds)."""
 
     charges: int = 0
     reports: int = 0
@@ -35,30 +34,30 @@ class Charged(NamedTuple):
 
 
 class Activity:
-    """The journal of one partition, as far as it was added.
+    """Totals of the journal of one partition, for the entries added so far.
 
-    `hours` holds for each hour since 1970 how many charges there were, of how many reports, and how many of these
-    were given back; `users` for each day how many accounts were charged. A day that a repair of the clock enters for
-    the second time counts its accounts anew. `charged` goes by the number of the stored charge.
+    `hours` holds for each hour since 1970 the number of charges, of their reports, and of the reports that were
+    given back. `users` holds for each day the number of charged accounts. A day that repeats after a clock repair
+    counts its accounts again. `charged` is keyed by the number of the stored charge.
     """
 
     def __init__(self) -> None:
         self.entries = 0
-        """The newest entry that was added."""
+        """The number of the newest added entry."""
         self.hours: dict[int, list[int]] = {}
         self.users: dict[int, int] = {}
         self.charged: dict[int, Charged] = {}
         self.erased = 0
-        """How many users were erased, and how many of these had an account."""
+        """The number of erased users. `cut_off` counts those of them that had an account."""
         self.cut_off = 0
         self.policies_set: dict[int, int] = {}
-        """By the number of a policy's version, the number of the record that made the key by which it was set."""
+        """The API key that set each policy version: the number of the key's record, by the version's number."""
         self._last_day = array("i")
         self._changed: set[int] = set()
         self._upset = False
 
     def add(self, rows: Iterable[tuple[tuple[Any, ...], bytes | None]]) -> None:
-        """Add the entries that follow."""
+        """Add the entries that follow the newest added one."""
         last_day, changed = self._last_day, self._changed
         for row, _ in rows:
             number, at, kind, account = row[:4]
@@ -96,19 +95,21 @@ class Activity:
         self.charged[charge] = Charged(before.charges + charges, before.reports + reports, max(before.last, at))
 
     def changed(self) -> set[int] | None:
-        """The accounts whose sums have changed since this was asked; None where any may have."""
+        """The accounts whose sums have changed since the last call; None if any may have changed."""
         found = None if self._upset else self._changed
         self._changed, self._upset = set(), False
         return found
 
 
+# -- refusals --------------------------------------------------------------------------------------------------
+
 OTHER = "other"
-"""Stands in the place of a period where no limit refused but something else, such as a mechanism nobody checked."""
+"""Used in place of a period if no limit refused but something else, such as a mechanism that was not checked."""
 SEVERAL = " and "
 
 
 class Refusal(NamedTuple):
-    """What refusals are counted by: the hour since 1970, the policy, and the periods whose limits refused."""
+    """The key by which refusals are counted: the hour since 1970, the policy, and the periods whose limits refused."""
 
     hour: int
     policy: str
@@ -116,19 +117,19 @@ class Refusal(NamedTuple):
 
 
 class Refusals:
-    """The refusals that the records of one partition tell of, as far as they were added."""
+    """Totals of the refusals in the records of one partition, for the records added so far."""
 
     def __init__(self) -> None:
         self.rows = 0
-        """How many numbered rows were gone through."""
+        """The number of numbered rows read so far."""
         self.counts: dict[Refusal, int] = {}
         self.in_bulk = 0
-        """How many requests of bulk runs were refused; of these nobody knows when, and by which limit."""
+        """The number of refused requests of batch runs. Their times and limits are unknown."""
 
     def add(
         self, records: Iterable[IdempotencyRecord], runs: Iterable[BatchRunRecord], policies: Mapping[int, str]
     ) -> None:
-        """Add records of refusals and batch runs; `policies` are named by the numbers of their versions."""
+        """Add records of refusals and batch runs. `policies` maps the numbers of policy versions to names."""
         for stored in records:
             _, numbers, (binding, _) = json.loads(stored.response)
             hour, policy = numbers[1] // HOUR_MICROS, policies[numbers[0]]

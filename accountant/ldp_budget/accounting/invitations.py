@@ -1,11 +1,12 @@
 """Invitations: signed links by which respondents of a collection report without an API key.
 
-A token says for whom it is, for which collection and round, when it was made and until when it is good, and is signed
-by the secret in force of the ledger's key. So nothing is stored of an invitation, however many there are; that some
-are good no more is a record. Whoever has a token may do what it is for: it is to travel like a password.
+A token names its user, collection and round, and the times when it was made and when it expires. It is signed with
+the active secret of the ledger key. So the ledger stores nothing about an invitation, however many there are. Only
+a revocation is stored, as a record. Every holder of a token can use it: transmit it like a password.
 
-When the key is exchanged, what was signed before stays good, for it has been sent. Who has the old secret can sign
-such tokens too, dated as they like; so what is revoked under a newer secret is all that an older one has signed.
+After a key rotation, tokens signed earlier stay valid, because they have been sent. A holder of the old secret can
+sign such tokens too, with any date. So a revocation under a newer secret covers everything that an older secret has
+signed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .admin_log import Record
 
 MOST_TEXT = 500
-"""How many characters the name of a user and that of a round may have, as they are part of a link."""
+"""Maximum number of characters of a user's name and of a round's name, as they are part of a link."""
 
 _MOST_TOKEN = 10_000
 _EVERYBODY = ""
@@ -42,10 +43,10 @@ _EVERYBODY = ""
 
 @dataclass(frozen=True)
 class Invitation:
-    """That `user` may send one report for a round of `collection`, before `expires`.
+    """Permission for `user` to send one report for a round of `collection`, before `expires`.
 
-    `key` is the idempotency key of that report, whichever of the invitations to the same round is used: so there is
-    one report of each user in a round, though a link was sent twice.
+    `key` is the idempotency key of that report. It is the same for all invitations of a user to the same round. So
+    each user sends one report in a round, even if a link was sent twice.
     """
 
     collection: str
@@ -56,19 +57,19 @@ class Invitation:
     key: str
 
     def __repr__(self) -> str:
-        # Not for whom: it may end up in a log.
+        # Without the user: the text may end up in a log.
         return f"<Invitation to {self.collection}, expires {self.expires.isoformat()}>"
 
 
 class _End(NamedTuple):
-    """When invitations were revoked, and under which secret of the ledger's key."""
+    """The time of a revocation, and the number of the ledger key's secret at that time."""
 
     at: datetime
     secret: int
 
 
 class _Revoked(NamedTuple):
-    """Until when invitations were revoked, by collection and by a digest of the user, or for everybody."""
+    """The newest revocations, by collection and by a digest of the user, or "" for all users."""
 
     until: Mapping[tuple[str, str], _End]
 
@@ -76,7 +77,7 @@ class _Revoked(NamedTuple):
 def _follow(revoked: _Revoked, record: Record) -> _Revoked:
     if record.kind != INVITATIONS_REVOKED:
         return revoked
-    # A record that cannot be read ends the invitations of all users: whose it was to end is unknown.
+    # An unreadable record revokes the invitations of all users, because its user is unknown.
     body: Mapping[str, Any] = {"user": _EVERYBODY} if record.fault is not None else record.body
     whom, end = (record.name, body["user"]), _End(record.at, body.get("secret", 1))
     before = revoked.until.get(whom, end)
@@ -86,11 +87,11 @@ def _follow(revoked: _Revoked, record: Record) -> _Revoked:
 class Invitations:
     """The invitations to the collections of a ledger.
 
-    What another process revokes is known here `fresh` seconds later at the latest, see `Projection`.
+    A revocation by another process takes effect here after `fresh` seconds at the latest, see `Projection`.
 
     Parameters:
-        accountant: of the ledger.
-        fresh: in seconds; 0 asks the ledger each time.
+        accountant: the accountant of the ledger.
+        fresh: in seconds; 0 queries the ledger each time.
     """
 
     def __init__(self, accountant: Accountant, *, fresh: float = FRESH_SECONDS) -> None:
@@ -103,20 +104,20 @@ class Invitations:
     def invite(
         self, collection: str, users: Iterable[str], expires: datetime, *, round: str = ""
     ) -> Iterator[tuple[str, str]]:
-        """Invite users to a collection; nothing is written, and nobody is charged.
+        """Invite users to a collection. Nothing is written, and no user is charged.
 
         Parameters:
             collection: the name of a collection of the ledger.
-            users: whom, a stream of any length.
-            expires: until when they may report, an aware datetime.
-            round: which time it is asked; each user may report once in each round.
+            users: the users to invite, a stream of any length.
+            expires: the time until which they may report, an aware datetime.
+            round: the name of the round; each user may report once in each round.
 
         Returns:
             For each user, in order, the name and a token.
 
         Raises:
-            UnknownName: there is no such collection.
-            InvalidParameter: one of them is of another kind, or `expires` is over already.
+            UnknownName: the ledger does not have this collection.
+            InvalidParameter: an argument has the wrong type, or `expires` is in the past.
         """
         self._accountant.collection(collection)
         _short("round", round, least=0)
@@ -134,15 +135,15 @@ class Invitations:
         )
 
     def find(self, token: str) -> Invitation | None:
-        """The invitation of a token; None of anything that is none of this ledger's, and of one that is over.
+        """The invitation of a token; None for an invalid, expired or revoked token.
 
         Parameters:
-            token: what somebody says is one.
+            token: the text to check.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
-        until = self._revoked.known().until  # first: it may be told there that the ledger's key was exchanged
+        until = self._revoked.known().until  # first: this read may find that the ledger key was rotated
         found = self._read(token)
         if found is None or self._accountant.now() >= found[0].expires:
             return None
@@ -155,23 +156,19 @@ class Invitations:
         return read
 
     def is_fresh(self) -> bool:
-        """Whether `find`, called at once, answers without a look at the ledger.
-
-        Raises:
-            Nothing.
-        """
+        """True if `find`, called now, returns without a query of the ledger."""
         return self._revoked.is_fresh()
 
     def revoke(self, collection: str, user: str | None = None) -> None:
-        """End the invitations to a collection that were made so far; later ones are good again.
+        """Revoke the invitations to a collection that were made so far. Later invitations are valid.
 
         Parameters:
             collection: the name of a collection of the ledger.
-            user: whose; None for everybody's.
+            user: the user whose invitations to revoke; None for all users.
 
         Raises:
-            UnknownName: there is no such collection.
-            InvalidParameter: one of them is no text.
+            UnknownName: the ledger does not have this collection.
+            InvalidParameter: an argument is not a text.
         """
         self._accountant.collection(collection)
         secret = secret_in_force(self._ledger)
@@ -190,7 +187,7 @@ class Invitations:
         return f"{content}.{self._signature(content, secret)}"
 
     def _read(self, token: str) -> tuple[Invitation, int] | None:
-        """What a token says, if it was signed here, and by which secret."""
+        """The invitation in a token signed with this ledger's key, and the number of the secret; otherwise None."""
         if not isinstance(token, str) or len(token) > _MOST_TOKEN or not token.isascii():
             return None
         content, _, signature = token.partition(".")
@@ -202,7 +199,7 @@ class Invitations:
             collection, user, round, made, expires = json.loads(_bytes_of(content))
         except (binascii.Error, ValueError):
             return None
-        # By the first secret, always: there is one report of each user in a round, though the key is exchanged.
+        # Always with the first secret: each user sends one report in a round, even across key rotations.
         key = self._digest(1, "report", collection, user, round)
         return Invitation(collection, user, round, _moment(made), _moment(expires), key), signed[0]
 
@@ -210,7 +207,7 @@ class Invitations:
         return _text_of(bytes.fromhex(self._digest(secret, "token", content)))
 
     def _whom(self, collection: str, user: str, secret: int) -> str:
-        """A user in a record, where nobody without the ledger's key can tell who it is."""
+        """A digest of a user for a record. Without the ledger key it does not reveal the user."""
         return self._digest(secret, "user", collection, user)
 
     def _digest(self, secret: int, purpose: str, *texts: str) -> str:
@@ -221,10 +218,10 @@ class Invitations:
 def invite(
     accountant: Accountant, collection: str, users: Iterable[str], expires: datetime, *, round: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """`Invitations.invite`, of a ledger.
+    """Invite users to a collection of a ledger, see `Invitations.invite`.
 
     Parameters:
-        accountant: of the ledger.
+        accountant: the accountant of the ledger.
         collection: as there.
         users: as there.
         expires: as there.
@@ -234,27 +231,27 @@ def invite(
         For each user, in order, the name and a token.
 
     Raises:
-        UnknownName: there is no such collection.
-        InvalidParameter: one of them is of another kind, or `expires` is over already.
+        UnknownName: the ledger does not have this collection.
+        InvalidParameter: an argument has the wrong type, or `expires` is in the past.
     """
     return Invitations(accountant).invite(collection, users, expires, round=round)
 
 
 def read(accountant: Accountant, token: str) -> Invitation | None:
-    """`Invitations.find`, of a ledger.
+    """The invitation of a token, see `Invitations.find`.
 
     Parameters:
-        accountant: of the ledger.
+        accountant: the accountant of the ledger.
         token: as there.
 
     Raises:
-        Nothing but `LedgerError`.
+        LedgerError: the ledger cannot be read.
     """
     return Invitations(accountant, fresh=0).find(token)
 
 
 def _short(option: str, text: str, least: int = 1) -> str:
-    """A text that may stand in a link."""
+    """Return a text that is short enough for a link."""
     found = check_text(option, text) if least else check_name(option, text)
     if len(found) > MOST_TEXT:
         raise InvalidParameter(option, f"at most {MOST_TEXT} characters", len(found))
@@ -262,7 +259,7 @@ def _short(option: str, text: str, least: int = 1) -> str:
 
 
 def _user(name: str) -> str:
-    """A user's name as the ledger knows it, if it may stand in a link."""
+    """A user's name as the ledger stores it, if it is short enough for a link."""
     return _short("user", check_user(name))
 
 

@@ -1,6 +1,7 @@
-"""Keeping a ledger in order: erasing users, checkpoints and verification, a repaired clock, digests by its key.
+"""Operations for the operator of a ledger, on its own machine.
 
-Operations for the operator of a ledger, on its own machine: check it, move it, exchange its key.
+Functions for maintenance come first: erasing users, repairing the clock, verification, and digests with the ledger
+key. `LedgerOperations` holds the operations behind `Accountant.ledger`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
-    """Forget who an account belongs to: keys, labels and notes go, its sum stays, and there is no fresh budget."""
+    """Erase a user: idempotency keys, labels and notes are deleted.
+
+    The account's sum stays, and there is no fresh budget.
+    """
     hashed = user_hash(ledger, user)
     check_switch("unknown", unknown)
 
@@ -53,7 +57,7 @@ def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
 
 
 def repair_clock(ledger: Ledger) -> bool:
-    """Go on from the clock as it is now, where the newest entries are dated later; says whether they were."""
+    """Accept the present clock if the newest entries are dated later; return True if they were."""
 
     def repair(transaction: Transaction) -> bool:
         moment = transaction.repair_clock()
@@ -66,7 +70,10 @@ def repair_clock(ledger: Ledger) -> bool:
 
 
 def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, int], None] | None) -> Integrity:
-    """Verify the ledger: hash chain, row MACs, sums and costs; decide every charge again; read every record."""
+    """Verify the ledger: hash chain, row MACs, sums and costs.
+
+    Replay every admission decision and read every record.
+    """
     if expect is not None:
         check_text("expect", expect)
     check_call("on_progress", on_progress)
@@ -76,32 +83,34 @@ def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, in
 
 
 def keyed_digest(ledger: Ledger, data: bytes) -> str:
-    """A digest of data, in hex, by which nobody without the ledger's key can guess it."""
+    """A keyed digest of data, in hex. Without the ledger key the data cannot be guessed from it."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidParameter("data", "bytes", shown(data))
     return ledger.key.hash_outside(b"data", data.hex()).hex()
 
 
 def digest_under(ledger: Ledger, secret: int, data: bytes) -> str:
-    """`keyed_digest` by a secret of the ledger's key, given its number; that by the first one is `keyed_digest`."""
+    """`keyed_digest` with a numbered secret of the ledger key. Number 1 gives `keyed_digest` itself."""
     return secret_of(ledger.key, secret).hash_outside(b"data", data.hex()).hex()
 
 
 def secret_in_force(ledger: Ledger) -> int:
-    """The number of the secret of the ledger's key by which something that is made now is to be signed."""
+    """The number of the active secret of the ledger key, which signs new objects."""
     with ledger.reading() as reading:
         return reading.secret.number
 
 
 def newest_secret(ledger: Ledger) -> int:
-    """The number of the newest secret that is known to be in force; no look at the ledger."""
+    """The number of the newest secret that is known to be active, without a query of the ledger."""
     return ledger.key.used
 
 
 class LedgerOperations:
-    """Operations that need the machine where a ledger is stored: `Accountant.ledger`. The HTTP client has none.
+    """Operations that need the machine where a ledger is stored: `Accountant.ledger`.
 
-    Closing the accountant ends them too.
+    The HTTP client does not have them.
+
+    Closing the accountant closes this object too. Do not close it separately.
     """
 
     def __init__(self, ledger: Ledger, clock: Read) -> None:
@@ -111,25 +120,19 @@ class LedgerOperations:
         return f"<LedgerOperations of {self._ledger.name}>"
 
     def check_up(self) -> dict[str, str | None]:
-        """Whether somebody could be charged just now, and if not, why; changes nothing.
+        """The health of the ledger: the reasons why no user could be charged now. Changes nothing.
 
         Returns:
-            What is wrong, or None, with each of three: `schema` (the tables can be read, and the ledger is open),
-            `key` (it lies where it lay when the ledger was opened, is the same, and has the secret that is in force)
-            and `clock` (it can be believed). `clock` is left out where the tables cannot be read.
-
-        Raises:
-            Nothing.
+            The fault, or None, for each of three checks: `schema` (the tables can be read, and the ledger is open),
+                `key` (the key file is still at its path, is unchanged, and has the active secret) and `clock` (the
+                clock is plausible). `clock` is missing if the tables cannot be read.
         """
         return check_up(self._ledger)
 
     def overview(self) -> Overview:
-        """What the ledger adds up to without naming anybody: charges and refusals by day, and what is left of limits.
+        """The anonymous usage statistics of the ledger: charges and refusals by day, and what is left of limits.
 
-        Keep it: it remembers what it has read, and reads on from there.
-
-        Raises:
-            Nothing.
+        Keep the returned object: it caches what it has read, and later continues from there.
         """
         from .usage_stats import Overview
 
@@ -141,57 +144,58 @@ class LedgerOperations:
         *,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Copied:
-        """Move everything to another place, a file or `postgresql://…`, where it goes on as a ledger of the same key.
+        """Move the ledger to another store, a file or `postgresql://…`, where it keeps its key.
 
-        This ledger charges nobody any more, from before anything is copied; it can still be read. The other one is of
-        no use before all is there and both were verified. Stopped at any point, the same call goes on. Receipts and
-        keys stay what they are.
+        This ledger refuses charges from before the first copied row; it can still be read. The other ledger is
+        unusable until everything is copied and both are verified. If interrupted at any point, the same call
+        resumes. Receipts and idempotency keys stay valid.
 
         Parameters:
-            ledger: the other place, as for `Accountant`.
+            ledger: the other store, as for `Accountant`.
             on_progress: called as `on_progress(done, total)` from time to time, with steps.
 
         Returns:
-            The names of both, their heads to note, and how much was copied.
+            The names of both ledgers, their chain heads to note, and the number of copied rows.
 
         Raises:
-            InvalidParameter: one of them is of another kind.
-            LedgerError: something else lies there, or this ledger does not verify; then nothing was changed.
-            ClockError: the clock cannot be believed.
-            NotSupported: it lies in a database, and what speaks to that is not installed.
+            InvalidParameter: an argument has the wrong type.
+            LedgerError: the other place holds something else, or this ledger does not verify; then nothing was
+                changed.
+            ClockError: the clock is not plausible.
+            NotSupported: the store is a database whose driver is not installed.
         """
         return connect.copy_to(self._ledger, self._clock, ledger, on_progress=on_progress)
 
     def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
-        """Open this ledger again, of which a copy was begun by `copy_to` and is not complete.
+        """Abandon an incomplete move that `copy_to` began, and open this ledger again.
 
-        What there is of the copy can never be used, nor gone on with.
+        The partial copy can never be used or completed.
 
         Parameters:
-            ledger: the other place, as for `copy_to`.
+            ledger: the other store, as for `copy_to`.
 
         Raises:
-            InvalidParameter: it is no place of a ledger.
-            LedgerError: the copy is complete, or is not there: nobody could tell then that nobody is charged there.
-            NotSupported: it lies in a database, and what speaks to that is not installed.
+            InvalidParameter: `ledger` is not the location of a ledger.
+            LedgerError: the copy is complete or missing: then it may charge users.
+            NotSupported: the store is a database whose driver is not installed.
         """
         connect.give_up_copy(self._ledger, self._clock, ledger)
 
     def key_states(self) -> list[KeyState]:
-        """The secrets of the ledger's key, the oldest first: pending, activating, active or expired.
+        """The secrets of the ledger key, oldest first: pending, activating, active or expired.
 
         Returns:
-            Of each its number, its state and in how many partitions it is in force.
+            For each secret its number, its state and the number of partitions where it is active.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         return key_rotation.states(self._ledger)
 
     def prepare_key(self) -> int:
-        """Put a new secret into the key's file, which is not used yet; one that is not active yet stays.
+        """Add a new, unused secret to the key file; a secret that is already pending stays.
 
-        Bring the file to every machine that opens the ledger then. Nobody has to open it anew.
+        Then copy the file to every machine that opens the ledger. Open ledgers need not be reopened.
 
         Returns:
             The number of the secret.
@@ -202,10 +206,10 @@ class LedgerOperations:
         return key_rotation.prepare(self._ledger)
 
     def discard_key(self) -> bool:
-        """Take a secret that is pending out of the key's file.
+        """Remove a pending secret from the key file.
 
         Returns:
-            Whether there was one.
+            True if there was one.
 
         Raises:
             LedgerError: the file cannot be written.
@@ -213,22 +217,22 @@ class LedgerOperations:
         return key_rotation.discard(self._ledger)
 
     def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
-        """Have the pending secret in force, and the one before it no more.
+        """Activate the pending secret, and expire the one before it.
 
-        Stopped at any point, the same call goes on. In each partition that is one transaction, for which whoever writes
-        there waits. From then on the old secret neither finds users' names in what is stored nor makes anything that
-        would be believed. On another machine, whose key's file was brought there, it says in that file that the
-        secret is active.
+        If interrupted at any point, the same call resumes. Each partition changes in one transaction, and writers
+        to it wait meanwhile. From then on the old secret cannot find users' names in stored data, and nothing made
+        with it is accepted. On another machine with a copied key file, this call marks the secret as active in that
+        file.
 
         Parameters:
             on_progress: called as `on_progress(done, total)` from time to time, with partitions.
 
         Returns:
-            The number of the secret that is active now.
+            The number of the active secret.
 
         Raises:
-            InvalidParameter: it is no function.
-            LedgerError: the ledger was changed by somebody, or is shut; partitions that have the secret keep it.
+            InvalidParameter: `on_progress` is not a function.
+            LedgerError: the ledger was tampered with, or is shut; partitions with the new secret keep it.
         """
         check_call("on_progress", on_progress)
         return key_rotation.activate(self._ledger, on_progress or (lambda done, total: None))

@@ -1,10 +1,9 @@
-"""Limits: what a user may be charged, in which period, added up by which rule.
+"""Limits on a user's charges: a period, (ε, δ) and a rule of composition. Shares: sub-limits for bound API keys.
 
-Shares: parts of a policy's limits, each counted by itself for whoever charges by a key that is bound to it.
-
-A share limits what one user is charged through its callers, by the rule of the limit that it is a part of. It is a
-further limit, and takes nothing from the ledger's own account of the user: a caller with a share must fit both. The
-shares of a limit together never exceed it, amount by amount in whole units.
+A share is a part of a policy's limit, counted separately for the callers whose API key is bound to it. It limits
+the charges of one user through these callers, by the rule of the limit that it is part of. A share is a further
+limit and reserves nothing in the ledger's own account of the user: a charge by a caller with a share must fit both.
+The shares of a limit together never exceed it, amount by amount in whole units.
 """
 
 from __future__ import annotations
@@ -43,14 +42,16 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
 
 
-# Not the sign of an exponent.
+# A plus sign that is not the sign of an exponent.
 _PLUS = re.compile(r"(?<![eE])\+")
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 
 @dataclass(frozen=True, init=False)
 class Limit:
-    """At most (ε, δ) within each window of a period, added up by a rule. As text it is what `Limit.parse` reads.
+    """At most (ε, δ) within each window of a period, added up by a rule.
+
+    `str` gives the text that `Limit.parse` reads.
 
     Numbers may be given as text, and a float means its shortest decimal.
 
@@ -58,13 +59,13 @@ class Limit:
         period: "lifetime", "day", "week" or "month" (UTC).
         epsilon: a number > 0.
         delta: a number >= 0 and < 1; above 0 for every rule but basic.
-        rule: "basic", "zcdp", "gdp" or "renyi". The last takes the order of the published grid that suits ε and δ,
-            if it names none as `renyi:3` does, and keeps it.
-        aside: below `delta`, under zcdp and renyi: the part of it for reports with a δ of their own, and without it
-            there is none for them; the rest is the conversion's.
+        rule: "basic", "zcdp", "gdp" or "renyi". "renyi" without an order, unlike `renyi:3`, takes the order of the
+            published grid that suits ε and δ, and keeps it.
+        aside: below `delta`, under zcdp and renyi: the part of δ for reports with a δ of their own; the rest is for
+            the conversion. At 0 such reports are refused.
 
     Raises:
-        InvalidParameter: one of them is out of its range or no number, or they do not go together.
+        InvalidParameter: an argument is out of its range or not a number, or the arguments contradict each other.
     """
 
     period: str
@@ -127,11 +128,11 @@ class Limit:
 
         Parameters:
             text: such as `lifetime=4`, `day=1` or `lifetime=4,1e-6,zcdp`.
-            asked: what will probably be asked, pairs of a guarantee and how many reports of it. Rule renyi takes the
-                order that is best for them. Whatever is asked then, the limit holds.
+            asked: the expected charges, pairs of a guarantee and the number of its reports. Rule renyi takes the
+                order that is best for them. The limit holds for all other charges too.
 
         Raises:
-            InvalidParameter: the text is no such limit, or makes no sense as one.
+            InvalidParameter: the text does not have this form, or its values are invalid.
         """
         if not isinstance(text, str):
             raise InvalidParameter("limit", "PERIOD=EPSILON[,DELTA[,RULE]], a text", shown(text))
@@ -153,45 +154,45 @@ class Limit:
 
     @cached_property
     def capacity(self) -> Costs:
-        """The integer amounts this limit admits, rounded down; None for amounts it does not count."""
+        """The integer amounts that this limit admits, rounded down; None for amounts that it does not count."""
         return capacity(self.rule, self.epsilon, self.delta, self.aside)
 
     @cached_property
     def measure(self) -> str | None:
-        """The measure in which it counts; None where it counts the four amounts of charges."""
+        """The measure in which the limit counts; None if it counts the four amounts of charges."""
         return measure_of(self.rule, self.aside)
 
     @cached_property
     def gauge(self) -> str:
-        """Where an account's sums stand that it goes by."""
+        """The name of the account sums that this limit counts."""
         return gauge_named(self.period, self.measure)
 
     @property
     def label(self) -> str:
-        """How answers name it: its period, and its share if it is that of one."""
+        """The limit's name in results: its period, and its share if it belongs to one."""
         return self.period
 
     @property
     def delta_text(self) -> str:
-        """δ with its parts."""
+        """δ as text, with its parts."""
         if not self.aside:
             return str(self.delta)
         return f"{canonical(DOWN.subtract(self.delta, self.aside))}+{canonical(self.aside)}"
 
     @cached_property
     def _counted(self) -> tuple[tuple[int, int], ...]:
-        """The amounts this limit counts: where they stand in `Costs`, and how much of each it admits."""
+        """The amounts that this limit counts: their positions in `Costs`, and the capacity for each."""
         return tuple((place, most) for place, most in enumerate(self.capacity) if most is not None)
 
     def fits(self, spent: Costs, cost: Costs) -> bool:
-        """Whether `cost` on top of `spent` stays within the capacity. Integers decide, nothing else.
+        """Return True if `cost` added to `spent` stays within the capacity. The comparison uses integers only.
 
         Parameters:
-            spent: what the account's window holds, in units.
-            cost: what is asked, in units.
+            spent: the sums of the account's window, in units.
+            cost: the requested amounts, in units.
 
         Raises:
-            InvalidParameter: one of them is no `Costs`.
+            InvalidParameter: an argument is not a `Costs`.
         """
         _costs("spent", spent), _costs("cost", cost)
         for place, most in self._counted:
@@ -201,13 +202,13 @@ class Limit:
         return True
 
     def is_above(self, other: Limit) -> bool:
-        """Whether it admits at least as much as another limit of every amount, by the same rule, and more of one.
+        """Return True if this limit admits more than another one by the same rule: no amount is smaller, and one is larger.
 
         Parameters:
             other: the other limit.
 
         Raises:
-            InvalidParameter: it is no limit.
+            InvalidParameter: `other` is not a limit.
         """
         check_instance("other", other, Limit, "a limit")
         if self.rule != other.rule or (self.rule != "basic" and self.delta != other.delta):
@@ -216,20 +217,20 @@ class Limit:
         return all(mine is not None and mine >= its for mine, its in pairs) and self.capacity != other.capacity
 
     def affordable(self, spent: Costs, cost: Costs) -> int:
-        """How many charges of `cost` fit on top of `spent`; `LARGEST` where nothing counts them.
+        """The number of charges of `cost` that fit in addition to `spent`; `LARGEST` if nothing counts them.
 
         Parameters:
-            spent: what the account's window holds, in units.
-            cost: what one charge costs, in units.
+            spent: the sums of the account's window, in units.
+            cost: the amounts of one charge, in units.
 
         Raises:
-            InvalidParameter: one of them is no `Costs`.
+            InvalidParameter: an argument is not a `Costs`.
         """
         _costs("spent", spent), _costs("cost", cost)
         count = LARGEST
         for place, most in self._counted:
             used, each = spent[place], cost[place]
-            # A zero cost fits any number of times, unless the limit is overdrawn already (it was lowered).
+            # A zero cost fits any number of times, unless a lowered limit is already overdrawn.
             if used is None or each is None or used > most:
                 return 0
             if each:
@@ -237,20 +238,20 @@ class Limit:
         return count
 
     def affordable_along(self, curve: Memoised, done: int, spent: Costs, *, earlier: int = 0) -> int:
-        """How many more reports of one memoised value fit on top of `spent` after `done` of them, along its curve.
+        """The number of further reports of one memoised value that fit in addition to `spent`, along its curve.
 
         Parameters:
-            curve: what is promised of reports that repeat one value.
-            done: how many reports of it there were in this window.
-            spent: what the account's window holds, in units.
-            earlier: how many reports of it there were before this window.
+            curve: the guarantee of reports that repeat one value.
+            done: the number of its reports so far in this window.
+            spent: the sums of the account's window, in units.
+            earlier: the number of its reports before this window.
 
         Raises:
-            InvalidParameter: one of them is of another kind.
+            InvalidParameter: an argument has the wrong type.
         """
         check_instance("curve", curve, Memoised, "a memoised guarantee")
         done, earlier = check_whole("done", done), check_whole("earlier", earlier)
-        # All but ε is charged whole with the first report, so there one report says it for all.
+        # All amounts but ε are charged whole with the first report, so checking one report suffices.
         if not self.fits(spent, cost_in_window(self.measure, curve, LabelCount(earlier, done), 1)):
             return 0
         most = self.capacity.epsilon
@@ -259,13 +260,13 @@ class Limit:
         return curve.most_reports(done, most - spent.epsilon, earlier=earlier)
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
-        """The largest sums on top of which `cost` fits, for the amounts this limit counts; None where none do.
+        """The largest sums to which `cost` can be added, for the amounts that this limit counts; or None.
 
         Parameters:
-            cost: what is asked, in units.
+            cost: the requested amounts, in units.
 
         Raises:
-            InvalidParameter: it is no `Costs`.
+            InvalidParameter: `cost` is not a `Costs`.
         """
         room = {}
         for name, most, each in zip(Costs._fields, self.capacity, _costs("cost", cost), strict=True):
@@ -283,7 +284,7 @@ class Limit:
             costs: amounts in units.
 
         Raises:
-            InvalidParameter: they are no `Costs`.
+            InvalidParameter: `costs` is not a `Costs`.
         """
         _costs("costs", costs)
         return {
@@ -294,17 +295,17 @@ class Limit:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the amounts are called: a divergence stands in the place of ρ."""
+        """The names of the amounts. Under renyi a divergence takes the position of ρ."""
         return ("epsilon", "delta", RENYI, "mu_squared") if self.rule.startswith(RENYI) else Costs._fields
 
     def remaining(self, spent: Costs) -> Costs:
         """The part of the capacity that is left, in units, never below zero; zero where `spent` is unbounded.
 
         Parameters:
-            spent: what the account's window holds, in units.
+            spent: the sums of the account's window, in units.
 
         Raises:
-            InvalidParameter: it is no `Costs`.
+            InvalidParameter: `spent` is not a `Costs`.
         """
         _costs("spent", spent)
         return Costs(
@@ -315,11 +316,7 @@ class Limit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything, with the capacity: it is worked out once, when the limit is set.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object of all fields, including the capacity, which is computed once, when the limit is set."""
         plain = {
             "period": self.period,
             "epsilon": canonical(self.epsilon),
@@ -333,13 +330,13 @@ class Limit:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Limit:
-        """A limit read back from what `to_json` made.
+        """A limit from the JSON object that `to_json` returned.
 
         Parameters:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `data` is not such an object.
         """
         try:
             limit = cls(data["period"], data["epsilon"], data["delta"], data["rule"], data.get("aside", 0))
@@ -351,7 +348,7 @@ class Limit:
 
 @lru_cache(maxsize=4096)
 def _plain(units: int, digits: int) -> float:
-    """An amount as a plain number, rounded up; of many users many are the same."""
+    """An amount as a plain number, rounded up. Cached, because many users have equal amounts."""
     return float_up(from_units(units, digits))
 
 
@@ -363,20 +360,22 @@ def _number(name: str, value: Any, expected: str) -> Decimal:
 
 
 def _found(value: object) -> str:
-    """What somebody gave: a text as it stands, as it may be an option's."""
+    """A value as an error shows it. A text is shown unchanged, because it may be the text of an option."""
     return value if isinstance(value, str) else shown(value)
 
 
 def _costs(option: str, value: Costs) -> Costs:
-    """`value`, if it is what an account or a charge counts. Raises `InvalidParameter`."""
+    """Return `value` if it is a `Costs`. Raises `InvalidParameter`."""
     return check_instance(option, value, Costs, "amounts in whole units, as `Costs`")
 
 
 def as_limits(limits: Sequence[Limit | str], asked: Sequence[tuple[Guarantee, int]] = ()) -> tuple[Limit, ...]:
-    """Limits given as objects or as the text that `Limit.parse` reads. Raises `InvalidParameter`."""
+    """Limits from objects or from texts that `Limit.parse` reads. Raises `InvalidParameter`."""
     many = check_many("limits", limits, "a list of limits, each a `Limit` or a text such as lifetime=4")
     return tuple(limit if isinstance(limit, Limit) else Limit.parse(limit, asked) for limit in many)
 
+
+# -- shares (sub-limits) ---------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a digit first"
@@ -385,7 +384,7 @@ _EXPECTED = "a mapping of names to limits, each a `Limit` or a text such as life
 
 @dataclass(frozen=True, init=False)
 class ShareLimit(Limit):
-    """A share's part of a limit: counted by its own gauge, which bears the number of the share."""
+    """A share's part of a limit, counted by its own gauge, whose name contains the number of the share."""
 
     share: str
     number: int
@@ -400,26 +399,22 @@ class ShareLimit(Limit):
 
     @property
     def label(self) -> str:
-        """How answers name it: its period and its share."""
+        """The limit's name in results: its period and its share."""
         return f"{self.period} ({self.share})"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything, as of any limit, with its share.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object of all fields, as for any limit, with its share."""
         return {**super().to_json(), "gauge": self.gauge, "share": self.share, "number": self.number}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ShareLimit:
-        """A limit read back from what `to_json` made.
+        """A share's limit from the JSON object that `to_json` returned.
 
         Parameters:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `data` is not such an object.
         """
         try:
             return cls(Limit.from_json(data), data["share"], data["number"])
@@ -435,7 +430,10 @@ class ShareLimit(Limit):
 
 @dataclass(frozen=True)
 class Share:
-    """A named share of a policy's limits, with the number by which the ledger knows its name; 0 before it does."""
+    """A named share of a policy's limits.
+
+    `number` identifies its name in the ledger; 0 before the ledger assigns one.
+    """
 
     name: str
     number: int
@@ -446,34 +444,27 @@ class Share:
         """A share of these limits.
 
         Parameters:
-            name: of the share.
-            limits: what it admits.
-            number: by which the ledger knows the name.
+            name: the name of the share.
+            limits: the amounts that it admits.
+            number: the number of the name in the ledger.
 
         Raises:
-            InvalidParameter: it is no name.
+            InvalidParameter: `name` is not a valid name.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidParameter("share", _NAME_EXPECTED, shown(name))
         return cls(name, number, tuple(ShareLimit(limit, name, number) for limit in limits))
 
     def numbered(self, number: int) -> Share:
-        """The same share under a number.
+        """The same share with a number.
 
         Parameters:
-            number: by which the ledger knows its name.
-
-        Raises:
-            Nothing.
+            number: the number of the name in the ledger.
         """
         return Share.of(self.name, self.limits, number)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal share.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object that `from_json` turns back into an equal share."""
         return {
             "name": self.name,
             "number": self.number,
@@ -482,22 +473,22 @@ class Share:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Share:
-        """A share read back from what `to_json` made.
+        """A share from the JSON object that `to_json` returned.
 
         Parameters:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `data` is not such an object.
         """
         return cls(data["name"], data["number"], tuple(ShareLimit.from_json(limit) for limit in data["limits"]))
 
 
 def as_shares(given: Mapping[str, Sequence[Limit | str]], limits: Sequence[Limit]) -> tuple[Share, ...]:
-    """Shares given as objects or texts, by name, of these limits; the ledger has still to number them.
+    """Shares of these limits from objects or texts, by name. The ledger assigns their numbers later.
 
-    A text that says no rule takes that of the limit of its period; δ too, where the rule converts by it. Raises
-    `InvalidParameter`.
+    A text without a rule takes the rule of the limit of its period, and also its δ if the rule has a conversion.
+    Raises `InvalidParameter`.
     """
     check_instance("shares", given, dict, _EXPECTED)
     shares = []
@@ -523,7 +514,7 @@ def _part(given: Limit | str, limits: Sequence[Limit]) -> Limit:
 
 
 def check_shares(shares: Sequence[Share], limits: Sequence[Limit]) -> None:
-    """Raise `InvalidParameter` unless each is of one of the limits, and those of one do not exceed it together."""
+    """Raise `InvalidParameter` unless each share is part of a limit and shares do not exceed their limit together."""
     names = [share.name for share in shares]
     for share in shares:
         if not share.limits or names.count(share.name) > 1:
@@ -548,9 +539,9 @@ def _is_of(part: ShareLimit, limit: Limit) -> bool:
 
 
 def numbered(shares: Iterable[Share], known: Mapping[str, int]) -> tuple[Share, ...]:
-    """The shares under the numbers by which the ledger knows their names; new names get the next ones.
+    """The shares with the numbers that the ledger has for their names. New names get the next numbers.
 
-    Raises `InvalidParameter` where it has had too many names.
+    Raises `InvalidParameter` if the ledger would have too many names.
     """
     numbers = dict(known)
     result = []

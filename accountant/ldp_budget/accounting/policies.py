@@ -1,9 +1,8 @@
-"""Plans: a fixed list of reports with a certified price for all of it, and the largest ε that a total affords.
+"""Policies: named, versioned sets of limits. Plans: fixed lists of reports with a certified price.
 
-Exact composition may be enforced only for a list that was fixed before its first report. A `Plan` is that list. As
-its price is that of all its reports, any order and any early stop is within it.
-
-Policies: named, versioned sets of limits, and which version may follow which.
+Exact composition may be enforced only for a list that was fixed before its first report. A `Plan` is such a list.
+Its price is that of all its reports, so any order and any early stop stays within the price. The module also finds
+the largest ε per report that a total affords.
 """
 
 from __future__ import annotations
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
     from ..ledger.snapshot import Price
 
 
+# -- plans -----------------------------------------------------------------------------------------------------
+
 _UNIT = 1e-9
 _PAIRS = "pairs of a mechanism or guarantee and a count"
 _MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
@@ -57,19 +58,19 @@ _MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
 class Plan:
     """A fixed list of reports, priced by exact composition.
 
-    Together they are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are merged, and
-    the order is canonical.
+    Together the reports are (`epsilon`, `delta`)-LDP; `epsilon` is a certified upper bound. Equal guarantees are
+    merged, and the order is canonical.
 
     Parameters:
-        charges: pairs of a mechanism or guarantee and how many reports carry it.
-        delta: the δ of all of them together, >= 0 and < 1.
-        price: what the same plan was priced at before: it may raise `epsilon`, and never lowers it below the upper
-            bound that is certified now.
+        charges: pairs of a mechanism or guarantee and the number of reports that carry it.
+        delta: the δ of all reports together, >= 0 and < 1.
+        price: an earlier price of the same plan. It may raise `epsilon`, but never lowers it below the upper bound
+            that is certified now.
 
     Raises:
         NotSupported: the list has no finite price.
-        InvalidParameter: something is of another kind or out of range, or `price` is one that no composition could
-            have found, as it is below the certified lower bound.
+        InvalidParameter: an argument has the wrong type or is out of range, or `price` is below the certified lower
+            bound, so that no composition can have given it.
     """
 
     charges: tuple[tuple[Guarantee, int], ...]
@@ -92,7 +93,7 @@ class Plan:
             )
         object.__setattr__(self, "charges", charges)
         object.__setattr__(self, "delta", decimal(self.delta))
-        # A price between the two bounds may be right, but nothing here certifies it.
+        # A price between the two bounds may be correct, but nothing here certifies it.
         object.__setattr__(self, "epsilon", total.epsilon if price is None else max(_double(price), total.epsilon))
 
     def __repr__(self) -> str:
@@ -102,19 +103,18 @@ class Plan:
 
     @cached_property
     def identity(self) -> str:
-        """A hash of what was declared: charges and δ. What they cost is no part of it, for that was worked out."""
+        """A hash of the declaration: charges and δ. The price is not part of it, because the price is computed."""
         return hashlib.sha256(canonical_json(self._declared()).encode()).hexdigest()
 
     @cached_property
     def counts(self) -> Mapping[Guarantee, int]:
-        """How many reports of each guarantee the plan admits."""
+        """The number of reports of each guarantee that the plan admits."""
         return MappingProxyType(dict(self.charges))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal plan, price included; numbers as exact text.
+        """A JSON object that `from_json` turns back into an equal plan, including the price.
 
-        Raises:
-            Nothing.
+        Numbers are exact text.
         """
         return {**self._declared(), "epsilon": canonical(decimal(self.epsilon))}
 
@@ -124,14 +124,14 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Plan:
-        """A plan read back from what `to_json` wrote, its price certified anew.
+        """A plan from the JSON object that `to_json` returned. Its price is certified again.
 
         Parameters:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
-            NotSupported: its reports have no finite price by now.
+            ValueError: `data` is not such an object.
+            NotSupported: its reports no longer have a finite price.
         """
         try:
             charges = tuple((from_json(charge["guarantee"]), charge["count"]) for charge in data["charges"])
@@ -141,7 +141,7 @@ class Plan:
 
 
 def _double(price: float) -> float:
-    """A price as a double, not below it. Raises `InvalidParameter` where there is none."""
+    """A price as a double, rounded up. Raises `InvalidParameter` if the price is too large for a double."""
     try:
         return float_up(decimal(price))
     except OverflowError:
@@ -158,6 +158,9 @@ def _merged(charges: Iterable[tuple[Any, Any]]) -> tuple[tuple[Guarantee, int], 
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
 
 
+# -- the largest ε of a report ---------------------------------------------------------------------------------
+
+
 def largest_epsilon(
     make_guarantee: Callable[[Decimal], Guarantee],
     reports: int,
@@ -165,14 +168,14 @@ def largest_epsilon(
     total_delta: float | str | Decimal,
     rule: str,
 ) -> Decimal | None:
-    """The largest ε of one report, in whole billionths, for which `reports` of them stay within the total.
+    """The largest ε of one report, in whole billionths, for which all reports fit the total; None if none fits.
 
-    `make_guarantee(ε)` is the guarantee of one report; it raises `InvalidParameter` for an ε it cannot offer. It
-    must promise less the larger ε is. Under a filter, the integer costs of all reports fit a limit of
-    (`total_epsilon`, `total_delta`) as well, so that a ledger accepts what was planned; memoised reports are taken to
-    be of one question, and charged under their labels. A `Plan` counts reports and not whose question they answer, so
-    under exact they are priced as it prices them. None if no ε will do.
-    Raises `NotSupported` where the rule does not apply.
+    `make_guarantee(ε)` returns the guarantee of one report, and raises `InvalidParameter` for an ε that is not
+    available. Its loss must grow with ε. Under a filter, the integer costs of all `reports` also fit a limit of
+    (`total_epsilon`, `total_delta`), so that a ledger accepts the plan. Memoised reports are assumed to answer one
+    question, and are charged under their labels. A `Plan` counts reports without their questions, so under exact
+    they are priced like in a `Plan`.
+    Raises `NotSupported` if the rule does not apply.
     """
     count, most = whole(reports), decimal(total_epsilon)
     if most <= 0:
@@ -193,7 +196,7 @@ def _units(epsilon: float) -> int:
 def _spare(
     make_guarantee: Callable[[Decimal], Guarantee], reports: int, most: Decimal, delta: Decimal, rule: str
 ) -> Callable[[int], float]:
-    """A function of ε in billionths: what is left of the total, > 0 if and only if the reports fit."""
+    """A function of ε in billionths: the unused part of the total, > 0 if and only if the reports fit."""
     is_filter = rule_named(rule).is_filter
 
     def spare(units: int) -> float:
@@ -214,7 +217,7 @@ def _spare(
 
 
 def _accepted(rule: str, guarantee: Guarantee, reports: int, most: Decimal, delta: Decimal) -> bool:
-    """Whether a ledger's limit of (`most`, `delta`) under a filter takes so many reports."""
+    """True if a ledger's limit of (`most`, `delta`) under a filter admits this number of reports."""
     each = guarantee.aside() if rule not in ("basic", "gdp") else None
     aside = from_units((to_cost(each, DELTA_DIGITS) or 0) * reports, DELTA_DIGITS) if each else Decimal(0)
     if aside and aside >= delta:
@@ -232,18 +235,20 @@ def _within(costs: Costs, limit: Costs) -> bool:
     return all(most is None or (cost is not None and cost <= most) for cost, most in zip(costs, limit, strict=True))
 
 
+# -- policies --------------------------------------------------------------------------------------------------
+
 DEFAULT = "default"
 ANY_RELATION = "any"
 
 
 @dataclass(frozen=True)
 class PlanTerms:
-    """A plan as a policy holds it: how many reports of each guarantee, and what all of them cost together.
+    """A plan as a policy stores it: the number of reports of each guarantee, and the price of all of them.
 
-    The price is exact composition's, which is no filter; that is sound because what may be charged was fixed
-    beforehand: any order and any early stop lies within it. A successor's full price is added to those before. The
-    price with which a plan came into the ledger stays its price, whatever is worked out for it later, unless that
-    shows it to be impossible: then the plan is set again at what is certified.
+    The price comes from exact composition, which is not a filter. That is sound because the charges were fixed
+    beforehand: any order and any early stop is within the price. The full price of a succeeding plan is added to
+    the prices before it. A plan keeps the price with which it was first stored, even if a later computation
+    differs. Only a price that is proved impossible is replaced: then the plan is set again at the certified price.
     """
 
     identity: str
@@ -267,7 +272,7 @@ class PlanTerms:
         return self.epsilon, self.delta
 
     def count(self, promise: str) -> int:
-        """How many reports with a guarantee, in canonical JSON, the plan holds."""
+        """The number of reports in the plan with a guarantee, given in canonical JSON."""
         return dict(self.quotas).get(promise, 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -286,16 +291,17 @@ class PlanTerms:
 
 @dataclass(frozen=True)
 class Policy:
-    """A named, versioned set of limits, all of which a spend must fit.
+    """A named, versioned set of limits, all of which a charge must fit.
 
-    It has a lifetime limit or a plan, or says `unbounded`. With `relation` "any", guarantees that hold only for
-    neighbours of the same change pattern are refused; with `checked`, mechanisms whose promise nobody checked, see
-    `certificates`. With a plan, only its charges are admitted, each up to its quota; `earlier` are the plans it
-    succeeds that were charged. `shares` are parts of its limits, which whoever is bound to one must fit as well.
+    A policy has a lifetime limit or a plan, or is `unbounded`. With `relation` "any", it refuses guarantees that
+    hold only for neighbors of the same change pattern. With `checked`, it refuses mechanisms whose guarantee was
+    not checked, see `registry.certification`. With a plan, it admits only the plan's charges, each up to its quota;
+    `earlier` are the charged plans that it succeeds. `shares` are parts of its limits, which callers that are bound
+    to one must fit as well.
 
     Raises:
-        InvalidParameter: something is of another kind, there is no limit and no plan, a period has two limits of one
-            rule, the shares of a limit exceed it, or there is no lifetime limit and nobody says `unbounded`.
+        InvalidParameter: an argument has the wrong type, there is no limit and no plan, a period has two limits of
+            one rule, the shares of a limit exceed it, or there is no lifetime limit and `unbounded` is False.
     """
 
     name: str
@@ -345,103 +351,89 @@ class Policy:
 
     @property
     def periods(self) -> tuple[str, ...]:
-        """The periods that have a limit, each once."""
+        """The periods with a limit, each once."""
         return tuple(dict.fromkeys(limit.period for limit in self.limits))
 
     @property
     def gauges(self) -> tuple[str, ...]:
-        """Where its limits are counted, and those of its shares, each once."""
+        """The gauges of its limits and of its shares' limits, each once."""
         return tuple(dict.fromkeys(limit.gauge for limit in self.all_limits))
 
     @property
     def all_limits(self) -> tuple[Limit, ...]:
-        """Its limits, and after them those of each share."""
+        """Its limits, followed by those of each share."""
         return (*self.limits, *(limit for share in self.shares for limit in share.limits))
 
     def share(self, name: str | None) -> Share | None:
-        """The share of that name, if it has one.
+        """The share with that name, or None.
 
         Parameters:
-            name: of the share; None for none.
-
-        Raises:
-            Nothing.
+            name: the name of the share; None gives None.
         """
         return next((share for share in self.shares if share.name == name), None)
 
     def limits_for(self, share: str | None) -> tuple[Limit, ...]:
-        """The limits that a charge must fit which is made through a share, or with None through none.
+        """The limits that a charge through a share must fit; with None those of a charge without a share.
 
         Parameters:
             share: the name of the share.
-
-        Raises:
-            Nothing.
         """
         found = self.share(share)
         return self.limits if found is None else (*self.limits, *found.limits)
 
     def limits_shown_to(self, share: str | None) -> tuple[Limit, ...]:
-        """The limits that concern somebody with a share; those of all shares to whoever has none.
+        """The limits that apply to a caller with a share; without a share all limits, including those of all shares.
 
         Parameters:
             share: the name of the share.
-
-        Raises:
-            Nothing.
         """
         return self.all_limits if share is None else self.limits_for(share)
 
     @property
     def lifetimes(self) -> tuple[Limit, ...]:
-        """The limits of a lifetime, one for each rule."""
+        """The lifetime limits, one for each rule."""
         return tuple([limit for limit in self.limits if limit.period == LIFETIME])
 
     def planned(self, others: Iterable[Price] | None = None) -> Price:
         """(ε, δ) of its plan and of others, added up; zeros without any.
 
         Parameters:
-            others: the (ε, δ) of other plans, as decimals; by default those of the earlier ones.
+            others: the (ε, δ) of other plans, as decimals; by default those of the earlier plans.
 
         Raises:
-            InvalidParameter: `others` are no pairs of decimals.
+            InvalidParameter: `others` are not pairs of decimals.
         """
         given = (
             [plan.price for plan in self.earlier] if others is None else check_many("others", others, _POLICIES_PAIRS)
         )
-        beside = [_price("others", other) for other in given]
-        prices = [*beside, *([] if self.plan is None else [self.plan.price])]
+        priced = [_price("others", other) for other in given]
+        prices = [*priced, *([] if self.plan is None else [self.plan.price])]
         return exact_sum(epsilon for epsilon, _ in prices), exact_sum(delta for _, delta in prices)
 
     def overdrawn_by(self, price: Price) -> Limit | None:
-        """The lifetime limit that does not admit so much for all plans together; None if all do.
+        """The lifetime limit that all plans together exceed; None if they fit every lifetime limit.
 
         Parameters:
-            price: (ε, δ) of all of them, as decimals.
+            price: (ε, δ) of all plans together, as decimals.
 
         Raises:
-            InvalidParameter: it is no pair of decimals.
+            InvalidParameter: `price` is not a pair of decimals.
         """
         epsilon, delta = _price("price", price)
         over = [limit for limit in self.lifetimes if epsilon > limit.epsilon or delta > limit.delta]
         return over[0] if over else None
 
     def worst_epsilon_per_year(self) -> float | None:
-        """The largest ε one year can cost under an unbounded policy, by its `basic` limits; None if none says.
-
-        Raises:
-            Nothing.
-        """
+        """The largest ε of one year under an unbounded policy, by its `basic` limits; None without such limits."""
         if LIFETIME in self.periods or self.plan is not None:
             return None
         totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
         return float_up(min(totals)) if totals else None
 
     def idle_limits(self) -> list[tuple[Limit, Limit]]:
-        """The limits above that of a longer period by the same rule, each with the least such one: that binds first.
+        """The limits that never bind: each is above a limit of a longer period by the same rule.
 
-        Raises:
-            Nothing.
+        Each is paired with the least such limit.
         """
         above = [
             (limit, longer)
@@ -452,11 +444,7 @@ class Policy:
         return list({limit: (limit, longer) for limit, longer in above}.values())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` turns back into an equal policy.
-
-        Raises:
-            Nothing.
-        """
+        """A JSON object that `from_json` turns back into an equal policy."""
         return {
             "name": self.name,
             "version": self.version,
@@ -474,22 +462,22 @@ class Policy:
         """A policy from its definition, as the ledger stores it.
 
         Parameters:
-            definition: what `to_json` made, as JSON.
+            definition: the JSON text of an object that `to_json` returned.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `definition` is not such a text.
         """
         return _read(check_text("definition", definition))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Policy:
-        """A policy read back from what `to_json` made.
+        """A policy from the JSON object that `to_json` returned.
 
         Parameters:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `data` is not such an object.
         """
         try:
             plan = data["plan"]
@@ -512,7 +500,7 @@ _POLICIES_PAIRS = "pairs of ε and δ, as decimals"
 
 
 def _price(option: str, price: Price) -> Price:
-    """A pair of decimals. Raises `InvalidParameter`."""
+    """Return a pair of decimals. Raises `InvalidParameter`."""
     if not (isinstance(price, tuple) and len(price) == 2 and all(isinstance(part, Decimal) for part in price)):
         raise InvalidParameter(option, _POLICIES_PAIRS, shown(price))
     return price

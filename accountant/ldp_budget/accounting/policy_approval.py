@@ -1,8 +1,8 @@
-"""Which changes of a policy let somebody be charged more, and whether two have agreed to one.
+"""Detection of policy changes that relax a limit, and four-eyes approval of such changes.
 
-Where a ledger demands it, a change that raises is made by the holder of a key only if another one has approved it.
-All of that is records: that it is demanded, proposals, and what became of them. This is the pure part, which the
-transaction that sets a policy asks too; what people do with it stands in `access.approvals`.
+If a ledger demands approvals, an API key's relaxation of a policy needs the approval of another API key. The
+demand, the proposals and their outcomes are records in the administrative log. This module is the pure part, which
+the transaction that sets a policy uses too. `accounting.approvals` holds the operations on proposals.
 """
 
 from __future__ import annotations
@@ -24,17 +24,14 @@ if TYPE_CHECKING:
 
 
 def relaxations(previous: Policy | None, policy: Policy) -> tuple[str, ...]:
-    """Why a version of a policy may admit what the one before does not, in words; empty where it admits nothing more.
+    """The reasons why a policy version may admit what the previous one does not, in words.
 
-    Only where it says nothing is each request that fits the new version certain to fit the old one, whatever was
-    charged. The reverse need not be so: some of what is named admits nothing more as well.
+    If the result is empty, each request that fits the new version certainly fits the old one, for any previous
+    charges. The reverse need not hold: some listed changes admit nothing more either.
 
     Parameters:
-        previous: the version before; None where there is none of that name.
-        policy: the version after.
-
-    Raises:
-        Nothing.
+        previous: the previous version; None for a new policy.
+        policy: the new version.
     """
     return ("it is a new policy",) if previous is None else tuple(_raising(previous, policy))
 
@@ -60,7 +57,7 @@ def _raising(previous: Policy, policy: Policy) -> Iterator[str]:
 
 
 def _looser(before: Iterable[Limit], after: Iterable[Limit]) -> Iterator[str]:
-    """The limits that admit more than before, or are gone; one of other terms is another limit."""
+    """Yield the limits that admit more than before, or were dropped. A limit with other terms is a different limit."""
     now = {_terms(limit): limit for limit in after}
     for limit in before:
         same = now.get(_terms(limit))
@@ -75,20 +72,20 @@ def _terms(limit: Limit) -> tuple[str, str]:
 
 
 def _more(new: int | None, old: int | None) -> bool:
-    """Whether a capacity admits what another does not; None counts nothing."""
+    """True if a capacity admits more than another one; None does not count the amount at all."""
     return old is not None and (new is None or new > old)
 
 
-# -- what was agreed -----------------------------------------------------------------------------------------
+# -- the state of approvals ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change of a policy that somebody wants, by its number; `terms` is the policy as it would be.
+    """A proposed change of a policy, with its number; `terms` is the policy after the change.
 
-    It is for the version `against` alone, which stands when it was proposed, 0 for none. `by` is who proposed it,
-    `ended` what became of it ("approved" or "withdrawn"), and `ended_by` who said so; None of either is whoever is on
-    the machine of the ledger.
+    The proposal is valid only for the version `against`, the newest one when it was proposed, or 0 for a new
+    policy. `by` is the proposer, `ended` the outcome ("approved" or "withdrawn"), and `ended_by` the principal
+    behind the outcome. In both, None means a user of the ledger's machine.
     """
 
     number: int
@@ -102,26 +99,26 @@ class Proposal:
 
 @dataclass(frozen=True)
 class ApprovalState:
-    """Whether approvals are demanded, and every proposal by its number."""
+    """The state of approvals.
+
+    `demanded` is True if the ledger demands approvals; `proposals` holds every proposal by its number.
+    """
 
     demanded: bool
     proposals: dict[int, Proposal]
 
     def after(self, number: int, kind: str, name: str, body: dict[str, Any], by: str | None) -> ApprovalState:
-        """What is agreed after one more record; some of them say nothing.
+        """The state after one more record. Some records change nothing.
 
-        Those are the records that cannot be read, and what is not its author's to say: an approval is by another than
-        the proposal, and only the machine of the ledger lifts that approvals are demanded.
+        These are unreadable records, and records by a principal without the right to add them: an approval needs
+        another principal than the proposal, and only the ledger's machine can remove the demand for approvals.
 
         Parameters:
             number: of the record.
             kind: of the record.
             name: of the record.
             body: of the record.
-            by: who added it.
-
-        Raises:
-            Nothing.
+            by: the principal that added the record.
         """
         if kind not in (DEMANDED, PROPOSED, APPROVED, WITHDRAWN) or fault_of(kind, name, body) is not None:
             return self
@@ -138,15 +135,12 @@ class ApprovalState:
         return ApprovalState(self.demanded, {**self.proposals, proposal.number: proposal})
 
     def approves(self, policy: str, against: int, terms: str) -> bool:
-        """Whether a change was approved.
+        """True if a change was approved.
 
         Parameters:
             policy: the name of the policy.
-            against: the version before the change, 0 for none.
-            terms: the policy as it would be, see `terms_of`.
-
-        Raises:
-            Nothing.
+            against: the version before the change, 0 for a new policy.
+            terms: the policy after the change, see `terms_of`.
         """
         wanted = policy, against, terms, APPROVED
         return any((each.policy, each.against, each.terms, each.ended) == wanted for each in self.proposals.values())
@@ -156,7 +150,7 @@ NOTHING_AGREED = ApprovalState(False, {})
 
 
 class _Fold(ApprovalState):
-    """What is agreed so far, changed in place at each step, as no caller keeps an earlier state."""
+    """The state of approvals, changed in place at each step, because no caller keeps an earlier state."""
 
     def _with(self, proposal: Proposal) -> ApprovalState:
         self.proposals[proposal.number] = proposal
@@ -164,7 +158,10 @@ class _Fold(ApprovalState):
 
 
 def terms_of(policy: Policy) -> dict[str, Any]:
-    """What somebody agrees to of a policy: all but its version and what the ledger numbers, as a JSON object."""
+    """The terms of a policy that an approval covers, as a JSON object.
+
+    It leaves out the policy's version and the ledger's numbers.
+    """
     data = policy.to_json()
     plan = data["plan"]
     shares = {share.name: sorted(map(str, share.limits)) for share in policy.shares}
@@ -180,7 +177,7 @@ def terms_of(policy: Policy) -> dict[str, Any]:
 
 
 def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tuple[str, ...]:
-    """Why a change raises, where this ledger demands an approval that the change has not; empty otherwise."""
+    """The reasons why a change is a relaxation, if a demanded approval is missing; otherwise empty."""
     agreed = _agreed(reading.rows.admin_log())
     reasons = relaxations(previous, policy) if agreed.demanded else ()
     against = 0 if previous is None else previous.version
@@ -189,7 +186,7 @@ def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tup
 
 
 def check_key_maker(reading: Reading) -> None:
-    """Raise `ApprovalConflict` where this ledger demands approvals."""
+    """Raise `ApprovalConflict` if this ledger demands approvals."""
     if _agreed(reading.rows.admin_log()).demanded:
         raise ApprovalConflict(None, "where approvals are demanded, keys are made on the machine of the ledger")
 

@@ -1,10 +1,8 @@
-"""What a ledger has stored of a policy, and the hash by which it knows a user.
+"""Policy versions: setting a policy, the rules for a new version, the list of versions, and simulation.
 
-Which policy may follow which: a new version beside those that were charged, its plan at its first price.
-
-The versions of policies as people read them: who set each, when, and what it is to the one before.
-
-Setting policies, looking at them, and playing through when their limits bind.
+A new version must be compatible with the versions that were charged. A plan keeps the price with which it was first
+stored. The listed versions show who set each one, when, and how it compares with the one before. The module also
+has the hash by which a ledger knows a user.
 """
 
 from __future__ import annotations
@@ -43,14 +41,17 @@ if TYPE_CHECKING:
     from .policies import Plan
 
 
+# -- stored policies -------------------------------------------------------------------------------------------
+
+
 def user_hash(ledger: Ledger, user: str) -> bytes:
-    """The hash of a user by the ledger's key. Raises `InvalidParameter`."""
+    """The hash of a user with the ledger key. Raises `InvalidParameter`."""
     return ledger.key.hash(b"user", check_user(user))
 
 
 def latest_policy(reading: Reading, name: str) -> tuple[int, Policy]:
     """The number of the newest version of a policy, and that version. Raises `UnknownName`."""
-    # Never by its number: a transaction that is taken back gives that back as well, and then to another policy.
+    # Never look up by number: a rolled-back transaction frees its number, which another policy then gets.
     stored = reading.policy(name)
     return stored.number, Policy.read(stored.definition)
 
@@ -58,6 +59,9 @@ def latest_policy(reading: Reading, name: str) -> tuple[int, Policy]:
 def policy_version(reading: Reading, number: int) -> Policy:
     """A version of a policy by its number."""
     return Policy.read(reading.policy_version(number).definition)
+
+
+# -- rules for new versions ------------------------------------------------------------------------------------
 
 
 def propose(
@@ -70,7 +74,7 @@ def propose(
     plan: Plan | None,
     shares: Mapping[str, Sequence[Limit | str]] | None = None,
 ) -> Policy:
-    """A policy from what the caller gave, checked on its own. Raises `InvalidParameter`."""
+    """A policy from the caller's arguments, checked by itself. Raises `InvalidParameter`."""
     if plan is not None:
         from .policies import Plan
 
@@ -82,15 +86,15 @@ def propose(
 
 
 def known_shares(reading: Reading) -> dict[str, int]:
-    """The numbers by which a ledger knows the names of shares."""
+    """The numbers that a ledger has assigned to the names of shares."""
     policies = (Policy.read(stored.definition) for stored in reading.rows.policies())
     return {share.name: share.number for policy in policies for share in policy.shares}
 
 
 def with_shares(known: Mapping[str, int], proposed: Policy, previous: Policy | None, keep: bool) -> Policy:
-    """The policy with its shares numbered as they are known, or with those of the version before, if these are kept.
+    """The policy with numbered shares, or with the previous version's shares if `keep` is set.
 
-    Raises `InvalidParameter` where those exceed what is proposed.
+    Raises `InvalidParameter` if the kept shares exceed the proposed limits.
     """
     if keep:
         return replace(proposed, shares=() if previous is None else previous.shares)
@@ -98,13 +102,13 @@ def with_shares(known: Mapping[str, int], proposed: Policy, previous: Policy | N
 
 
 def next_version(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
-    """`proposed` as the version after `previous`, or `previous` itself where that holds the same plan and limits.
+    """`proposed` as the version after `previous`, or `previous` itself if it has the same plan and limits.
 
-    Raises `InvalidParameter` where it may not follow it.
+    Raises `InvalidParameter` if `proposed` may not follow.
     """
     proposed = policy = _at_first_price(transaction, proposed)
     if previous is not None:
-        # Not the newest version alone: a limit that was dropped does not come back with another rule.
+        # Not only the newest version: a dropped limit must not return with another rule.
         charged = [Policy.read(version.definition) for version in transaction.charged_versions(proposed.name)]
         for earlier in charged:
             _check_limits(earlier, proposed)
@@ -117,7 +121,10 @@ def next_version(transaction: Transaction, proposed: Policy, previous: Policy | 
 
 
 def _at_first_price(reading: Reading, policy: Policy) -> Policy:
-    """The policy with the plan as it came into the ledger: set again, under whatever name, it costs what it did."""
+    """The policy with its plan as first stored.
+
+    If a plan is set again, under any policy name, its price stays the same.
+    """
     if policy.plan is None:
         return policy
     known = _stored_plans(reading, {policy.plan.identity}).get(policy.plan.identity)
@@ -127,13 +134,13 @@ def _at_first_price(reading: Reading, policy: Policy) -> Policy:
 
 
 def _least_price(plan: PlanTerms) -> Decimal:
-    """What the reports of a plan cost at least: a price below it was never certified."""
+    """The least possible price of a plan's reports: a price below it was never certified."""
     charges = [(from_json(json.loads(promise)), count) for promise, count in plan.quotas]
     return Decimal(compose(charges, delta=plan.delta, rule="exact").lower)
 
 
 def prices(reading: Reading, identities: Iterable[str]) -> tuple[Price, ...]:
-    """(ε, δ) of plans, whatever policies they were set with; one that nothing is known of has no finite price."""
+    """(ε, δ) of plans, regardless of their policies. An unknown plan has no finite price."""
     wanted = set(identities)
     if not wanted:
         return ()
@@ -145,7 +152,7 @@ _UNKNOWN = Decimal("Infinity"), Decimal(1)
 
 
 def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms]:
-    """Plans by identity, as the first policy holds them, or one that found that price impossible and raised it."""
+    """Plans by identity, as first stored, or with a later, higher price if the first proved impossible."""
     found: dict[str, PlanTerms] = {}
     for stored in reading.rows.policies():
         plan = Policy.read(stored.definition).plan
@@ -156,9 +163,9 @@ def _stored_plans(reading: Reading, identities: set[str]) -> dict[str, PlanTerms
 
 
 def ensure_windows(transactions: Sequence[Transaction], policy: Policy, filled: AbstractSet[str]) -> list[str]:
-    """Keep windows for every gauge the policy limits; returns new ones that have to be filled from the journal.
+    """Keep windows for every gauge that the policy limits; return the new ones to backfill from the journal.
 
-    Those are not `filled` by now, and until they are the policy may not be stored.
+    These are not in `filled` yet, and the policy must not be stored before they are.
     """
     stored_policies = transactions[0].rows.policies()
     limited = {LIFETIME}.union(*(Policy.read(stored.definition).gauges for stored in stored_policies))
@@ -166,7 +173,7 @@ def ensure_windows(transactions: Sequence[Transaction], policy: Policy, filled: 
 
 
 def _check_limits(previous: Policy, policy: Policy) -> None:
-    """The rule and δ of a limit never change once charged: the sums of one rule mean nothing to another."""
+    """Refuse a change of rule or δ of a charged limit: the sums of one rule mean nothing under another."""
     rules = {(limit.label, limit.rule, limit.delta_text) for limit in policy.all_limits}
     for limit in previous.all_limits:
         others = [other for other in rules if other[0] == limit.label]
@@ -179,7 +186,7 @@ def _check_limits(previous: Policy, policy: Policy) -> None:
 
 
 def _earlier_plans(charged: list[Policy], proposed: Policy) -> tuple[PlanTerms, ...]:
-    """The plans that were charged and count in full beside the proposed one."""
+    """The charged plans other than the proposed one. They all count in full."""
     plans = {policy.plan.identity: policy.plan for policy in charged if policy.plan is not None}
     if proposed.plan is not None:
         plans.pop(proposed.plan.identity, None)
@@ -187,7 +194,7 @@ def _earlier_plans(charged: list[Policy], proposed: Policy) -> tuple[PlanTerms, 
 
 
 def _check_price(policy: Policy) -> None:
-    """All plans together must fit the lifetime limit, whatever of them was used; more than one needs such a limit."""
+    """All plans together must fit the lifetime limit, regardless of use. More than one plan requires such a limit."""
     if policy.plan is None:
         return
     if policy.earlier and not policy.lifetimes:
@@ -204,12 +211,17 @@ def _check_price(policy: Policy) -> None:
         )
 
 
+# -- the list of versions --------------------------------------------------------------------------------------
+
 FIRST, RAISED, LOWERED, CHANGED = "first", "raised", "lowered", "changed"
-"""What a version is to the one before: `raised` admits more somewhere, `lowered` less somewhere and more nowhere."""
+"""Kinds of change to the version before: `raised` admits more somewhere, `lowered` less somewhere and more nowhere."""
 
 
 def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, Any]]:
-    """Every version of every policy, newest first; `set_by` says by which key a version was set, by its number."""
+    """Every version of every policy, newest first.
+
+    `set_by` maps a version's number to the number of the API key that set it.
+    """
     names: dict[int, str | None] = {0: None}
     rows: list[dict[str, Any]] = []
     newest: dict[str, Policy] = {}
@@ -236,7 +248,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
 
 
 def overrides(reading: Reading) -> dict[tuple[str, int], str]:
-    """The reasons of the versions of policies that were set without the approval that the ledger demanded."""
+    """The reasons of the policy versions that were set without the approval that the ledger demanded."""
     found: dict[tuple[str, int], str] = {}
     for record in reading.rows.admin_log():
         body = body_of(record.body) if record.kind == OVERRIDDEN else None
@@ -256,7 +268,7 @@ def _terms(policy: Policy) -> dict[str, Any]:
 
 
 def change(before: Policy | None, after: Policy) -> str:
-    """What a version is to the one before: `first`, `raised`, `lowered`, or `changed` in other ways alone."""
+    """The kind of change to the version before: `first`, `raised`, `lowered`, or `changed` in other ways only."""
     if before is None:
         return FIRST
     if admits_more(before, after):
@@ -265,8 +277,11 @@ def change(before: Policy | None, after: Policy) -> str:
 
 
 def admits_more(before: Policy, after: Policy) -> bool:
-    """Whether anybody might be charged under `after` who would be refused under `before`, see `raising`."""
+    """True if a charge may be accepted under `after` and refused under `before`, see `relaxations`."""
     return bool(relaxations(before, after))
+
+
+# -- operations ------------------------------------------------------------------------------------------------
 
 
 def set_policy(
@@ -282,7 +297,7 @@ def set_policy(
     shares: dict[str, Sequence[Limit | str]] | None,
     override: str | None,
 ) -> Policy:
-    """Store a policy, as a new version where there is one of that name; what was spent stays spent."""
+    """Store a policy, as a new version if the name exists. Past charges stay charged."""
     proposed = propose(
         name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
     )
@@ -296,9 +311,9 @@ def set_policy(
         stored = transactions[0].find_policy(name)
         previous = None if stored is None else Policy.read(stored.definition)
         wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
-        # Each of them may have charged what the new version may not change.
+        # Each partition may have charged limits that the new version must not change.
         policy, *_ = [next_version(transaction, wanted, previous) for transaction in transactions]
-        # Records stand in the first partition.
+        # The first partition holds the records.
         reasons = () if policy is previous else unapproved(transactions[0], previous, policy)
         if reasons and override is None:
             raise ApprovalNeeded(policy.name, reasons)
@@ -354,7 +369,7 @@ def simulate(
     start: datetime | None,
     policy: str,
 ) -> tuple[Binding, ...]:
-    """When each limit of a policy binds first for somebody who is asked again and again."""
+    """The times when each limit of a policy binds first, for one user who reports at regular intervals."""
     from .budget_projection import simulate
 
     check_name("policy", policy)

@@ -1,4 +1,4 @@
-"""What the records of a ledger add up to, worked out as far as they go and remembered until there are more."""
+"""Cached projection (fold) over the administrative log of a ledger."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 FRESH_SECONDS = 1.0
-"""How old what is known may be before the ledger is asked for newer records."""
+"""Maximum age of a cached state before the ledger is queried for newer records."""
 _MOST_ATTEMPTS = 100
 
 
 class RecordLog(BudgetClient, Protocol):
-    """A `BudgetClient` that also adds records of the library's own kinds, as `Accountant` and the HTTP client do."""
+    """A `BudgetClient` that also adds records of the library's own kinds, like `Accountant` and the HTTP client."""
 
     def _record_own(
         self, kind: str, name: str, body: dict[str, Any], *, expected: int, remote: bool = False
     ) -> Record:
-        """Add a record of one of the library's own kinds; `remote`: for another machine."""
+        """Add a record of one of the library's own kinds; `remote`: on behalf of another machine."""
 
 
 class Projection(Generic[S]):
     """A state that is a pure fold over the records of a ledger.
 
-    `known` costs no look at the ledger while that is at most `fresh` seconds ago and nobody has added a record
-    through the same accountant since; else one statement by the index of the records. So what another process adds
-    is known here after `fresh` seconds at the latest, and what this one adds at once. `add(state, record)` returns
-    the state that follows; it must leave the one before as it is, for others may be reading that.
+    `known` does not query the ledger if the last query is at most `fresh` seconds old and no record was added
+    through the same accountant since. Otherwise it runs one statement on the index of the records. So a record of
+    another process is known here after `fresh` seconds at the latest, and a record of this process at once.
+    `add(state, record)` returns the next state. It must not change the state before, because other threads may be
+    reading it.
     """
 
     def __init__(
@@ -45,32 +46,32 @@ class Projection(Generic[S]):
         self._add = add
         self._fresh = fresh
         self._lock = threading.Lock()
-        # What is known, the number of the newest record in it, and when the ledger was asked last.
+        # The cached state, the number of its newest record, and the time of the last query.
         self._held: tuple[S, int, float] = empty, 0, float("-inf")
 
     def known(self) -> S:
-        """The state as it was `fresh` seconds ago, or later."""
+        """The state as it was at most `fresh` seconds ago."""
         state, newest, asked = self._held
         if newest >= self._accountant.newest_record and time.monotonic() - asked <= self._fresh:
             return state
         return self.now()[0]
 
     def is_fresh(self) -> bool:
-        """Whether what is known will do for a moment, so that `known` does not look at the ledger."""
+        """True if the cached state will be valid for a moment longer, so that `known` does not query the ledger."""
         return self._is_known(0.9)
 
     def refresh_if_stale(self) -> None:
-        """Look at the ledger if somebody who asks soon would have to."""
+        """Query the ledger now if a caller would soon have to."""
         if not self._is_known(0.5):
             self.now()
 
     def _is_known(self, part: float) -> bool:
-        """Whether what is known was looked at within a part of the time for which that will do."""
+        """True if the cached state is younger than this fraction of its validity."""
         _, newest, asked = self._held
         return newest >= self._accountant.newest_record and time.monotonic() - asked <= self._fresh * part
 
     def now(self) -> tuple[S, int]:
-        """The state as it is now, and the number of the newest record in it."""
+        """The present state, and the number of its newest record."""
         with self._lock:
             asked = time.monotonic()
             state, newest, _ = self._held
@@ -80,9 +81,12 @@ class Projection(Generic[S]):
             return state, newest
 
     def append(self, decide: Callable[[S], tuple[str, str, dict[str, Any]]]) -> Record:
-        """Add the record that `decide` makes of the state, its kind, name and body, or raise what it raises.
+        """Add the record that `decide` makes of the state: its kind, name and body.
 
-        Where somebody else adds one meanwhile it is asked again. Raises `RecordConflict` where that never ends.
+        Errors of `decide` are passed on.
+
+        If another writer adds a record in the meantime, `decide` is called again. Raises `RecordConflict` after too
+        many attempts.
         """
         for _ in range(_MOST_ATTEMPTS):
             state, newest = self.now()

@@ -1,6 +1,6 @@
-"""What users have spent and have left, and what stands in the journal; nothing is written.
+"""Read-only queries: balances, history, the journal, reservations and positions.
 
-What users have spent, and have left: of one, of a list, of everybody; many are read by the hundred.
+Balances exist for one user, a list of users or all accounts. Many users are read in batches.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _TOGETHER = 5_000
 
 
 def balances_of(ledger: Ledger, users: Iterable[str], policy: str, share: str | None) -> Iterator[Balance]:
-    """The balance of each of `users`, in their order, without the odometer.
+    """Yield the balance of each of `users`, in their order, without the odometer.
 
-    A stream of any length; of 5,000 users at a time those of one partition are read in one moment.
+    The stream may have any length. Of every 5,000 users, those of one partition are read from one snapshot.
     """
     for batch, hashes in _batches(ledger, users):
         found: dict[bytes, Balance] = {}
@@ -48,7 +48,10 @@ def balances_of(ledger: Ledger, users: Iterable[str], policy: str, share: str | 
 
 
 def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Balance]:
-    """The balance of every account, by partition and number, without the odometer; names are nowhere in a ledger."""
+    """Yield the balance of every account, by partition and number, without the odometer.
+
+    A ledger stores no user names.
+    """
     for partition in ledger.partitions:
         with ledger.reading(partition) as reading:
             last = reading.end.accounts
@@ -66,7 +69,7 @@ def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Bal
 
 
 def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int], str]:
-    """Which of `users` an account is of, by its partition and its number."""
+    """The names of `users` by the partition and number of their accounts."""
     names: dict[tuple[int, int], str] = {}
     for batch, hashes in _batches(ledger, users):
         named = dict(zip(hashes, batch, strict=True))
@@ -79,7 +82,7 @@ def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int],
 
 
 def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], list[bytes]]]:
-    """The users in batches, in order, each with their hashes."""
+    """Yield the users in batches, in order, with their hashes."""
     iterator = iter(check_texts("users", users, "many users; a single text would be read letter by letter"))
     while batch := [check_user(user) for user in islice(iterator, _TOGETHER)]:
         yield batch, ledger.key.hashes(b"user", batch)
@@ -94,7 +97,7 @@ def _by_partition(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]
 
 
 def _read(reading: Reading, users: list[bytes], name: str, share: str | None) -> dict[bytes, Balance]:
-    """What a partition says of some of its users."""
+    """The balances of some users of one partition."""
     policy, accounts = _policy(reading, name), reading.accounts(users)
     used = _used(reading, policy, [account.number for account in accounts.values() if account.number is not None])
     return {user: _balance(reading, policy, account, used, share) for user, account in accounts.items()}
@@ -111,11 +114,11 @@ def _balance(
 
 
 def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[int, str], int]:
-    """How much of each quota of the policy's plan some accounts have used."""
+    """The use of the policy's plan quotas by some accounts."""
     if policy.plan is None or not accounts:
         return {}
     first, last = min(accounts), max(accounts)
-    # Neighbours are read together, as long as there are not too many strangers among them.
+    # Read a whole range of accounts if not too many other accounts are in it.
     ranges = [(first, last)] if last - first <= 10 * len(accounts) else [(each, each) for each in accounts]
     rows = (row for each in ranges for row in reading.rows.quotas(*each) if row.plan == policy.plan.identity)
     return {(row.account, row.guarantee): row.used for row in rows}
@@ -128,12 +131,12 @@ def _policy(reading: Reading, name: str) -> Policy:
 def limit_states(
     windows: Mapping[str, Window], limits: Sequence[Limit], spent: Mapping[str, Costs]
 ) -> tuple[LimitState, ...]:
-    """What was spent under each of some limits, in these windows."""
+    """The amounts spent under each of some limits, in these windows."""
     return tuple([LimitState(limit, spent[limit.gauge], windows[limit.gauge].ends) for limit in limits])
 
 
 def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
-    """How much of each quota of the policy's plan is used."""
+    """The use of each quota of the policy's plan."""
     return tuple(
         {"guarantee": json.loads(promise), "quota": count, "used": used[promise], "left": count - used[promise]}
         for promise, count in _quotas(policy)
@@ -145,7 +148,7 @@ def _quotas(policy: Policy) -> tuple[tuple[str, int], ...]:
 
 
 def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Balance:
-    """What a user has spent under each limit of a policy, in the windows that are open now."""
+    """The amounts that a user has spent under each limit of a policy, in the windows that are open now."""
     hashed = user_hash(ledger, user)
     check_name("policy", policy)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
@@ -165,15 +168,15 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
 
 
 def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share: str | None) -> Iterator[Balance]:
-    """The balance of each of many users, in their order, or with None of every account, by its number."""
+    """The balance of each of many users, in their order; with None of every account, by its number."""
     check_name("policy", policy)
     with ledger.reading() as reading:
-        latest_policy(reading, policy)  # one that there is not is told, even where nobody asks for a balance
+        latest_policy(reading, policy)  # raises for an unknown policy, even before the first balance is read
     return all_balances(ledger, policy, share) if users is None else balances_of(ledger, users, policy, share)
 
 
 def remaining_over_time(ledger: Ledger, user: str, policy: str, *, share: str | None) -> tuple[Remaining, ...]:
-    """What was left of each limit of a policy, as it is now, from the user's first charge until now."""
+    """The remaining amounts of each limit of a policy, as it is now, from the user's first charge until now."""
     hashed = user_hash(ledger, user)
     check_name("policy", policy)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
@@ -184,14 +187,14 @@ def remaining_over_time(ledger: Ledger, user: str, policy: str, *, share: str | 
 
 
 def is_erased(ledger: Ledger, user: str) -> bool:
-    """Whether a user was erased, and gets no budget."""
+    """True if a user was erased, and gets no budget."""
     hashed = user_hash(ledger, user)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
         return reading.is_erased(hashed)
 
 
 def history(ledger: Ledger, user: str, *, first: int, most: int | None) -> list[dict[str, Any]]:
-    """The journal entries of a user, oldest first; a reservation's `state` says what has become of it."""
+    """The journal entries of a user, oldest first. A reservation's `state` shows its outcome."""
     hashed = user_hash(ledger, user)
     check_whole("first", first, 1, LARGEST)
     if most is not None:
@@ -213,12 +216,12 @@ def open_reservations(ledger: Ledger, most: int | None, *, user: str | None) -> 
 
 
 def journal(ledger: Ledger, users: Iterable[str] | None) -> Iterator[dict[str, Any]]:
-    """Every journal entry in order, as one moment of the ledger saw it; others may write meanwhile."""
+    """Yield every journal entry in order, from one snapshot of the ledger. Writers may continue meanwhile."""
     return export.journal_rows(ledger, None if users is None else account_names(ledger, users))
 
 
 def position(ledger: Ledger, user: str | None) -> str:
-    """Where the journal ends: `PARTITION:ENTRY` of each partition of the ledger, with commas between."""
+    """The end of the journal: `PARTITION:ENTRY` of each partition of the ledger, separated by commas."""
     if user is None:
         return ",".join(f"{partition}:{entries}" for partition, entries in enumerate(ledger.entries()))
     partition = ledger.partition_of(user_hash(ledger, user))
@@ -227,7 +230,7 @@ def position(ledger: Ledger, user: str | None) -> str:
 
 
 def positions(ledger: Ledger, users: Sequence[str]) -> list[str]:
-    """Where the journal ends for each of some users, by one look at it."""
+    """The end of the journal for each of some users, from one query."""
     partitions = [ledger.partition_of(user_hash(ledger, user)) for user in check_texts("users", users, "texts")]
     entries = ledger.entries()
     return [f"{partition}:{entries[partition]}" for partition in partitions]

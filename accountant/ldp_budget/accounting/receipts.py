@@ -1,4 +1,4 @@
-"""What the accountant answers: receipts of requests, and balances."""
+"""Receipts of charge requests, balances, and the error for a refused charge."""
 
 from __future__ import annotations
 
@@ -47,27 +47,33 @@ REFUSED = "refused"
 QUOTED = "quoted"
 
 PLAN = "plan"
-"""Stands among the periods in `Receipt.binding` where the policy's plan is what stands in the way."""
+"""Used in `Receipt.binding`, among the periods, if the policy's plan refuses the request."""
 
 
 def receipt_of(secret: Secret, name: Name) -> str:
-    """The receipt of an entry: its name, and what only this ledger can say, by the secret of when it was written."""
+    """The receipt of an entry: its name, and a keyed digest.
+
+    The digest uses the secret that was active when the entry was written.
+    """
     return f"{name}-{secret.hash_outside(b'receipt', str(name)).hex()[:20]}"
 
 
 def receipt_for(reading: Reading, entry: int) -> str:
-    """The receipt of an entry that was written here."""
+    """The receipt of an entry that was written in this ledger."""
     name = Name(reading.generation, reading.partition, entry)
     return receipt_of(secret_for(reading, name), name)
 
 
 def name_in(receipt: str) -> Name | None:
-    """The name of the entry that a text would be the receipt of; None where it cannot be one."""
+    """The entry name in a receipt; None for a text that cannot be a receipt."""
     return parse(receipt.partition("-")[0])
 
 
 def is_receipt(reading: Reading, name: Name, receipt: str) -> bool:
-    """Whether a text is the receipt of the entry of that name; `reading` is of the partition where that stands now."""
+    """True if a text is the receipt of the entry with that name.
+
+    `reading` must be of the partition that now holds the entry.
+    """
     expected = receipt_of(secret_for(reading, name), name)
     return compare_digest(receipt.encode("utf-8", "surrogatepass"), expected.encode())
 
@@ -75,7 +81,7 @@ def is_receipt(reading: Reading, name: Name, receipt: str) -> bool:
 class Amounts(NamedTuple):
     """Amounts of privacy as plain numbers: ε, δ, ρ (zCDP), μ² (Gaussian DP) and a Rényi divergence at one order.
 
-    What is unbounded is infinite. None stands for what is not counted there at all.
+    An unbounded amount is infinite. An amount that is not counted is None.
     """
 
     epsilon: float | None = None
@@ -90,12 +96,12 @@ class Amounts(NamedTuple):
 
 
 class LimitState(NamedTuple):
-    """One limit of a policy and what a user has spent in its current window, which ends at `resets_at` (or never).
+    """One limit of a policy and a user's charges in its current window, which ends at `resets_at` (None: never).
 
-    `spent`, `remaining` and `capacity` are plain numbers, on the safe side where a double cannot hold them: what is
-    spent is never shown too small, and what is left never too large. `spent_units` is what the ledger goes by: whole
-    units, 1e-9 of ε, 1e-18 of δ, 1e-12 of ρ or of a divergence and 1e-12 of μ²; `limit.capacity` and
-    `limit.remaining(spent_units)` are in the same, and decide.
+    `spent`, `remaining` and `capacity` are plain numbers, rounded to the safe side: `spent` is never too small, and
+    `remaining` never too large. The ledger decides by `spent_units`, in whole units: 1e-9 of ε, 1e-18 of δ, 1e-12
+    of ρ or of a divergence, and 1e-12 of μ². `limit.capacity` and `limit.remaining(spent_units)` are in the same
+    units.
     """
 
     limit: Limit
@@ -104,19 +110,19 @@ class LimitState(NamedTuple):
 
     @property
     def spent(self) -> Amounts:
-        """What the user has spent in this window: each amount that the ledger adds up there, rounded up."""
-        # Where a measure has sums of its own, zeros stand in the place of ε and μ², which nobody adds up there.
+        """The amounts that the user has spent in this window, rounded up, for each amount that is added up there."""
+        # A measure with sums of its own has zeros for ε and μ², because they are not added up there.
         plain = self.limit.measure is None
         return _numbers(self.limit, self.spent_units, [plain, True, True, plain], float_up)
 
     @property
     def capacity(self) -> Amounts:
-        """What the limit admits of each amount that it counts, rounded down."""
+        """The limit's capacity of each amount that it counts, rounded down."""
         return _numbers(self.limit, self.limit.capacity, self._counted, float_down)
 
     @property
     def remaining(self) -> Amounts:
-        """What is left of each amount that the limit counts, rounded down; never below 0."""
+        """The remaining part of each amount that the limit counts, rounded down; never below 0."""
         return _numbers(self.limit, self.limit.remaining(self.spent_units), self._counted, float_down)
 
     @property
@@ -132,13 +138,10 @@ class LimitState(NamedTuple):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with the limit's period and rule, what it admits, what is spent and what is left.
+        """A JSON object with the limit's period and rule, its capacity, and the spent and remaining amounts.
 
-        The limit of a share has `share` too, and its period is such as `lifetime (team-a)`. Plain numbers, each
-        rounded up, as everything that `--json` prints.
-
-        Raises:
-            Nothing.
+        A share's limit has `share` too, and its period is such as `lifetime (team-a)`. Plain numbers are rounded
+        up, as in all `--json` output.
         """
         limit = self.limit
         return {
@@ -160,24 +163,23 @@ class LimitState(NamedTuple):
         Parameters:
             moment: an aware datetime.
             limit: the limit.
-            spent: what was spent in that window, in units.
-
-        Raises:
-            Nothing.
+            spent: the amounts spent in that window, in units.
         """
         return cls(limit, spent, window_at(limit.period, moment).ends)
 
 
 class Receipt(NamedTuple):
-    """The answer to a request to charge a user.
+    """The result of a request to charge a user.
 
-    `status` is spent, refused, quoted, reserved, committed, voided or expired; `repeated` says that this is the
-    stored answer to the same request. `limits` hold what is spent after the request; `binding` names the periods
-    whose limit refused it (of a quote: would refuse it), or `plan`. `affordable_reports` is how many such reports
-    still fit; `LARGEST` where nothing counts them, which is no number to show. `checked` says how the mechanism's
-    promise was checked ("exact", "audited" or "no"; None where a reservation is resolved). `cost_units` is what was
-    asked for in the ledger's whole units (see `LimitState`), all reports together; `cost`, `epsilon` and `delta` are
-    the same as plain numbers. A receipt is true unless it says refused or voided: then nothing may be sent.
+    A receipt is true unless it is refused or voided: then send no report.
+
+    `status` is spent, refused, quoted, reserved, committed, voided or expired. `repeated` is True for the stored
+    result of the same request. `limits` hold the spent amounts after the request. `binding` names the periods whose
+    limit refused the request (for a quote: would refuse it), or `plan`. `affordable_reports` is the number of such
+    reports that still fit; `LARGEST` if nothing counts them, a number that is not for display. `checked` is the
+    level at which the mechanism's guarantee was checked ("exact", "audited" or "no"; None when a reservation is
+    resolved). `cost_units` is the request in the ledger's whole units (see `LimitState`), all reports together;
+    `cost`, `epsilon` and `delta` are the same as plain numbers.
     """
 
     status: str
@@ -205,25 +207,21 @@ class Receipt(NamedTuple):
 
     @property
     def cost(self) -> Amounts:
-        """What was asked for, all reports together, rounded up."""
+        """The requested amounts, all reports together, rounded up."""
         return _numbers(None, self.cost_units, [True] * 4, float_up)
 
     @property
     def epsilon(self) -> float | None:
-        """The ε asked for, all reports together; None where it is unbounded."""
+        """The requested ε, all reports together; None if it is unbounded."""
         return _plain(self.cost_units.epsilon, EPSILON_DIGITS)
 
     @property
     def delta(self) -> float | None:
-        """The δ asked for, all reports together; None where it is unbounded."""
+        """The requested δ, all reports together; None if it is unbounded."""
         return _plain(self.cost_units.delta, DELTA_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
-        """What `spend --json` prints.
-
-        Raises:
-            Nothing.
-        """
+        """The JSON object that `spend --json` prints."""
         result = {
             "status": self.status,
             "repeated": self.repeated,
@@ -239,22 +237,20 @@ class Receipt(NamedTuple):
         return {**result, "why": self.why} if self.why else result
 
     def store(self, policy: int, at: int) -> str:
-        """What the ledger keeps under a key: canonical JSON, with the number of the policy's version and the time.
+        """The text that the ledger stores under an idempotency key.
 
-        Those two say the rest of it. User and receipt stay out; they come back with the retry and the entry.
+        It is canonical JSON, with the number of the policy's version and the time. These two determine the rest of
+        the policy and the windows. User and receipt are left out; they come back with the retry and the entry.
 
         Parameters:
             policy: the number of its version.
-            at: when it was given, in microseconds.
-
-        Raises:
-            Nothing.
+            at: the time of the receipt, in microseconds.
         """
         level = None if self.checked is None else LEVELS.index(self.checked)
         numbers = [policy, at, self.reports, self.affordable_reports, level, *self.cost_units]
         for state in self.limits:
             numbers += state.spent_units
-        # By hand, as every spend with a key does it, and numbers are all there is of most answers.
+        # Formatted by hand for speed: every spend with a key does this, and most results hold only numbers.
         answer = f'"{self.status}",{numbers}'.replace("None", "null").replace(" ", "")
         return f"[{answer}]" if self else f"[{answer},{canonical_json([self.binding, self.why])}]"
 
@@ -267,21 +263,21 @@ class Receipt(NamedTuple):
         answer: str,
         share: str | None = None,
     ) -> Receipt:
-        """The stored answer to a request, marked as repeated.
+        """The stored result of a request, marked as repeated.
 
         Parameters:
-            user: who asked.
-            receipt: of the entry, if it granted something.
-            policy_of: the policy of a number.
-            answer: what `store` made.
-            share: the share through which it was asked.
+            user: the user of the request.
+            receipt: of the entry, if the request was granted.
+            policy_of: returns the policy with a number.
+            answer: the text that `store` returned.
+            share: the share of the request's caller.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `answer` is not such a text.
         """
         status, numbers, *refusal = json.loads(answer)
         if refusal and status not in (REFUSED, QUOTED):
-            refusal = []  # it is a name, see `named`
+            refusal = []  # this part is a name, see `named`
         number, at, reports, affordable, level, *amounts = numbers
         cost, *spent = [Costs(*amounts[place : place + 4]) for place in range(0, len(amounts), 4)]
         policy, moment = policy_of(number), from_micros(at)
@@ -306,36 +302,32 @@ class Receipt(NamedTuple):
 
     @staticmethod
     def named(answer: str, name: Name) -> str:
-        """A stored answer that grants something, with the name of its entry, as a copy numbers that anew.
+        """A stored result of a granted request, with the name of its entry: a moved ledger renumbers entries.
 
         Parameters:
-            answer: what `store` made.
+            answer: the text that `store` returned.
             name: of its entry.
 
         Raises:
-            ValueError: the answer is anything else.
+            ValueError: `answer` is not such a text.
         """
         return answer if len(json.loads(answer)) > 2 else f"{answer[:-1]},{json.dumps(name)}]"
 
     @staticmethod
     def name_of(answer: str) -> Name | None:
-        """The name of its entry that a stored answer bears, which grants something; None for one of this ledger.
+        """The entry name in a stored result of a granted request; None for a result that this ledger itself stored.
 
         Parameters:
-            answer: what `store` made.
+            answer: the text that `store` returned.
 
         Raises:
-            ValueError: it is anything else.
+            ValueError: `answer` is not such a text.
         """
         _, _, *name = json.loads(answer)
         return Name(*name[0]) if name else None
 
     def explain(self) -> str:
-        """A line that says what was asked, and what each binding limit has spent and left.
-
-        Raises:
-            Nothing.
-        """
+        """A line with the request, and the spent and remaining amounts of each binding limit."""
         who = self.user or f"receipt {self.receipt}"
         asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
         if self.status not in (REFUSED, QUOTED):
@@ -354,7 +346,7 @@ class Receipt(NamedTuple):
         return "; ".join(parts) + self._explain_repeated()
 
     def _explain_repeated(self) -> str:
-        """That this is an answer given before, and what that means."""
+        """A note that this result was given before, and its meaning."""
         if not self.repeated:
             return ""
         if self.user is None:
@@ -364,7 +356,7 @@ class Receipt(NamedTuple):
         return "; the stored answer of this key, so nothing was charged again"
 
     def _explain_plan(self) -> str:
-        """What the plan's quota has left: where it alone binds, that is what is affordable."""
+        """The rest of the plan's quota. If only the plan binds, that is the affordable number."""
         alone = self.binding == (PLAN,)
         left = _count(self.affordable_reports) if alone else f"fewer than {_count(self.reports)}"
         return f"the plan of policy {self.policy} has {left} of this kind left"
@@ -373,7 +365,10 @@ class Receipt(NamedTuple):
 def answer_again(
     transaction: Transaction, request: Request, stored: IdempotencyRecord, policy_of: Callable[[int], Policy]
 ) -> Receipt:
-    """The answer that was kept; of a reservation that was voided since it says so, for nothing may be sent."""
+    """The stored result.
+
+    For a reservation that was voided since, the status is voided, so that the client sends no report.
+    """
     entry = stored.entry
     receipt = None
     if entry is not None:
@@ -385,7 +380,7 @@ def answer_again(
 
 
 class BudgetExceeded(LdpBudgetError):  # noqa: N818
-    """A spend was refused, and the caller asked for an exception. Attribute: `receipt`."""
+    """A charge was refused, and the caller requested an exception. Attribute: `receipt`."""
 
     code = "budget-exceeded"
 
@@ -396,11 +391,11 @@ class BudgetExceeded(LdpBudgetError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Balance:
-    """What a user has spent under each limit of a policy, and of its plan's quotas.
+    """The amounts that a user has spent under each limit of a policy, and of its plan's quotas.
 
-    `charges` are all the guarantees the user was charged for in this ledger, and how often. A user who was `erased`
-    has no budget: nothing is known of what was spent, and there are no limits to show. Of an account whose user
-    nobody has named, `user` is None, and `place` says where it stands.
+    `charges` are all the guarantees that the user was charged for in this ledger, with their numbers. An `erased`
+    user has no budget: the spent amounts are unknown, and there are no limits to show. If the caller did not name
+    the user of an account, `user` is None, and `place` identifies the account.
     """
 
     user: str | None
@@ -426,9 +421,9 @@ class Balance:
 
     @cached_property
     def odometer(self) -> dict[str, Any] | None:
-        """The exact loss of all that was spent, at the largest δ of the policy's limits and plan; never enforced by.
+        """The exact loss of all charges, at the largest δ of the policy's limits and plan. No limit uses it.
 
-        None where nothing was spent, or where exact composition does not apply.
+        None if there are no charges, or if exact composition does not apply.
         """
         from ..composition import compose
 
@@ -441,21 +436,22 @@ class Balance:
         return {"epsilon": total.epsilon, "lower": total.lower, "delta": total.delta, "note": ODOMETER_NOTE}
 
     def shuffled(self, users: int) -> dict[str, Any] | None:
-        """The central loss of all that was spent if each report was shuffled among those of many users.
+        """The central loss of all charges if each report was shuffled among those of many users.
 
-        At the δ of the odometer and as valid as it is, and never enforced by: no ledger sees who shuffled. None where
-        nothing was spent, or where no bound is known: so for memoised reports, which others may repeat as well.
+        It is at the δ of the odometer and equally valid. No limit uses it: the ledger cannot see that reports were
+        shuffled. None if there are no charges, or if no bound is known. Memoised reports have no bound, because
+        other users may repeat theirs as well.
 
         Parameters:
-            users: how many, the user among them.
+            users: the number of users, including this one.
 
         Raises:
-            InvalidParameter: it is no whole number from 1 to 10^12.
+            InvalidParameter: `users` is not a whole number from 1 to 10^12.
         """
         from ..composition.shuffle_amplification import is_memoised, shuffled, whole_users
 
         whole_users(users)
-        # All reports of a label are one charge here, and a receiver knows what the other users repeat.
+        # All reports of a label are one charge here, and a receiver knows the reports that other users repeat.
         if not self.charges or any(is_memoised(guarantee) for guarantee, _ in self.charges):
             return None
         try:
@@ -469,19 +465,11 @@ class Balance:
         return max([*deltas, self.policy.plan.delta if self.policy.plan is not None else Decimal(0)])
 
     def to_json(self) -> dict[str, Any]:
-        """What `balance --json` prints.
-
-        Raises:
-            Nothing.
-        """
+        """The JSON object that `balance --json` prints."""
         return self._to_json({"odometer": self.odometer})
 
     def to_row(self) -> dict[str, Any]:
-        """All but the odometer, which is worked out for each user: what `balance --users` prints.
-
-        Raises:
-            Nothing.
-        """
+        """The JSON object without the odometer, which takes time for each user: a row of `balance --users`."""
         return self._to_json({})
 
     def _to_json(self, odometer: dict[str, Any]) -> dict[str, Any]:
@@ -501,7 +489,7 @@ class Balance:
 
 
 def _limit_table(caption: str, limits: Sequence[LimitState]) -> str:
-    """What is spent and left of each amount of some limits, for notebooks."""
+    """An HTML table of the spent and remaining amounts of some limits, for notebooks."""
     from .._dataframes import html_table
 
     rows = [
@@ -522,7 +510,10 @@ def _limit_table(caption: str, limits: Sequence[LimitState]) -> str:
 
 
 def _explain(limit: dict[str, Any], with_delta: bool) -> str:
-    """A limit in words; with its δ also where that is 0, if a δ was asked for: then it may be what refuses."""
+    """A limit in words.
+
+    Its δ is included even if it is 0 when the request had a δ: then δ may be the reason for a refusal.
+    """
     resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
     capacity, spent, left = (_amounts(limit[name], with_delta) for name in ("capacity", "spent", "remaining"))
     return f"the {limit['period']} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
@@ -533,7 +524,7 @@ def _iso(moment: datetime) -> str:
 
 
 def _numbers(limit: Limit | None, units: Costs, counted: list[bool], round_to: Callable[[Decimal], float]) -> Amounts:
-    """Whole units as plain numbers, where they are counted; under the name that the limit gives to each."""
+    """Whole units as plain numbers, for the counted amounts, with the limit's names for them."""
     names = Costs._fields if limit is None else limit.names
     return Amounts(
         **{
@@ -559,7 +550,7 @@ _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "
 
 
 def _amounts(amounts: dict[str, float | None], with_delta: bool = False) -> str:
-    """`ε = 0.1`, with δ only where there is some, or where it is wanted all the same."""
+    """Amounts as text, such as `ε = 0.1`, with δ only if it is above 0 or `with_delta` is set."""
     shown = {name: value for name, value in amounts.items() if with_delta or not (name == "delta" and value == 0)}
     return ", ".join(
         f"{_SYMBOLS[name]} = {'unbounded' if value is None else f'{value:.12g}'}" for name, value in shown.items()

@@ -1,4 +1,4 @@
-"""What many reports of one mechanism cost together, and what each may cost, under every rule."""
+"""The total cost of many reports of one mechanism, and the affordable cost per report, under every rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rules: TypeAlias = "dict[str, dict[str, Any] | None]"
 
 
 def by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[Rules, dict[str, str]]:
-    """What `find` answers under each rule, None where the rule does not apply, and why it does not."""
+    """The results of `find` under each rule, None if the rule does not apply; and the reasons why not."""
     rules: Rules = {}
     reasons: dict[str, str] = {}
     for rule in RULES:
@@ -35,29 +35,29 @@ def by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[Rules, dict[str, str
 
 
 def totals(mechanism: Mechanism, reports: int, delta: Decimal) -> tuple[Rules, dict[str, str]]:
-    """The total of so many reports of one question under each rule, and why some do not apply."""
+    """The total of `reports` reports of one question under each rule, and the reasons why some rules do not apply."""
     guarantee = promise_of(mechanism)
     return by_rule(lambda rule: total(of_one_question(guarantee, reports, rule), delta, rule))
 
 
 def promise_of(mechanism: Mechanism) -> Guarantee:
-    """The guarantee, with what is known of how many caps bound all reports of a question."""
+    """The guarantee, with the number of caps that bound all reports of a question, if known."""
     return with_values(mechanism.guarantee, _caps(mechanism))
 
 
 def with_values(guarantee: Guarantee, values: int | None) -> Guarantee:
-    """A memoised guarantee with what is known of the number of its values."""
+    """A memoised guarantee with the number of its values, if known."""
     return replace(guarantee, values=values) if isinstance(guarantee, Memoised) else guarantee
 
 
 def _caps(mechanism: Mechanism) -> int | None:
-    """How many caps bound all reports of a question: as the guarantee says, or one for each kept draw."""
+    """The number of caps that bound all reports of a question: from the guarantee, or one for each memoised draw."""
     stated = mechanism.guarantee.values if isinstance(mechanism.guarantee, Memoised) else None
     return min((each for each in (stated, mechanism.memoised_values) if each is not None), default=None)
 
 
 def total(charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> dict[str, Any]:
-    """What `--json` prints of the total under one rule. Raises `NotSupported` where it does not apply."""
+    """The JSON object of the total under one rule, for `--json`. Raises `NotSupported` if the rule does not apply."""
     own = own_delta(*charge)
     bound = compose([charge], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
     if rule_named(rule).is_filter:
@@ -67,14 +67,14 @@ def total(charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> dict[str,
 
 
 def own_delta(guarantee: Guarantee, reports: int) -> Decimal:
-    """The sum of the reports' own δ's, which is below one or not promised at all."""
+    """The sum of the reports' own δ; 0 if it reaches one, because nothing is guaranteed then."""
     loss = guarantee.loss()
     own = Decimal(0) if loss is None else loss[1] * reports
     return own if own < 1 else Decimal(0)
 
 
 def check_delta(delta: Decimal) -> Decimal:
-    """The δ of a total, if it is one. Raises `InvalidParameter`."""
+    """Return the δ of a total. Raises `InvalidParameter` unless it is >= 0 and < 1."""
     if not 0 <= delta < 1:
         raise InvalidParameter("total_delta", "a number >= 0 and < 1", str(delta))
     return delta
@@ -83,7 +83,7 @@ def check_delta(delta: Decimal) -> Decimal:
 def central_of(
     mechanism: Mechanism, reports: int, delta: Decimal, users: int
 ) -> tuple[dict[str, Any] | None, str | None]:
-    """What shuffling makes of the loss, or why that is not known."""
+    """The central loss after shuffling, or the reason why it is unknown."""
     from ..composition.shuffle_amplification import shuffled
 
     inputs = mechanism.domain.size if isinstance(mechanism.domain, Categories) else None
@@ -96,13 +96,13 @@ def central_of(
 def planned(
     make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal, rule: str
 ) -> dict[str, Any]:
-    """What `plan --json` prints under one rule: the largest ε of a report for which so many fit.
+    """The JSON object that `plan --json` prints under one rule: the largest ε per report that fits.
 
     Raises `NotSupported`.
     """
 
     def labelled(each: Decimal) -> Guarantee:
-        # A ledger charges each kept draw by its label, also where all of them lose less together.
+        # A ledger charges each memoised draw by its label, even if all of them together lose less.
         mechanism = make(each)
         return with_values(mechanism.guarantee, mechanism.memoised_values)
 
@@ -124,9 +124,9 @@ def planned(
 
 
 def maker(mechanism: type[Mechanism], options: Mapping[str, Any]) -> Callable[[Decimal], Mechanism]:
-    """A function from one report's ε to a mechanism with these options. Raises `InvalidParameter`, `NotSupported`."""
+    """A function from a report's ε to a mechanism with these options. Raises `InvalidParameter`, `NotSupported`."""
     if "epsilon" not in mechanism.fields:
         raise NotSupported(f"{mechanism.name} is not calibrated from ε, so there is nothing to plan")
-    # What is wrong with the other options comes to light here, once, and not as an ε that never fits.
+    # Errors in the other options are raised here, once, and not later as an ε that never fits.
     mechanism.calibrate(**options, epsilon="1")
     return lambda epsilon: mechanism.calibrate(**options, epsilon=epsilon)

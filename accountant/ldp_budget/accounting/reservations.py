@@ -1,7 +1,7 @@
-"""The second step of a reservation: commit it, or void it and give back what it held.
+"""Reservations, second step: commit a reservation, or void it and return its charge.
 
-A reservation is charged when it is made. So a commit changes no sum, an expired one stays charged (after a crash the
-report may be out), and only a void in time takes the charge back. Terminal states never change.
+A reservation is charged when it is made. So a commit changes no sum. An expired reservation stays charged, because
+after a crash the report may have been sent. Only a timely void returns the charge. Terminal states never change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_SECONDS = 366 * 86_400
 
 
 class ReservationOutcome(NamedTuple):
-    """A reservation, the state it is in, and whether it was in it before."""
+    """A reservation and its state. `repeated` is True if it was in this state before."""
 
     entry: Entry
     state: str
@@ -36,7 +36,7 @@ class ReservationOutcome(NamedTuple):
 
 
 def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
-    """The journal entry of a reservation, with the `state` it is in. Raises `UnknownName`."""
+    """The journal entry of a reservation, with its `state`. Raises `UnknownName`."""
     name = name_in(check_text("receipt", receipt))
     place = None if name is None else _place(ledger, name)
     if name is not None and place is not None:
@@ -50,7 +50,7 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
 
 
 def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
-    """Partition and number of the entry of a name, wherever it was copied to."""
+    """The partition and number of the entry with a name, even in a moved ledger."""
     if name.partition in ledger.partitions:
         with ledger.reading(name.partition) as reading:
             if reading.generation == name.generation:
@@ -60,7 +60,7 @@ def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
 
 
 def commit(transaction: Transaction, receipt: str, number: int) -> ReservationOutcome:
-    """Keep what a reservation, an entry by its number, charged. Raises `ReservationConflict` for a voided one."""
+    """Keep the charge of a reservation, an entry by its number. Raises `ReservationConflict` for a voided one."""
     entry, state = _reservation(transaction, receipt, number)
     if state == VOIDED:
         raise ReservationConflict(receipt, VOIDED, "committed")
@@ -72,7 +72,10 @@ def commit(transaction: Transaction, receipt: str, number: int) -> ReservationOu
 
 
 def void(transaction: Transaction, receipt: str, number: int) -> ReservationOutcome:
-    """Give it back. Raises `ReservationConflict` for a committed or expired one: that stays charged."""
+    """Return the charge of a reservation.
+
+    Raises `ReservationConflict` for a committed or expired one, which stays charged.
+    """
     entry, state = _reservation(transaction, receipt, number)
     if state == VOIDED:
         return ReservationOutcome(entry, VOIDED, True)
@@ -86,7 +89,7 @@ def void(transaction: Transaction, receipt: str, number: int) -> ReservationOutc
 
 
 def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[Entry, str]:
-    """A reservation and the state it is in. Raises `UnknownName`."""
+    """A reservation and its state. Raises `UnknownName`."""
     entry = transaction.entry(number)
     if entry is None or entry.kind != RESERVED:
         raise UnknownName("reservation", receipt, [])
@@ -104,17 +107,17 @@ def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Ent
 
 
 def _give_back(transaction: Transaction, entry: Entry) -> None:
-    """Take the charge out of the windows it was made in, and say so in the journal.
+    """Subtract the charge from the windows in which it was made, and add a journal entry.
 
-    It counts in no others, for a repair of the clock ends every reservation made before it.
+    It counts in no other windows, because a clock repair ends every reservation made before it.
     """
     transaction.check_account(entry.account)
     stored = transaction.rows.label(entry.number)
     label = None if stored is None else stored.label
     kept = transaction.periods()
     if transaction.rows.is_erased_account(entry.account):
-        kept = {LIFETIME: kept[LIFETIME]}  # of an erased user no other window is kept
-    # Nor is one from before its period was limited.
+        kept = {LIFETIME: kept[LIFETIME]}  # for an erased user no other window is kept
+    # A window from before its period was limited is not kept either.
     windows = {
         gauge: code_at(gauge, entry.at)
         for gauge, since in kept.items()
@@ -125,7 +128,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
     sums = {period: transaction.spent(entry.account, window) for period, window in windows.items()}
     ended = _end(transaction, entry, VOIDED, ZERO.minus(costs[LIFETIME]))
     if any(None in spent for spent in sums.values()):
-        # Nothing can be taken away from what is unbounded: what is left is added up anew.
+        # Nothing can be subtracted from an unbounded sum: the remaining charges are added up again.
         left = _add_up(transaction, ended, kept)
     else:
         left = {window: sums[period].minus(costs[period]) for period, window in windows.items()}
@@ -134,9 +137,9 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
 
 
 def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dict[int, Costs]:
-    """The account's sums by window, from its history and the entry that ends it."""
+    """The account's sums by window, from its history and the entry that ends the reservation."""
     replay = Replay(kept, promises(transaction), transaction.repairs())
-    # What was kept back was written when the reservation was looked for; the entry that ends it was not.
+    # Deferred rows were written when the reservation was looked up; the entry that ends it was not.
     for each, label in transaction.history(ended.account):
         replay.add(each, label)
     replay.add(ended, None)
@@ -146,12 +149,12 @@ def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dic
 def _take_off(
     transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, int]
 ) -> dict[str, int] | None:
-    """Take the reports of a label off its counts; returns what is left in each window, None without a label."""
+    """Subtract the reports of a label from its counts; return the rest in each window, None without a label."""
     if label is None:
         return None
     left = {}
     for gauge, window in windows.items():
-        # In a window that is still being filled the count may lack them; then it is written again.
+        # In a window that is still being backfilled the count may lack them; then it is written again.
         counted = transaction.memoised_reports(entry.account, label, entry.priced_mechanism, window)
         left[gauge] = max(0, counted - entry.reports)
         transaction.set_memoised_reports(entry.account, label, entry.priced_mechanism, window, left[gauge])
@@ -159,7 +162,7 @@ def _take_off(
 
 
 def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, reported: dict[str, int] | None) -> Costs:
-    """What the void of a reservation takes out of a window; `reported`: the reports of its label that are left."""
+    """The cost that a voided reservation subtracts from a window; `reported`: the remaining reports of its label."""
     measure = measure_in(gauge)
     if not entry.labelled:
         return (
@@ -168,7 +171,7 @@ def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, repor
             else cost_under(measure, entry, promise(transaction, entry.priced_mechanism))
         )
     if reported is None:
-        return ZERO  # the user was erased meanwhile; the sums stay as they are
+        return ZERO  # the user was erased meanwhile; the sums stay unchanged
     return refund_in_window(
         measure,
         curve_of(promise(transaction, entry.priced_mechanism), entry.priced_mechanism),

@@ -1,11 +1,11 @@
-"""A ledger at a glance: who it is of nobody can tell, how much it is everybody can.
+"""Anonymous usage statistics of a ledger: totals, refusals by day, and the use of limits, without user identities.
 
-It is worked out from snapshots of the store alone, a part at a time, and remembered: entries are added once, and of
-the accounts only those are read again that were charged since. So a glance at a ledger that was looked at before
-costs what has happened since, and one at a ledger of millions takes as long as it was given, says how far it came,
-and goes on from there the next time.
+The statistics are computed from snapshots of the store, part by part, and cached. Entries are added once, and only
+accounts charged since then are read again. So a second look costs only the changes since the first. A look at a
+ledger of millions takes as long as the caller allows, reports its progress, and resumes at the next call.
 
-How much of each limit the accounts of a partition have used, in whole percent: a byte for each account and limit.
+`UtilizationIndex` holds how much of each limit the accounts of a partition have used, in whole percent: one byte
+for each account and limit.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ if TYPE_CHECKING:
 
 
 FULL = 100
-"""The level of an account that has nothing left."""
+"""The level of an account without remaining budget."""
 _GONE = 255
-"""Stands for an account that is nobody's any more."""
+"""Marks the account of an erased user."""
 _NEIGHBOURS = 4
-"""Accounts at most so far apart are read together."""
+"""Maximum distance between two accounts that are read together."""
+
+
+# -- the use of limits -----------------------------------------------------------------------------------------
 
 
 class Watched(NamedTuple):
@@ -51,13 +54,13 @@ class Watched(NamedTuple):
 
 
 def level(limit: Limit, spent: Sequence[int | None]) -> int:
-    """How much of a limit is used, in whole percent rounded down; `FULL` where some amount has nothing left."""
+    """The used part of a limit, in whole percent rounded down; `FULL` if some amount is used up."""
     most_used = 0
     for most, used in zip(limit.capacity, spent, strict=True):
         if most is None:
             continue
         if used is None or used >= most:
-            # A limit may admit none of an amount, as of δ; that is no budget that was used up.
+            # A limit may admit none of an amount, such as δ; that is not a budget that was used up.
             if most or used is None or used > most:
                 return FULL
             continue
@@ -66,19 +69,22 @@ def level(limit: Limit, spent: Sequence[int | None]) -> int:
 
 
 class UtilizationIndex:
-    """The levels of one partition's accounts under some limits, in the windows that were open when it was last asked."""
+    """The levels of one partition's accounts under some limits, in the windows that were open at the last `begin`."""
 
     def __init__(self, watched: tuple[Watched, ...]) -> None:
         self.watched = watched
         self.accounts = 0
-        """How many accounts were read once."""
+        """The number of accounts that were read at least once."""
         self._levels = [bytearray() for _ in watched]
         self._codes: list[int] | None = None
         self.ends: list[datetime | None] = [None] * len(watched)
-        """When the window of each limit ends; None of one that never does."""
+        """The time when the window of each limit ends; None for a lifetime window."""
 
     def begin(self, reading: Reading) -> bool:
-        """Go by the windows of a reading, and say whether any has opened since: nothing is used in it yet."""
+        """Use the windows of a reading; return True if any has opened since the last call.
+
+        Nothing is used in it yet.
+        """
         windows = [reading.windows[each.limit.gauge] for each in self.watched]
         codes, self.ends = [window.code for window in windows], [window.ends for window in windows]
         for levels, code, before in zip(self._levels, codes, self._codes or codes, strict=True):
@@ -88,7 +94,7 @@ class UtilizationIndex:
         return opened
 
     def read(self, reading: Reading, first: int, last: int, *, erased: bool) -> None:
-        """Take over the sums of the accounts `first` to `last`; where some were `erased`, also who that was."""
+        """Read the sums of the accounts `first` to `last`; if users were `erased`, also find their accounts."""
         if last > self.accounts:
             for levels in self._levels:
                 levels.extend(bytes(last - self.accounts))
@@ -118,7 +124,7 @@ class UtilizationIndex:
             limits = by_window.get(window)
             if limits is None:
                 continue
-            # Many users were charged the same.
+            # Many users have equal sums.
             same = window, tuple(spent)
             found = known.get(same)
             if found is None:
@@ -127,7 +133,7 @@ class UtilizationIndex:
                 levels[account - 1] = used
 
     def spread(self) -> list[list[int]]:
-        """For each limit, how many accounts have used each whole percent of it, from 0 to `FULL`."""
+        """The number of accounts that have used each whole percent, from 0 to `FULL`, for each limit."""
         return [[levels.count(used) for used in range(FULL + 1)] for levels in self._levels]
 
 
@@ -135,7 +141,7 @@ _CLEARED = bytes([*[0] * _GONE, _GONE])
 
 
 def ranges(accounts: Iterable[int]) -> list[tuple[int, int]]:
-    """Accounts as ranges from the first to the last of neighbours, each of which may hold a few strangers."""
+    """Accounts as ranges of near neighbors. A range may include a few other accounts."""
     found: list[tuple[int, int]] = []
     for account in sorted(accounts):
         if found and account - found[-1][1] <= _NEIGHBOURS:
@@ -146,9 +152,11 @@ def ranges(accounts: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def in_parts(first: int, last: int, size: int) -> list[tuple[int, int]]:
-    """The accounts `first` to `last` in parts, each for a reading of its own."""
+    """The accounts `first` to `last` in parts, each for a separate reading."""
     return [(first - 1 + begin, first - 1 + end) for begin, end in parts(last - first + 1, size)]
 
+
+# -- the statistics --------------------------------------------------------------------------------------------
 
 _ENTRIES_TOGETHER = 20_000
 _ACCOUNTS_TOGETHER = 10_000
@@ -158,9 +166,9 @@ _MOST_DAYS = 36_600
 
 
 class Overview:
-    """What a ledger adds up to, as far as it was read; `look` reads on. Threads may share it.
+    """Usage statistics of a ledger, as far as it was read; `look` reads further. Threads may share the object.
 
-    Days are those of UTC, as windows are. Users are accounts: whoever was erased is in `erased` and in no limit.
+    Days are in UTC, like windows. Users are accounts: an erased user counts in `erased` and in no limit.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -173,16 +181,16 @@ class Overview:
         return f"<Overview of {self._ledger.name}: {done} of {total} read>"
 
     def look(self, seconds: float = 1.0) -> bool:
-        """Read on for about so long. Where another thread reads on just now, this waits for it as long.
+        """Read further for about this time. If another thread is reading, wait for it for the same time.
 
         Parameters:
-            seconds: how long, from 0 to an hour; one part of the ledger is read in any case.
+            seconds: from 0 to an hour; at least one part of the ledger is read in any case.
 
         Returns:
-            Whether everything there was is in it.
+            True if everything was read.
 
         Raises:
-            InvalidParameter: it is no such number.
+            InvalidParameter: `seconds` is not such a number.
         """
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _MOST_SECONDS:
             raise InvalidParameter("seconds", f"seconds >= 0 and <= {_MOST_SECONDS}", shown(seconds))
@@ -190,7 +198,7 @@ class Overview:
         if not self._lock.acquire(timeout=seconds):
             return False
         try:
-            # All of them are asked, though the time of the first may be over: each goes on a little.
+            # Every partition is read, even after the time is over, so that each makes some progress.
             done = [partition.look(until) for partition in self._partitions]
             return all(done)
         finally:
@@ -198,19 +206,19 @@ class Overview:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many entries and accounts were read, and how many there were when it was looked at last."""
+        """The number of entries and accounts read, and their number at the last look."""
         steps = [partition.progress for partition in self._partitions]
         return sum(done for done, _ in steps), sum(total for _, total in steps)
 
     def head(self) -> dict[str, Any]:
-        """Where the ledger ends.
+        """The end of the ledger.
 
         Returns:
-            Its newest `head`, of several partitions that of the newest checkpoint; when that was (`head_at`) and the
-            newest entry (`last_entry_at`); and how many `entries` and `partitions` there are.
+            Its newest `head` (for several partitions that of the newest checkpoint), the times of that head
+                (`head_at`) and of the newest entry (`last_entry_at`), and the number of `entries` and `partitions`.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         entries, newest = 0, list[int]()
         for partition in self._ledger.partitions:
@@ -228,7 +236,7 @@ class Overview:
         }
 
     def _head(self, last: str | None) -> tuple[str | None, str | None]:
-        """What people note, without putting anything down for it: a glance changes nothing."""
+        """The chain head that people note. No checkpoint is written for it, because statistics change nothing."""
         with self._ledger.reading() as reading:
             if len(self._ledger.partitions) == 1:
                 return reading.end.head, last
@@ -236,29 +244,28 @@ class Overview:
         return (None, None) if found is None else (head_of(found), _iso(found.at))
 
     def policies(self) -> list[dict[str, Any]]:
-        """Every version of every policy, newest first: its terms, when it was set and by which key.
+        """Every version of every policy, newest first: its terms, its time and the API key that set it.
 
-        `by_known` says whether the journal was read so far; then `by` of None is whoever is on the ledger's machine.
-        `change` is `first`, `raised` where it admits anything that the one before did not, `lowered` or `changed`.
-        `override` is the reason of a version that was set without the approval that the ledger demanded, else None.
+        `by_known` is True if the journal was read that far; then `by` is None for a user of the ledger's machine.
+        `change` is `first`, `raised` if it admits anything that the version before did not, `lowered` or `changed`.
+        `override` is the reason of a version that was set without the approval that the ledger demanded, otherwise
+        None.
 
         Raises:
-            Nothing but `LedgerError`.
+            LedgerError: the ledger cannot be read.
         """
         with self._ledger.reading() as reading:
             return version_rows(reading, self._partitions[0].activity.policies_set)
 
-    # -- what happened ------------------------------------------------------------------------------------
+    # -- charges and refusals -----------------------------------------------------------------------------
 
     def totals(self) -> dict[str, int]:
-        """What there was since the beginning.
+        """Totals since the beginning.
 
         Returns:
-            How many `users` have an account, how many were `erased`, and the `charges`, the `reports` and what was
-            `refused`, as far as the ledger knows; `refused_in_bulk` by bulk runs, of which nobody knows when.
-
-        Raises:
-            Nothing.
+            The number of `users` with an account, of `erased` users, of `charges`, of `reports`, and of requests
+                `refused`, as far as the ledger knows; `refused_in_bulk` counts refusals by batch runs, whose times
+                are unknown.
         """
         activities = [partition.activity for partition in self._partitions]
         hours = [hour for each in activities for hour in list(each.hours.values())]
@@ -273,13 +280,13 @@ class Overview:
         }
 
     def days(self, most: int = 30) -> list[dict[str, Any]]:
-        """What was charged and refused on each of the last days, oldest first, quiet ones as well.
+        """The charges and refusals of each of the last days, oldest first, including days without any.
 
         Parameters:
-            most: how many days, today the last of them.
+            most: the number of days, including today.
 
         Raises:
-            InvalidParameter: it is no whole number from 1 to 36,600.
+            InvalidParameter: `most` is not a whole number from 1 to 36,600.
         """
         check_whole("most", most, 1, _MOST_DAYS)
         today = self._now() // DAY_MICROS
@@ -298,13 +305,13 @@ class Overview:
         return list(rows.values())
 
     def refusals(self, most: int = 30) -> list[dict[str, Any]]:
-        """The refusals that the ledger knows of in the last days: by day, policy and limit; `other` is no limit.
+        """The refusals that the ledger knows of in the last days, by day, policy and limit; `other` is not a limit.
 
         Parameters:
-            most: how many days, today the last of them.
+            most: the number of days, including today.
 
         Raises:
-            InvalidParameter: it is no whole number from 1 to 36,600.
+            InvalidParameter: `most` is not a whole number from 1 to 36,600.
         """
         check_whole("most", most, 1, _MOST_DAYS)
         first = self._now() // DAY_MICROS - most + 1
@@ -318,16 +325,16 @@ class Overview:
         ]
 
     def recent(self, hours: int = 1) -> dict[str, int]:
-        """What was charged and refused in the last whole hours, and in the one that goes on.
+        """The charges and refusals of the last whole hours and of the present hour.
 
         Parameters:
-            hours: how many hours.
+            hours: the number of whole hours.
 
         Returns:
-            How many `charges` there were, and how many requests were `refused`.
+            The number of `charges`, and of requests `refused`.
 
         Raises:
-            InvalidParameter: it is no whole number from 1 to 878,400.
+            InvalidParameter: `hours` is not a whole number from 1 to 878,400.
         """
         check_whole("hours", hours, 1, _MOST_DAYS * HOURS)
         first = self._now() // HOUR_MICROS - hours
@@ -338,11 +345,7 @@ class Overview:
         }
 
     def charged(self) -> list[dict[str, Any]]:
-        """What was charged, by mechanism and collection: how often, for how many reports, when last; most first.
-
-        Raises:
-            Nothing.
-        """
+        """The charges by mechanism and collection: their number, reports and last time; most reports first."""
         found: dict[tuple[str, str, str], list[int]] = {}
         for partition in self._partitions:
             for charge, counted in partition.charged():
@@ -361,16 +364,14 @@ class Overview:
         ]
         return sorted(rows, key=lambda row: (-int(str(row["reports"])), str(row["mechanism"])))
 
-    # -- what is left -------------------------------------------------------------------------------------
+    # -- remaining budgets --------------------------------------------------------------------------------
 
     def limits(self) -> list[dict[str, Any]]:
-        """Every limit of the newest policies, with how many users have used how much of it in its open window.
+        """Every limit of the newest policies, with the number of users by used percent in its open window.
 
-        That ends at `resets_at`, of a lifetime never. `used` counts the users by whole percent used, rounded down:
-        the first has used none or less than one, and the last, of `users` in all, has nothing left.
-
-        Raises:
-            Nothing.
+        The window ends at `resets_at`; None for a lifetime. `used` counts the users by whole percent used, rounded
+        down: the first number is for users below one percent, and the last for users without remaining budget.
+        `users` is their sum.
         """
         found: dict[Watched, list[int]] = {}
         for partition in self._partitions:
@@ -391,7 +392,7 @@ class Overview:
             for ((policy, limit), used), ends in zip(found.items(), self._partitions[0].levels.ends, strict=True)
         ]
 
-    # -- when ---------------------------------------------------------------------------------------------
+    # -- times --------------------------------------------------------------------------------------------
 
     def _now(self) -> int:
         return max(partition.micros for partition in self._partitions)
@@ -412,7 +413,7 @@ class Overview:
 
 
 class _Partition:
-    """What was read of one partition."""
+    """The statistics of one partition."""
 
     def __init__(self, ledger: Ledger, number: int) -> None:
         self._ledger = ledger
@@ -422,17 +423,17 @@ class _Partition:
         self.levels = UtilizationIndex(())
         self.accounts = 0
         self.micros = 0
-        """The moment of the newest reading."""
+        """The time of the newest reading."""
         self._end = self._numbered = 0
         self._due: deque[tuple[int, int]] = deque()
         self._charges: list[PricedMechanism] = []
         self._spread: list[tuple[Watched, list[int]]] | None = None
 
     def look(self, until: float) -> bool:
-        """Read on until then, and say whether all was read."""
+        """Read further until this time; return True if everything was read."""
         with self._ledger.reading(self._number) as reading:
             self._take_over(reading)
-        # What the entries have changed is read after them, in snapshots whose windows they lie in.
+        # Sums are read after the entries that changed them, in snapshots whose windows contain these entries.
         return self._entries(until) and self._refusals(until) and self._sums(until)
 
     @property
@@ -442,7 +443,7 @@ class _Partition:
         return self.activity.entries + known - min(again, known), self._end + self.accounts
 
     def _take_over(self, reading: Reading) -> None:
-        """What is known of the partition without going through anything."""
+        """Take the counts of the partition from a reading, without reading its rows."""
         self.micros, self._end, self.accounts = reading.moment.micros, reading.end.entries, reading.end.accounts
         self._numbered = reading.end.numbered_rows
         if reading.end.priced_mechanisms > len(self._charges):
@@ -494,7 +495,7 @@ class _Partition:
         return True
 
     def _plan(self) -> None:
-        """Which accounts are to be read: those never read, those whose sums have changed, or all."""
+        """Plan the accounts to read: those never read, those whose sums have changed, or all."""
         changed = self.activity.changed()
         if changed is None or (not self.levels.accounts and not self._due):
             self._due = deque(in_parts(1, self.accounts, _ACCOUNTS_TOGETHER))
@@ -506,12 +507,12 @@ class _Partition:
         self._due.extend(in_parts(planned + 1, self.accounts, _ACCOUNTS_TOGETHER))
 
     def charged(self) -> Iterator[tuple[PricedMechanism, Charged]]:
-        """What was charged, each with how often."""
+        """The charged mechanisms, each with its counts."""
         charges = {charge.number: charge for charge in self._charges}
         return ((charges[number], counted) for number, counted in list(self.activity.charged.items()))
 
     def spread(self) -> Iterable[tuple[Watched, list[int]]]:
-        """Each limit, with how many accounts have used how much of it."""
+        """Each limit, with the number of accounts by used percent."""
         if self._spread is None:
             self._spread = list(zip(self.levels.watched, self.levels.spread(), strict=True))
         return self._spread

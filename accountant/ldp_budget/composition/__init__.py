@@ -1,7 +1,8 @@
-"""Composition: from guarantees and counts to one certified loss.
+"""Composition: certified totals of privacy loss from guarantees and counts.
 
-Five rules. `basic`, `zcdp`, `gdp` and `renyi` are filters, and may be a limit's; `exact` is the tightest and holds
-only for a list of reports that was fixed beforehand.
+Five rules: `basic`, `zcdp`, `gdp` and `renyi` are filters, which a limit may use. `exact` is the tightest and holds
+only for a list of reports that was fixed beforehand. Also holds amplification by shuffling.
+May import from guarantees.
 """
 
 from __future__ import annotations
@@ -48,24 +49,24 @@ _NOT_A_FILTER = (
 def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | Decimal, rule: str = "basic") -> Bound:
     """The total loss of many reports of one user.
 
-    Local adjacency: any two inputs of one user, who may give another input in every report. Grouping and order make
-    no difference, to the last digit.
+    Local adjacency: any two inputs of one user, whose inputs may differ in every report. Grouping and order do not
+    change the result, to the last digit.
 
     Parameters:
-        charges: pairs of a guarantee and how many reports carry it.
+        charges: pairs of a guarantee and the number of reports that carry it.
         delta: the δ of the total, >= 0 and < 1. With rule "basic" the total's δ is the sum of the δ's.
         rule: "basic", "zcdp", "gdp", "renyi" or "exact". "renyi" takes the order of the published grid that is best
-            for these charges and says it, "renyi:ALPHA" that one.
+            for these charges and reports it; "renyi:ALPHA" takes that order.
 
     Returns:
-        A certified bound; its `epsilon` is infinite where nothing can be promised.
+        A certified bound; its `epsilon` is infinite where nothing can be guaranteed.
 
     Raises:
-        NotSupported: the rule does not apply, and why: all but basic and exact at δ = 0; zcdp and renyi where the
-            reports' own δ leave nothing of it; gdp with such a guarantee, or one without a μ; basic and exact with
+        NotSupported: the rule does not apply, with the reason: all but basic and exact at δ = 0; zcdp and renyi if
+            the reports' own δ use up all of it; gdp with such a guarantee, or one without a μ; basic and exact with
             one that has no ε.
-        InvalidParameter: one of them is of another kind or out of range.
-        UnknownName: there is no such rule.
+        InvalidParameter: an argument has the wrong type or is out of range.
+        UnknownName: the rule does not exist.
     """
     share = _checked_delta(delta)
     listed = canonical_charges(charges)
@@ -94,7 +95,7 @@ def compose_delta(
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of that name. Raises `UnknownName`, and `InvalidParameter` for an order that is not on the grid."""
+    """The rule with that name. Raises `UnknownName`, and `InvalidParameter` for an order that is not on the grid."""
     check_name("rule", name)
     if name == "exact":
         from .pld import Exact
@@ -113,7 +114,10 @@ def rule_named(name: str) -> Rule:
 
 
 def filter_rule(name: str) -> Filter:
-    """The additive rule of that name. Raises `NotSupported`, saying why, for exact; `UnknownName` for no rule."""
+    """The additive rule with that name.
+
+    Raises `NotSupported` with the reason for exact; `UnknownName` for an unknown rule.
+    """
     rule = rule_named(name)
     if not isinstance(rule, Filter):
         raise NotSupported(_NOT_A_FILTER)
@@ -121,18 +125,18 @@ def filter_rule(name: str) -> Filter:
 
 
 def capacity(rule: str, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
-    """What a limit of (`epsilon`, `delta`) under `rule` admits, in integer units, rounded down.
+    """The largest costs that a limit of (`epsilon`, `delta`) under `rule` admits, in integer units, rounded down.
 
-    Charges whose integer costs add up to no more compose to at most `epsilon` at `delta`. None stands for amounts
-    that the rule does not add. `aside` is the part of δ for reports with a δ of their own, under zcdp and renyi.
-    The amounts of renyi, and of zcdp with δ aside, are those of `guarantees.orders.measured`. Raises as
-    `filter_rule`, and `NotSupported` where nothing of δ is left for a conversion.
+    Charges whose integer costs add up to at most this capacity compose to at most `epsilon` at `delta`. An amount
+    that the rule does not add is None. `aside` is the part of δ for reports with a δ of their own, under zcdp and
+    renyi. The amounts of renyi, and of zcdp with δ aside, are those of `guarantees.costs.measured`. Raises the same
+    errors as `filter_rule`, and `NotSupported` if no δ is left for the conversion.
     """
     return filter_rule(rule).capacity(epsilon, delta, aside)
 
 
 def measure_of(rule: str, aside: Decimal) -> str | None:
-    """The measure in which a limit counts under a rule with an order, if it is not the four amounts of a charge."""
+    """The measure in which a limit counts under a rule with an order; None for the four amounts of a charge."""
     return rule if rule.startswith(f"{RENYI}:") or (aside and rule == ZCDP.name) else None
 
 
@@ -149,5 +153,5 @@ def _checked_delta(delta: Any) -> Decimal:
 
 
 def _printed_above(epsilon: float) -> float:
-    """`epsilon`, or the next double where its shortest decimal would be below it."""
+    """`epsilon`, or the next double if its shortest decimal would be below it."""
     return epsilon if math.isinf(epsilon) else float_above(Decimal(epsilon))

@@ -1,22 +1,23 @@
-"""δ(ε) of a composed loss by inverting its Laplace transform along a line, with no lattice in between.
+"""δ(ε) of a composed loss by inverting its Laplace transform along a line, without a lattice.
 
 For a loss L, M(s) = E[e^{sL}] and K = ln M, on the line s = θ + it with θ > 0,
 
     δ(ε) = e^{K(θ) - θε} A(ε),    A(ε) = 1/2π ∫ M(s)/M(θ) e^{-itε} / (s(1+s)) dt,
 
-where A(ε) = E[w(ε - X)] with w(y) = e^{θy}(1 - e^y)₊ for the loss X tilted by θ. With -1 < θ < 0 the same integral is
--A(ε) for 1 - δ(ε) and w(y) = e^{θy} min(1, e^y). M of a sum is the product of its terms' M, each of which has a
-closed form, so a count is a factor of an exponent however large it is. The integral becomes a sum, and all that is
-lost on the way is bounded:
+where A(ε) = E[w(ε - X)] with w(y) = e^{θy}(1 - e^y)₊ for the loss X tilted by θ. With -1 < θ < 0 the same integral
+is -A(ε) for 1 - δ(ε) and w(y) = e^{θy} min(1, e^y). M of a sum is the product of its terms' M, and each of these
+has a closed form. So a count is a factor of an exponent however large it is.
 
-- the trapezoidal rule of step Δt gives Σ_m A(ε + mP) with P = 2π/Δt, exactly (Poisson). No term is negative, so it
-  is an upper bound; the others, by Chernoff's bound for X, come off the lower one;
-- the sum converges because a Gaussian loss of a small variance v = μ² is in it. One report more only adds to δ,
-  which is the upper bound. It adds at most v e^{v/8} r(ε), r the density of the smoothed loss, which is the lower
-  one: a loss l gains e^{min(y,0)} δ_μ(|y|) times its mass, y = ε - l, and as ∂δ_μ(y)/∂μ = φ(y/μ - μ/2) that is at
-  most μ e^{μ²/8} φ(y/μ - μ/2). A list that has Gaussian reports enough needs no more of them;
-- what is left out beyond the last frequency by that Gaussian's own decay;
-- rounding, by telescoping: |∏z - ∏ẑ| <= Σ |zᵢ - ẑᵢ| ∏ max(|z|, |ẑ|).
+The integral becomes a sum, and every error of this step is bounded:
+
+- The trapezoidal rule of step Δt gives Σ_m A(ε + mP) with P = 2π/Δt, exactly (Poisson). No term is negative, so the
+  sum is an upper bound. The other terms, bounded by Chernoff's bound for X, are subtracted for the lower one.
+- The sum converges because it contains a Gaussian loss of a small variance v = μ². A further report only increases
+  δ, which is the upper bound. It increases δ by at most v e^{v/8} r(ε), with r the density of the smoothed loss,
+  which gives the lower bound: a loss l gains e^{min(y,0)} δ_μ(|y|) times its mass, y = ε - l, and as ∂δ_μ(y)/∂μ =
+  φ(y/μ - μ/2) that is at most μ e^{μ²/8} φ(y/μ - μ/2). A list with enough Gaussian reports needs no added one.
+- The part beyond the last frequency is bounded by that Gaussian's own decay.
+- Rounding is bounded by telescoping: |∏z - ∏ẑ| <= Σ |zᵢ - ẑᵢ| ∏ max(|z|, |ẑ|).
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Complexes = NDArray[np.complex128]
 
-# So many frequencies for few kinds of report, and so many evaluations for many.
+# The number of frequencies for few kinds of report, and the number of evaluations for many.
 _FREQUENCIES = 2**18
 _EVALUATIONS = 2**21
-_SAMPLE = 2**8  # frequencies that tell how many evaluations there will be
+_SAMPLE = 2**8  # frequencies that serve to estimate the number of evaluations
 _REACH = 9.6  # the last frequency, in standard deviations of the Gaussian's transform: e^{-46} is left of it
 _TAIL = 42.0  # the mass that is folded back from either side is below e^-42
 _DARK = 80.0  # a frequency at which less than e^-80 is left is dropped, and counted as an error
-_MOST_SMOOTHING = 8.0  # more than this is not made up for by a density
+_MOST_SMOOTHING = 8.0  # a larger smoothing is not corrected by a density
 _ROUNDING = 1e-13  # of the terms of the sum and of the sum, relatively
 
 
@@ -53,7 +54,7 @@ _ROUNDING = 1e-13  # of the terms of the sum and of the sum, relatively
 class Sum:
     """The trapezoidal rule for an integral over the whole line whose halves are conjugate.
 
-    Its value at ε is Σ amplitude·cos(phase - tε), off by at most `error` and `drift` for each unit of ε.
+    Its value at ε is Σ amplitude·cos(phase - tε), with an error of at most `error` plus `drift` for each unit of ε.
     """
 
     amplitude: Floats
@@ -80,10 +81,10 @@ class Sum:
 
 @dataclass(frozen=True)
 class Inversion:
-    """ln δ(ε), or ln(1 - δ(ε)) if θ < 0, of a sum of losses, certified from both sides.
+    """ln δ(ε), or ln(1 - δ(ε)) if θ < 0, of a sum of losses, with certified bounds on both sides.
 
-    `smooth` is A(ε) of the smoothed loss, too large by at most `folded` for an ε in `window`. `plain` is that with
-    the effect of the `smoothing`, a variance, taken off; None where that is too large.
+    `smooth` is A(ε) of the smoothed loss, too large by at most `folded` for an ε in `window`. `plain` is `smooth`
+    without the effect of the `smoothing`, a variance; None if the smoothing is too large.
     """
 
     theta: float
@@ -97,18 +98,18 @@ class Inversion:
 
     @property
     def resolution(self) -> float:
-        """A difference of ε far below that of the two bounds."""
+        """A difference of ε far below the difference of the two bounds."""
         return self.smoothing / 1000
 
     @property
     def shift(self) -> float:
-        """How far the lower bound of ε lies below the upper one, about, where that makes up for the smoothing."""
+        """The approximate distance of the lower bound of ε below the upper one, if it corrects for the smoothing."""
         if self.plain is not None:
             return 0.0
         return (0.5 + max(0.0, self.theta)) * self.smoothing + _REACH * math.sqrt(self.smoothing)
 
     def lower(self, epsilon: float) -> float:
-        """A lower bound; -inf where there is none."""
+        """A lower bound; -inf if there is none."""
         return self._plain(epsilon, -1) if self.theta > 0 else self._bound(self.smooth, epsilon, -1)
 
     def upper(self, epsilon: float) -> float:
@@ -116,11 +117,11 @@ class Inversion:
         return self._bound(self.smooth, epsilon, 1) if self.theta > 0 else self._plain(epsilon, 1)
 
     def _plain(self, epsilon: float, sign: int) -> float:
-        """The bound on the side where the smoothing has to be made up for."""
+        """The bound on the side that needs a correction for the smoothing."""
         if self.plain is not None:
             return self._bound(self.plain, epsilon, sign)
-        # δ(ε + g) of the smoothed loss is at most δ(ε) of the plain one, and what a Gaussian loss above g adds:
-        # to δ no more than it has of the tilted mass, to 1 - δ no more than it has of the mass.
+        # δ(ε + g) of the smoothed loss is at most δ(ε) of the plain one plus the part of a Gaussian loss above g.
+        # That part adds to δ at most its tilted mass, and to 1 - δ at most its mass.
         more = 0.0 if self.theta > 0 else math.sqrt(2 * max(0.0, -self._exponent(epsilon)) * self.smoothing)
         return self._bound(self.smooth, epsilon + self.shift + more, sign, math.exp(-_REACH * _REACH / 2))
 
@@ -140,8 +141,10 @@ class Inversion:
 
 
 class Spectrum(NamedTuple):
-    """M(s)/M(θ) = modulus·e^{i·phase} at some of the multiples of `step`, off by at most `error`; `lost` others are
-    negligible."""
+    """M(s)/M(θ) = modulus·e^{i·phase} at some of the multiples of `step`, with an error of at most `error`.
+
+    The `lost` other multiples are negligible.
+    """
 
     step: float
     frequencies: Floats
@@ -151,20 +154,23 @@ class Spectrum(NamedTuple):
     lost: int
 
     def missing(self, variance: float, count: int) -> tuple[float, float]:
-        """What integrals of it lack, divided by what the kernel is at most: beyond the last of `count` frequencies,
-        where a Gaussian loss of that `variance` is all that is known, and at those that were dropped."""
+        """The missing part of integrals of this spectrum, divided by the largest value of the kernel.
+
+        The first number is for frequencies beyond the last of `count`, where only a Gaussian loss of that
+        `variance` is known. The second is for the dropped frequencies.
+        """
         last = count * self.step
         beyond = math.exp(-variance * last * last / 2) * (self.step + 1 / (variance * last)) / math.pi
         return beyond, math.exp(-_DARK) * self.lost * self.step / math.pi
 
 
 def invert(terms: Cumulants, mu: tuple[float, float], saddle: Saddle) -> Inversion:
-    """The transform of the losses `terms` together with a Gaussian one whose μ lies between the two of `mu`."""
+    """The transform of the losses `terms` together with a Gaussian one whose μ is between the two of `mu`."""
     theta = saddle.theta
     low, low_rate = terms.edge(theta, mu[1], -1, _TAIL)
     high, high_rate = terms.edge(theta, mu[1], 1, _TAIL)
     centre = saddle.centre
-    # What is folded back from below decays as slowly as e^{-θy}, and from above, where θ < 0, as e^{-(1+θ)y}.
+    # The mass folded back from below decays as slowly as e^{-θy}, and from above, if θ < 0, as e^{-(1+θ)y}.
     ahead, slowest = (1.0, theta) if theta > 0 else (2.0, min(-theta, 1 + theta))
     period = max(ahead * (high - centre), 2 * (centre - low), 0.0) + 2 * _TAIL / slowest
     step = short(2 * math.pi / period)
@@ -192,7 +198,7 @@ def invert(terms: Cumulants, mu: tuple[float, float], saddle: Saddle) -> Inversi
 
 
 def _sums(transform: Spectrum, theta: float, variance: float, smoothing: float, count: int) -> tuple[Sum, Sum | None]:
-    """A(ε) of the smoothed loss, and what is left of it when the effect of the smoothing is taken off."""
+    """A(ε) of the smoothed loss, and A(ε) without the effect of the smoothing."""
     last = count * transform.step
     beyond, dark = transform.missing(variance, count)
     missing = beyond / (last * max(last, 1 + theta)) + dark / abs(theta * (1 + theta))
@@ -206,7 +212,7 @@ def _sums(transform: Spectrum, theta: float, variance: float, smoothing: float, 
 
 
 def short(x: float) -> float:
-    """About `x`, of 30 bits, so that its multiples by whole numbers up to 2^23 are exact."""
+    """About `x`, with 30 bits, so that its multiples by whole numbers up to 2^23 are exact."""
     fraction, exponent = math.frexp(x)
     return math.ldexp(math.floor(fraction * 2**30), exponent - 30)
 
@@ -214,11 +220,12 @@ def short(x: float) -> float:
 def _folded(
     terms: Cumulants, theta: float, mu: float, low: tuple[float, float], high: tuple[float, float], period: float
 ) -> float:
-    """At most Σ_{m≠0} A(ε + mP) for an ε in the window: P/2 or more above `low`; P, or P/2 if θ < 0, below `high`.
+    """An upper bound of Σ_{m≠0} A(ε + mP) for an ε in the window.
 
+    The window is P/2 or more above `low`, and P, or P/2 if θ < 0, below `high`.
     The weight w of A is at most one. It is zero above zero and at most e^{θy} below, or at most e^{θy} above and
-    e^{(1+θ)y} below if θ < 0. So where the tilted loss lies within the edges a term is at most e^{-d(|m| - ½)P}, and
-    in any case the terms add up to no more than one and such a series to either side.
+    e^{(1+θ)y} below if θ < 0. So where the tilted loss is within the edges, a term is at most e^{-d(|m| - ½)P}. In
+    any case the terms add up to at most one and such a series to either side.
     """
     decays = [theta] if theta > 0 else [-theta, 1 + theta]
     within = sum(math.exp(-decay * period / 2) / -math.expm1(-decay * period) for decay in decays)
@@ -227,7 +234,10 @@ def _folded(
 
 
 def _order(terms: Cumulants, theta: float, variance: float, step: float) -> tuple[list[tuple[Step, int]], int]:
-    """The reports, those first that put out most frequencies; and how many frequencies there is time for."""
+    """The reports, sorted by the number of frequencies that they make negligible.
+
+    The second result is the number of affordable frequencies.
+    """
     t = step * np.arange(1, _SAMPLE + 1, dtype=np.float64) * (_FREQUENCIES / _SAMPLE)
     falls = {item: float(item[1]) * item[0].characteristic(theta, t).log_modulus for item in terms.steps.items()}
     order = sorted(falls, key=lambda item: float(np.maximum(falls[item], -_DARK).sum()))
@@ -240,7 +250,7 @@ def _order(terms: Cumulants, theta: float, variance: float, step: float) -> tupl
 
 
 def spectrum(steps: list[tuple[Step, int]], theta: float, variance: float, spacing: float, count: int) -> Spectrum:
-    """The product of the transforms at `count` frequencies, without those at which nothing is left."""
+    """The product of the transforms at `count` frequencies, without the frequencies where it is negligible."""
     t = spacing * np.arange(count, dtype=np.float64)
     log_modulus = -variance * t * t / 2
     phase = (0.5 + theta) * variance * t
@@ -254,9 +264,9 @@ def spectrum(steps: list[tuple[Step, int]], theta: float, variance: float, spaci
         kept[0] = True
         if not kept.all():
             t, log_modulus, phase, off = t[kept], log_modulus[kept], phase[kept], off[kept]
-    # No transform is larger than one. Where rounding made one so, the error is larger by that, less than a fifth.
+    # No transform is larger than one. If rounding made one larger, the error grows by this excess, less than a fifth.
     modulus = np.exp(np.minimum(log_modulus, 0))
-    # Beyond e^0.1 the error is no longer a small share; neither the value nor the truth is larger than one.
+    # Beyond e^0.1 the relative error is not small; neither the computed nor the true value is larger than one.
     much = 2 * np.exp(np.minimum(log_modulus + off, 0))
     error = np.where(off < 0.1, 1.2 * modulus * np.expm1(np.minimum(off, 0.1)), much)
     return Spectrum(spacing, t, modulus, phase, error, count - len(t))

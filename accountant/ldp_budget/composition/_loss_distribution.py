@@ -1,14 +1,12 @@
-"""The list of losses that are summed: its cumulants, and where the tilted sum lies.
+"""Privacy loss distributions of single reports, as transforms in closed form, and the list of losses to sum.
 
-What one report adds to an exact composition: the law of its privacy loss, as a transform in closed form.
+A dominating pair of distributions (P, Q) describes the two worst-case inputs of a report. Its privacy loss is L =
+ln P/Q under P, and M(s) = E[e^{sL}]. For a loss tilted by θ, φ(t) = M(θ + it)/M(θ) is the characteristic function.
+All errors are absolute errors of ln M, or of φ, and are bounds: losses, masses and functions are each correct to
+some units of the last place.
 
-A report stands for the pair of distributions (P, Q) that tells the worst two inputs apart; its privacy loss is
-L = ln P/Q under P, and M(s) = E[e^{sL}]. For a loss tilted by θ, φ(t) = M(θ + it)/M(θ) is the characteristic
-function.
-All errors are absolute ones of ln M, or of φ, and are bounds: losses, masses and functions are right to some units
-of the last place each.
-
-A list of charges taken apart for exact composition: what has a closed form, and what needs a lattice.
+`Cumulants` is the list of losses and bounds the tilted sum. `take_apart` splits a list of charges for exact
+composition into the parts with a closed form.
 """
 
 from __future__ import annotations
@@ -35,14 +33,17 @@ if TYPE_CHECKING:
 
 UNIT = 2.0**-53
 _PRECISE = Context(prec=40)
-_LOSSES = 64 * UNIT  # the share of a loss by which an exponent of it may be off
-_SMALL = 1e-3  # where 1 + 2θ is less than this, θ is moved off the pole of the Laplace transform
+_LOSSES = 64 * UNIT  # relative error of a loss in an exponent
+_SMALL = 1e-3  # if 1 + 2θ is less than this, θ is moved off the pole of the Laplace transform
+
+
+# -- losses of single reports ----------------------------------------------------------------------------------
 
 
 class Characteristic(NamedTuple):
-    """φ = e^{log_modulus + i phase}, and its error as a share of it.
+    """φ = e^{log_modulus + i phase}, and its error relative to φ.
 
-    Where |φ| is smaller than its absolute error, it stands as that error.
+    If |φ| is smaller than its absolute error, it is replaced by that error.
     """
 
     log_modulus: Floats
@@ -53,11 +54,11 @@ class Characteristic(NamedTuple):
 class Step:
     """One kind of report, with a bounded loss."""
 
-    dearness = 1.0  # how long a frequency of its transform takes, beside a loss of ±ε
+    dearness = 1.0  # the cost of a frequency of its transform, relative to a loss of ±ε
 
     @property
     def widest(self) -> float:
-        """The largest absolute loss, about."""
+        """The approximate largest absolute loss."""
         raise NotImplementedError
 
     def cumulant(self, theta: float) -> tuple[float, float]:
@@ -74,10 +75,10 @@ class Step:
 
 
 class Atoms(Step):
-    """A loss of finitely many values.
+    """A loss with finitely many values.
 
-    As the masses add up to one, M(s) - 1 = Σ p (e^{sl} - 1), and φ - 1 likewise with the tilted masses: nothing that
-    is raised to a power is rounded near one.
+    As the masses add up to one, M(s) - 1 = Σ p (e^{sl} - 1), and φ - 1 likewise with the tilted masses. So no base
+    of a power is rounded near one.
     """
 
     @property
@@ -110,8 +111,8 @@ class Atoms(Step):
         return value, float((shares * self.losses).sum()) / total
 
     def cumulant_error(self, theta: float) -> float:
-        # E|e^{θL} - 1| <= |θ|·widest·(1 + M(θ)), M(θ) >= ½ or a logarithm is taken of all of it, and the entropy of
-        # the tilted masses is below ln n.
+        # E|e^{θL} - 1| <= |θ|·widest·(1 + M(θ)); either M(θ) >= ½ or the logarithm of the whole is taken; and the
+        # entropy of the tilted masses is below ln n.
         return _LOSSES * (4 + math.log(len(self.losses))) * abs(theta) * self.widest
 
     def characteristic(self, theta: float, t: Floats) -> Characteristic:
@@ -126,7 +127,7 @@ class Atoms(Step):
         kept = masses > 0
         size = float(np.max(np.abs(self.log_masses[kept]) + 2 * abs(theta) * np.abs(self.losses[kept]))) + abs(value)
         angle = self.widest * t
-        # Losses and sums; and the masses, each of which stands beside a difference of at most two.
+        # Errors of losses and sums; and errors of the masses, each a factor of a difference of at most two.
         return polar(
             real, imaginary, (_LOSSES + 4 * UNIT * len(masses)) * angle + 4 * UNIT * size * np.minimum(angle, 2)
         )
@@ -162,7 +163,7 @@ class Symmetric(Atoms):
 
 @dataclass(frozen=True)
 class Finite(Atoms):
-    """Finitely many outcomes; those with Q = 0 are counted elsewhere and P is conditioned on the others."""
+    """Finitely many outcomes. Outcomes with Q = 0 are counted elsewhere, and P is conditioned on the others."""
 
     outcomes: tuple[tuple[Fraction, Fraction], ...]
 
@@ -178,8 +179,10 @@ class Finite(Atoms):
 
 @dataclass(frozen=True)
 class LaplaceNoise(Step):
-    """Laplace noise at ε = S/b. Under P the loss is ε with probability ½, -ε with e^{-ε}/2, and between them it has
-    the density ¼ e^{-(ε-l)/2}, so that
+    """Laplace noise at ε = S/b.
+
+    Under P the loss is ε with probability ½, and -ε with probability e^{-ε}/2. Between them it has the density ¼
+    e^{-(ε-l)/2}, so that
 
         M(s) = e^{sε} (1 + B(s)),    B(s) = s (e^{-(1+2s)ε} - 1)/(1+2s),    and M(-1-s) = M(s).
     """
@@ -221,7 +224,7 @@ class LaplaceNoise(Step):
 
 
 def polar(real: Floats, imaginary: Floats, error: Floats, whole: float = 1.0) -> Characteristic:
-    """(whole + real + i·imaginary)/whole, of which the numerator is off by at most `error`."""
+    """(whole + real + i·imaginary)/whole, with an error of the numerator of at most `error`."""
     real, imaginary, error = real / whole, imaginary / whole, error / whole
     excess = real * (2 + real) + imaginary * imaginary
     off = error + 4 * UNIT * (np.abs(real) * (2 + np.abs(real)) + imaginary * imaginary)
@@ -231,38 +234,40 @@ def polar(real: Floats, imaginary: Floats, error: Floats, whole: float = 1.0) ->
     if len(far):
         modulus[far] = np.maximum(np.hypot(1 + real[far], imaginary[far]), off[far])
         log_modulus[far] = np.log(modulus[far])
-    # Where there is no error there is no modulus of zero.
+    # A modulus of zero has an error above zero.
     share = 2 * off / np.maximum(modulus, UNIT * UNIT)
     return Characteristic(log_modulus, np.arctan2(imaginary, 1 + real), share)
 
 
 def _log_ratio(p: Fraction, q: Fraction) -> float:
-    """ln p/q to some units of the last place, also for ratios near one or outside the range of doubles."""
+    """ln p/q to some units of the last place, even for ratios near one or outside the range of doubles."""
     ratio = p / q
     if Fraction(1, 2) < ratio < 2:
         return math.log1p(float(ratio - 1))
     return float(_PRECISE.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)).ln(_PRECISE))
 
 
+# -- cumulants of the sum --------------------------------------------------------------------------------------
+
 _MOST_STRIDES = 60
-_EDGE = 0.02  # an edge is sought to this share of a standard deviation
+_EDGE = 0.02  # precision of an edge, in standard deviations
 _ROUNDING = 16 * UNIT
 
 
 @dataclass(frozen=True)
 class Cumulants:
-    """Reports with a bounded loss, and how many of each."""
+    """Reports with a bounded loss, and the number of each."""
 
     steps: dict[Step, int]
 
     @cached_property
     def whole(self) -> float:
-        """The largest loss of all reports together, about."""
+        """The approximate largest loss of all reports together."""
         return math.fsum(count * step.widest for step, count in self.steps.items())
 
     @cached_property
     def widest(self) -> float:
-        """The largest loss of one report, about."""
+        """The approximate largest loss of one report."""
         return max(step.widest for step in self.steps)
 
     def cumulant(self, theta: float, mu: float) -> tuple[float, float]:
@@ -279,15 +284,15 @@ class Cumulants:
         return each * (1 + 1e-9) + _ROUNDING * abs(k)
 
     def variance(self, theta: float, mu: float) -> float:
-        """K''(θ), about."""
+        """K''(θ), approximately."""
         width = 1e-4 * max(abs(theta), 0.1 / self.whole)
         above, below = (self.cumulant(theta + side * width, mu)[1] for side in (1, -1))
         return max(0.0, (above - below) / (2 * width))
 
     def edge(self, theta: float, mu: float, sign: int, tail: float) -> tuple[float, float]:
-        """(x, s): about the least x with P[±X > ±x] <= e^-tail for the sum X tilted by θ, and the s that shows it.
+        """(x, s): about the least x with P[±X > ±x] <= e^-tail for the sum X tilted by θ, and the s that proves it.
 
-        For any s > 0 that is (K(θ ± s) - K(θ) + tail)/s.
+        For any s > 0, x is (K(θ ± s) - K(θ) + tail)/s.
         """
         k, _ = self.cumulant(theta, mu)
         variance = self.variance(theta, mu)
@@ -295,10 +300,10 @@ class Cumulants:
         def edge(s: float) -> float:
             return (self.cumulant(theta + sign * s, mu)[0] - k + tail) / s
 
-        most = tail * abs(theta)  # no more than 1/|θ| is won beyond
+        most = tail * abs(theta)  # a larger s gains at most 1/|θ|
         s = min(most, math.sqrt(2 * tail / variance)) if variance else most  # the best one for a normal sum
         best = edge(s)
-        for stride in (0.5, 2.0):  # it has one valley, which may be at infinity
+        for stride in (0.5, 2.0):  # the function has one minimum, possibly at infinity
             for _ in range(_MOST_STRIDES):
                 value = edge(s * stride)
                 if value > best - max(_EDGE * math.sqrt(variance), 1 / abs(theta)):
@@ -307,7 +312,7 @@ class Cumulants:
         return sign * best, sign * s
 
     def tail(self, theta: float, mu: float, x: float, s: float) -> float:
-        """At most P[X > x] for the sum X tilted by θ if s > 0, P[X < x] if s < 0."""
+        """An upper bound of P[X > x] for the sum X tilted by θ if s > 0, of P[X < x] if s < 0."""
         exponent = self.cumulant(theta + s, mu)[0] - self.cumulant(theta, mu)[0] - s * x
         return math.exp(min(0.0, exponent + 1))  # the rounding of cumulants is far below one
 
@@ -317,12 +322,14 @@ def gaussian_cumulant(mu: float, theta: float) -> float:
     return theta * (1 + theta) * mu * mu / 2
 
 
+# -- charges, split into parts ---------------------------------------------------------------------------------
+
 ONE = Decimal(1)
 
 
 @dataclass
 class Decomposition:
-    """The parts that compose independently of each other.
+    """The parts of a list of charges that compose independently of each other.
 
     `steps` counts the reports with a bounded loss, `mu_squared` adds up the Gaussian ones, `slacks` lists the
     probabilities of an infinite loss with their counts.
@@ -336,7 +343,7 @@ class Decomposition:
         self.steps[step] = self.steps.get(step, 0) + count
 
     def add_symmetric(self, bound: Decimal, tau: Decimal, count: int) -> None:
-        """Loss ±bound with probability τ; nothing if that is no loss at all."""
+        """Add a loss ±bound with probability τ, unless the loss is zero."""
         if bound and tau:
             self.add(Symmetric(Fraction(bound), tau), count)
 
@@ -346,7 +353,7 @@ class Decomposition:
 
 
 def take_apart(charges: Charges) -> Decomposition:
-    """The parts of `charges`. Raises `NotSupported` for a guarantee that says nothing of its loss distribution."""
+    """The parts of `charges`. Raises `NotSupported` for a guarantee whose loss distribution is unknown."""
     parts = Decomposition()
     for guarantee, count in charges:
         _add(parts, guarantee, count)
@@ -359,7 +366,7 @@ def _add(parts: Decomposition, guarantee: Guarantee, count: int) -> None:
             parts.add_symmetric(guarantee.bound, ONE, count)
         case SymmetricPair():
             parts.add_symmetric(guarantee.bound, guarantee.tau, count)
-        case Memoised():  # the curve holds only while reports are tied to memoised values, the cap always
+        case Memoised():  # the curve holds only while reports repeat memoised values, the cap always holds
             parts.add_symmetric(guarantee.cap, ONE, count)
         case Approximate():
             parts.add_symmetric(guarantee.bound, ONE, count)
@@ -379,7 +386,7 @@ def _add(parts: Decomposition, guarantee: Guarantee, count: int) -> None:
 
 
 def _add_finite(parts: Decomposition, pair: FinitePair, count: int) -> None:
-    """Outcomes with P = 0 say nothing about P; those with Q = 0 are an infinite loss."""
+    """Add a finite pair. Outcomes with P = 0 do not matter under P; outcomes with Q = 0 are an infinite loss."""
     infinite = sum((p for p, q in pair.outcomes if not q), Fraction(0))
     parts.add_slack(infinite, count)
     finite = tuple(sorted((p, q) for p, q in pair.outcomes if p and q))
@@ -388,7 +395,7 @@ def _add_finite(parts: Decomposition, pair: FinitePair, count: int) -> None:
 
 
 def infinite_mass(slacks: list[tuple[Fraction, int]]) -> tuple[Decimal, Decimal]:
-    """1 - ∏(1-δᵢ)^kᵢ, as a lower and an upper bound; both are near the sum where that is tiny."""
+    """1 - ∏(1-δᵢ)^kᵢ, as a lower and an upper bound; both are near the sum if that is tiny."""
     if not slacks:
         return Decimal(0), Decimal(0)
     if any(probability >= 1 for probability, _ in slacks):
@@ -404,7 +411,7 @@ def infinite_mass(slacks: list[tuple[Fraction, int]]) -> tuple[Decimal, Decimal]
 
 
 def finite_targets(delta: Decimal, infinite: tuple[Decimal, Decimal]) -> tuple[Decimal, Decimal]:
-    """What is left of δ for the finite part of the loss, (δ - a)/(1 - a), rounded down and up."""
+    """The δ that is left for the finite part of the loss, (δ - a)/(1 - a), rounded down and up."""
     low, high = infinite
     left_low, left_high = DOWN.subtract(delta, high), UP.subtract(delta, low)
     smallest = DOWN.divide(left_low, UP.subtract(ONE, high)) if left_low > 0 else Decimal(0)
@@ -413,7 +420,7 @@ def finite_targets(delta: Decimal, infinite: tuple[Decimal, Decimal]) -> tuple[D
 
 
 def largest_loss(steps: dict[Step, int]) -> tuple[Decimal, Decimal]:
-    """The largest loss that all steps can have together, rounded down and up."""
+    """The largest loss of all steps together, rounded down and up."""
     low = high = Decimal(0)
     for step, count in steps.items():
         if isinstance(step, Finite):
@@ -428,7 +435,7 @@ def largest_loss(steps: dict[Step, int]) -> tuple[Decimal, Decimal]:
 
 
 def basic_epsilon(charges: Charges, delta: Decimal) -> Decimal | None:
-    """Σε of the charges as they stand here, a memoised one as its cap, if their Σδ is within `delta`; else None."""
+    """Σε of the charges, a memoised one by its cap, if their Σδ is at most `delta`; otherwise None."""
     epsilon = spent = Decimal(0)
     for guarantee, count in charges:
         loss = (guarantee.cap, Decimal(0)) if isinstance(guarantee, Memoised) else guarantee.loss()

@@ -1,24 +1,25 @@
-"""δ(ε) of a composed loss: a lattice law, and Gaussian noise that needs no lattice.
+"""δ(ε) of a composed loss from a privacy loss distribution on a lattice, computed by FFT, plus Gaussian noise.
 
 For a loss L = X + G, X on the lattice with tilted masses t(x) and G the loss of μ-Gaussian DP,
 
     δ(ε) = E[(1 - e^{ε-L})₊] = e^{K - θε} Σ_x t(x) w(ε - x),    w(y) = e^{θy - κ} δ_μ(y),
 
-where e^{K-θx} t(x) is the P-mass of x together with the factor e^κ = E[e^{θG}], and δ_μ the curve of the Gaussian
-(Balle and Wang 2018), continued to y < 0; without Gaussian noise δ_0(y) = (1 - e^y)₊. Since (1 - e^y)₊ e^{θy} is at
-most θ^θ/(1+θ)^{1+θ}, so is w, and an error of the masses in the 1-norm costs no more than that many times.
-Where δ is near one, 1 - δ(ε) = E[min(1, e^{ε-L})] has a tilt -1 < θ < 0, 1 - δ_μ in the place of δ_μ, and w <= 1.
+where e^{K-θx} t(x) is the P-mass of x together with the factor e^κ = E[e^{θG}]. δ_μ is the privacy profile of the
+Gaussian (Balle and Wang 2018), continued to y < 0; without Gaussian noise δ_0(y) = (1 - e^y)₊. As (1 - e^y)₊ e^{θy}
+is at most θ^θ/(1+θ)^{1+θ}, so is w. So an error of the masses in the 1-norm costs at most that many times as much.
+Where δ is near one, 1 - δ(ε) = E[min(1, e^{ε-L})] has a tilt -1 < θ < 0, with 1 - δ_μ in place of δ_μ. Then w is at
+most one.
 
-Sums of independent losses on a lattice, by the discrete Fourier transform of exponentially tilted laws.
+The distribution of a sum of independent losses on a lattice is found by the discrete Fourier transform of
+exponentially tilted distributions. For a tilt θ >= 0 the masses P[L = x] e^{θx} / E[e^{θL}] are a probability
+distribution, and tilting a sum is tilting its terms. θ is chosen so that the tilted sum is centered near the ε of
+interest. Then the masses that make up δ(ε) are the large ones. So rounding errors of the transform, which are
+absolute, are small in comparison, even where δ = 1e-300.
 
-For a tilt θ >= 0 the masses P[L = x] e^{θx} / E[e^{θL}] are a probability distribution, and tilting a sum is tilting
-its terms. With θ chosen so that the tilted sum is centred near the ε of interest, the masses that make up δ(ε) are
-the large ones, so rounding errors of the transform, which are absolute, are small beside them even where δ = 1e-300.
+A `TiltedLaw` is a tilted distribution with a certified error. All errors are bounds from theorems, not estimates:
 
-A `TiltedLaw` is a tilted law with a certified error. All errors are bounds of theorems, never estimates:
-
-- the transform of 2^t points is off by at most `_TRANSFORM`·t·‖input‖₂ in the 2-norm (Higham, Accuracy and Stability
-  of Numerical Algorithms, 2nd ed., Theorem 24.2, has 7u·t; the constant here is twice that);
+- the transform of 2^t points has an error of at most `_TRANSFORM`·t·‖input‖₂ in the 2-norm (Higham, Accuracy and
+  Stability of Numerical Algorithms, 2nd ed., Theorem 24.2, has 7u·t; the constant here is twice that);
 - products of transforms by telescoping: |∏z - ∏ẑ| <= Σ |zᵢ - ẑᵢ| ∏ max(|z|, |ẑ|);
 - mass outside the window, which the circular transform folds back into it, by Chernoff's bound.
 """
@@ -54,9 +55,15 @@ _LOG_SQRT_TAU = math.log(math.tau) / 2
 _SUM = 1e-12
 
 
+# -- the privacy profile ---------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Curve:
-    """ln δ(ε), or ln(1 - δ(ε)) if θ < 0, certified from both sides. `mu` encloses that of the Gaussian part."""
+    """ln δ(ε), or ln(1 - δ(ε)) if θ < 0, with certified bounds on both sides.
+
+    `mu` encloses the μ of the Gaussian part.
+    """
 
     law: TiltedLaw
     theta: float
@@ -65,7 +72,7 @@ class Curve:
     shift: ClassVar[float] = 0.0
 
     def lower(self, epsilon: float) -> float:
-        """A lower bound; -inf where there is none."""
+        """A lower bound; -inf if there is none."""
         return self._logarithm(epsilon, self.mu[0] if self.theta > 0 else self.mu[1], -1)
 
     def upper(self, epsilon: float) -> float:
@@ -75,7 +82,7 @@ class Curve:
     def _logarithm(self, epsilon: float, mu: float, sign: int) -> float:
         law, theta, x = self.law, self.theta, self.law.losses
         largest = float(np.abs(x).max()) + epsilon + mu**2
-        # A smaller ε has the larger δ; the shift pays for the rounding of ε - x.
+        # A smaller ε has the larger δ; the shift covers the rounding of ε - x.
         shifted = epsilon - sign * math.copysign(8 * UNIT, theta) * largest
         kappa = gaussian_cumulant(mu, theta)
         weights = self._weights if theta > 0 else self._rest
@@ -97,7 +104,7 @@ class Curve:
         return certain + _gaussian_weights(np.abs(y), mu, tilt, kappa, error)
 
     def _rest(self, y: Floats, mu: float, kappa: float, error: float) -> Floats:
-        """e^{θy-κ} (1 - δ_μ(y)). Where y is negative, 1 - δ_μ(y) = e^y (1 - δ_μ(-y)) makes the tilt -1-θ."""
+        """e^{θy-κ} (1 - δ_μ(y)). If y is negative, 1 - δ_μ(y) = e^y (1 - δ_μ(-y)) makes the tilt -1-θ."""
         tilt, y = np.where(y < 0, -1 - self.theta, self.theta), np.abs(y)
         if mu == 0:
             return np.exp(tilt * y)
@@ -105,10 +112,10 @@ class Curve:
 
 
 def _gaussian_weights(y: Floats, mu: float, tilt: Floats, kappa: float, error: float) -> Floats:
-    """e^{tilt·y-κ} δ_μ(y) for y >= 0. Where y was negative, δ_μ(-y) = 1 - e^{-y} + e^{-y} δ_μ(y) makes tilt = -1-θ.
+    """e^{tilt·y-κ} δ_μ(y) for y >= 0. If y was negative, δ_μ(-y) = 1 - e^{-y} + e^{-y} δ_μ(y) makes tilt = -1-θ.
 
-    δ_μ(y) = φ(c)(m(c) - m(b)) with c = y/μ - μ/2, b = c + μ and the Mills ratio m, or 1 - φ(c)(m(-c) + m(b)) for
-    c < 0; and tilt·y - κ - c²/2 = -(c - tilt·μ)²/2 for both tilts.
+    δ_μ(y) = φ(c)(m(c) - m(b)) with c = y/μ - μ/2, b = c + μ and the Mills ratio m, or 1 - φ(c)(m(-c) + m(b)) for c
+    < 0; and tilt·y - κ - c²/2 = -(c - tilt·μ)²/2 for both tilts.
     """
     c = np.minimum(y / mu, 1e150) - mu / 2
     near = _SQRT_HALF_PI * erfcx(np.abs(c) / math.sqrt(2))
@@ -121,7 +128,7 @@ def _gaussian_weights(y: Floats, mu: float, tilt: Floats, kappa: float, error: f
 
 
 def _gaussian_rest(y: Floats, mu: float, tilt: Floats, kappa: float, error: float) -> Floats:
-    """e^{tilt·y-κ} (1 - δ_μ(y)) for y >= 0, where `_gaussian_weights` has δ_μ(y)."""
+    """e^{tilt·y-κ} (1 - δ_μ(y)) for y >= 0, the counterpart of `_gaussian_weights`."""
     c = np.minimum(y / mu, 1e150) - mu / 2
     near = _SQRT_HALF_PI * erfcx(np.abs(c) / math.sqrt(2))
     far = _SQRT_HALF_PI * erfcx((c + mu) / math.sqrt(2))
@@ -136,23 +143,28 @@ def _largest_weight(theta: float) -> float:
     return 1.0 if theta <= 0 else math.exp(-theta * math.log1p(1 / theta)) / (1 + theta)
 
 
+# -- convolution by FFT ----------------------------------------------------------------------------------------
+
 _TRANSFORM = 14 * UNIT
-_PRODUCT = 3 * UNIT  # a complex product is off by √5 u, relatively
+_PRODUCT = 3 * UNIT  # a complex product has a relative error of √5 u
 _ROOT = 12 * UNIT  # a root of unity, and its product with a mass
 _TAIL = 45.0  # the mass beyond each end of a window is below e^-45
 _MOST_STRIDES = 30
-_NEGLIGIBLE = 1e-40  # a tilted mass that may be dropped, and counted as an error
+_NEGLIGIBLE = 1e-40  # a tilted mass below this is dropped and counted as an error
 MOST_CELLS = 2**20
-_LARGEST_INDEX = 2**62  # indices are kept in 64 bits
+_LARGEST_INDEX = 2**62  # indices are stored in 64 bits
 
 
 class TooFine(Exception):  # noqa: N818 - not an error of the caller, which then inverts the transform
-    """The sum would need more than `MOST_CELLS` lattice points, or more accuracy than doubles have."""
+    """The sum would need more than `MOST_CELLS` lattice points, or more precision than doubles have."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """P[L = index·spacing] = e^log_mass. The masses are right to some units of the last place."""
+    """A loss distribution: P[L = index·spacing] = e^log_mass.
+
+    The masses are correct to some units of the last place.
+    """
 
     spacing: Fraction
     index: Integers
@@ -161,9 +173,10 @@ class Law:
 
 @dataclass(frozen=True)
 class TiltedLaw:
-    """The law of `count` independent losses L, each with P[L = x] = e^{log_scale - θx}·mass at x = index·spacing.
+    """The distribution of `count` independent losses L, tilted.
 
-    For each of them `mass` is off by at most `error` in the 1-norm and by a factor e^{±relative}.
+    P[L = x] = e^{log_scale - θx}·mass at x = index·spacing. For each loss `mass` has an error of at most `error` in
+    the 1-norm and a factor of e^{±relative}.
     """
 
     spacing: Fraction
@@ -181,13 +194,13 @@ class TiltedLaw:
 
 
 def common_spacing(bounds: Sequence[Fraction]) -> Fraction:
-    """The greatest number of which all `bounds` are multiples."""
+    """The greatest number that divides all `bounds`."""
     numerator = math.gcd(*(bound.numerator for bound in bounds))
     return Fraction(numerator, math.lcm(*(bound.denominator for bound in bounds)))
 
 
 def symmetric_law(step: Symmetric, spacing: Fraction) -> Law:
-    """The law of a step on a lattice that its losses lie on. Raises `TooFine`."""
+    """The loss distribution of a step on a lattice that contains its losses. Raises `TooFine`."""
     top = int(step.bound / spacing)
     if top > _LARGEST_INDEX:
         raise TooFine
@@ -230,7 +243,7 @@ def window(laws: Sequence[TiltedLaw]) -> tuple[float, float]:
 
 
 def _edge(laws: Sequence[TiltedLaw], sign: int, variance: float) -> float:
-    """The least x found with P[±X > x] <= e^-45: (ln E[e^{±sX}] + 45)/s for a good s, and any s is valid."""
+    """The least x found with P[±X > x] <= e^-45: (ln E[e^{±sX}] + 45)/s for a good s; every s is valid."""
 
     def edge(s: float) -> float:
         return (log_mgf(laws, sign * s) + _TAIL) / s
@@ -238,7 +251,7 @@ def _edge(laws: Sequence[TiltedLaw], sign: int, variance: float) -> float:
     worth_it = 0.01 * math.sqrt(variance)
     s = math.sqrt(2 * _TAIL / variance)  # the best one for a normal sum
     best = edge(s)
-    for stride in (0.5, 2.0):  # it has one valley, which may be at infinity
+    for stride in (0.5, 2.0):  # the function has one minimum, possibly at infinity
         for _ in range(_MOST_STRIDES):
             value = edge(s * stride)
             if value > best - worth_it:
@@ -258,7 +271,7 @@ def _moments(laws: Sequence[TiltedLaw]) -> tuple[float, float]:
 
 
 def convolve(laws: Sequence[TiltedLaw]) -> TiltedLaw:
-    """The law of the sum of all the losses of `laws`, which share one spacing. Raises `TooFine`."""
+    """The distribution of the sum of all the losses of `laws`, which share one spacing. Raises `TooFine`."""
     if len(laws) == 1 and laws[0].count == 1:
         return laws[0]
     spacing = laws[0].spacing
@@ -281,7 +294,7 @@ def convolve(laws: Sequence[TiltedLaw]) -> TiltedLaw:
 
 
 def _circular(laws: Sequence[TiltedLaw], first: int, cells: int) -> tuple[Integers, Floats, float]:
-    """The cells from `first` on that hold any mass, their masses, and a bound of the error in the 1-norm."""
+    """The cells from `first` that hold any mass, their masses, and a bound of the error in the 1-norm."""
     size = 1 << (cells - 1).bit_length()
     product, error = _product(laws, size)
     mass = np.roll(np.fft.irfft(product, size), -first % size)[:cells]
@@ -291,7 +304,7 @@ def _circular(laws: Sequence[TiltedLaw], first: int, cells: int) -> tuple[Intege
     error += masses * (2.1 * math.exp(-_TAIL) + sum(law.count * law.error for law in laws))
     if error >= float(mass.sum()):
         raise TooFine
-    # Cells that hold less than the error, even all together, are noise; without them the error at most doubles.
+    # Cells that together hold less than the error are noise; without them the error at most doubles.
     kept = np.flatnonzero(mass > error / cells)
     return kept, mass[kept], 2 * error
 
@@ -311,26 +324,26 @@ def _product(laws: Sequence[TiltedLaw], size: int) -> tuple[Complexes, float]:
 
 
 def _norm(half: Floats | Complexes) -> float:
-    """The 2-norm over the whole circle, at least, of what is given for its upper half."""
+    """An upper bound of the 2-norm over the whole circle, given the upper half."""
     return math.sqrt(2 * float(np.sum(np.abs(half) ** 2))) * (1 + 1e-9)
 
 
 def _spectrum(law: TiltedLaw, size: int) -> tuple[Complexes, float]:
     """The discrete Fourier transform of one loss at 0 <= f <= size/2, and a bound of its error at each f.
 
-    It is summed outcome by outcome, of which there are few.
+    It is summed outcome by outcome, because there are few outcomes.
     """
     frequency = np.arange(size // 2 + 1, dtype=np.int64)
     spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
     for index, mass in zip(law.index % size, law.mass, strict=True):
-        turns = (frequency * index) % size  # exact, so that the angle is small and right to the last place
+        turns = (frequency * index) % size  # exact, so that the angle is small and correct to the last place
         turns = np.where(2 * turns > size, turns - size, turns)
         spectrum += mass * np.exp(turns * (-2j * math.pi / size))
     return spectrum, _ROOT * len(law.index) * float(law.mass.sum())
 
 
 def _power(spectrum: Complexes, count: int) -> Complexes:
-    """spectrum**count by repeated squaring: count - 1 rounded products at most in each path."""
+    """spectrum**count by repeated squaring, with at most count - 1 rounded products in each path."""
     result = None
     while True:
         if count & 1:

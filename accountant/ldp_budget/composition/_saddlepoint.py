@@ -1,13 +1,11 @@
-"""Where a decreasing function of ε crosses zero, as a bracket whose two ends were both evaluated.
+"""Saddle points: the tilt for a composition, and the ε it is meant for. Nothing here needs to be certified.
 
-Where to look: the tilt for a composition, and the ε it is meant for. Nothing here needs to be certain, only near.
-
-Chernoff's bound for the hockey-stick, with K(θ) = ln E[e^{θL}] and the largest value of (1 - e^y)₊e^{θy},
+Chernoff's bound for the hockey-stick divergence, with K(θ) = ln E[e^{θL}] and the largest value of (1 - e^y)₊e^{θy},
 
     ln δ(ε) <= K(θ) - θε + θ ln θ - (1+θ) ln(1+θ),
 
-is smallest at the θ > 0 for which ε = K'(θ) - ln(1 + 1/θ), where it is K(θ) - θK'(θ) - ln(1+θ). That is the tilt at
-which rounding errors weigh least. Where δ is near one that is 1 - δ(ε) = E[min(1, e^{ε-L})], with -1 < θ < 0:
+is smallest at the θ > 0 for which ε = K'(θ) - ln(1 + 1/θ), where it is K(θ) - θK'(θ) - ln(1+θ). At this tilt
+rounding errors have the least effect. Where δ is near one, 1 - δ(ε) = E[min(1, e^{ε-L})] is used, with -1 < θ < 0:
 
     ln(1 - δ(ε)) <= K(θ) - θε,
 
@@ -26,9 +24,11 @@ if TYPE_CHECKING:
     from ._loss_distribution import Cumulants
 
 
-_OCTAVES = 40.0  # the tilt is sought from 2^-40 over the largest loss on
+_OCTAVES = 40.0  # the search for the tilt starts at 2^-40 over the largest loss
 _HALVINGS = 16
-_WORTH = 5.0  # a tilt so much larger that e^-5 is lost to rounding is better, where the tilted sum is as wide as 1/θ
+_WORTH = (
+    5.0  # a larger tilt, at a loss of up to e^-5 to rounding, is better if it makes the tilted sum as wide as 1/θ
+)
 _WIDE = 4.0
 _NEGLIGIBLE = 5e-8
 _SMOOTH = 1e-4  # more variance than this over θ² would change the tilted loss
@@ -37,8 +37,11 @@ _LOWEST = -0.45  # a tilt from here to -½ is no better, and at -½ a formula ha
 
 @dataclass(frozen=True)
 class Saddle:
-    """The tilt, which is negative if 1 - δ is what is to be found; the ε it is meant for; and how much variance may
-    be added to the loss without moving what is sought by more than a share of about 1e-7."""
+    """A tilt `theta`, the ε `centre` it is meant for, and a `negligible` variance.
+
+    The tilt is negative if 1 - δ is computed. Adding the variance to the loss moves the result by a share of about
+    1e-7 at most.
+    """
 
     theta: float
     centre: float
@@ -46,8 +49,11 @@ class Saddle:
 
 
 class Tilt(NamedTuple):
-    """How steep a tilt may be, over the largest loss of all; and whether a larger one than the best is looked for,
-    where δ is so large that the best would leave the tilted loss too wide for its transform to decay."""
+    """The steepest allowed tilt, over the largest loss of all, and a flag for a `wider` search.
+
+    The wider search looks for a tilt above the best one, for a δ so large that the best tilt would leave the tilted
+    loss too wide for its transform to decay.
+    """
 
     steepest: float
     wider: bool
@@ -55,12 +61,12 @@ class Tilt(NamedTuple):
 
 BEST = Tilt(2.0**36, wider=False)  # beyond that the rounding of exponents is no longer small
 DECAYING = Tilt(2.0**36, wider=True)
-LESS_STEEP = Tilt(2.0**29, wider=True)  # enough where the loss is hardly spread at all, and many frequencies count
-LEAST = Tilt(2.0**29, wider=False)  # where δ hardly changes over a stretch of ε, all of that is seen with this one
+LESS_STEEP = Tilt(2.0**29, wider=True)  # sufficient if the loss has little spread and many frequencies matter
+LEAST = Tilt(2.0**29, wider=False)  # where δ hardly changes over a range of ε, this one covers the whole range
 
 
 def saddle_for_delta(terms: Cumulants, mu: float, log_delta: float, tilt: Tilt) -> Saddle:
-    """Where to look for the ε at δ that is not near one."""
+    """The saddle point for the ε at δ, for a δ that is not near one."""
 
     def too_small(theta: float, k: float, slope: float) -> bool:
         return k - theta * slope - math.log1p(theta) > log_delta
@@ -71,13 +77,13 @@ def saddle_for_delta(terms: Cumulants, mu: float, log_delta: float, tilt: Tilt) 
 
 
 def saddle_for_rest(terms: Cumulants, mu: float, log_rest: float) -> Saddle:
-    """Where to look for the ε at δ near one, given ln(1 - δ)."""
+    """The saddle point for the ε at a δ near one, given ln(1 - δ)."""
     theta, centre = _below(terms, mu, lambda theta, k, slope: k - theta * slope < log_rest)
     return Saddle(theta, centre, _NEGLIGIBLE * centre)
 
 
 def saddle_for_epsilon(terms: Cumulants, mu: float, epsilon: float, tilt: Tilt) -> Saddle:
-    """Where to look for the δ at ε."""
+    """The saddle point for the δ at ε."""
     _, mean = terms.cumulant(0.0, mu)
     if mean - epsilon > 1 and (mean - epsilon) ** 2 > terms.variance(0.0, mu):
         theta, _ = _below(terms, mu, lambda theta, k, slope: slope < epsilon)
@@ -109,13 +115,13 @@ def _below(terms: Cumulants, mu: float, too_small: Callable[[float, float, float
         theta = _LOWEST * 2**-middle
         k, centre = terms.cumulant(theta, mu)
         low, high = (middle, high) if too_small(theta, k, centre) else (low, middle)
-    # No nearer to zero than the width of the tilted loss needs, or its decay would be too slow.
+    # Nearer to zero than the width of the tilted loss requires, the decay would be too slow.
     least = min(1.5 / math.sqrt(max(terms.variance(theta, mu), 1.0)), 0.25)
     return min(theta, -least), max(centre, 0.0)
 
 
 def _wider(terms: Cumulants, mu: float, theta: float, centre: float, tilt: Tilt) -> float:
-    """A larger tilt than the best, as far as that costs little; if one is looked for."""
+    """A larger tilt than the best, as far as it costs little, if `tilt.wider` is set."""
     if not tilt.wider:
         return theta
 

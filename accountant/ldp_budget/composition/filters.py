@@ -1,29 +1,24 @@
-"""From a Rényi divergence to (ε, δ), as the rules `zcdp` and `renyi` do it.
+"""Privacy filters `zcdp`, `gdp` and `renyi`: amounts of the charges are added, and the sum is converted once.
 
-D_α ≤ D at an order α > 1 implies (ε, δ)-DP for
+**The conversion** of `zcdp` and `renyi`. D_α ≤ D at an order α > 1 implies (ε, δ)-DP for
 
     ε = D + ln((α-1)/α) - (ln δ + ln α)/(α-1)
 
-(Canonne, Kamath and Steinke 2020, Proposition 12). A report with a δᵢ of its own is told apart with that probability,
-and has a divergence else: the δ of the conversion is what the total's leaves beside Σδᵢ.
+(Canonne, Kamath and Steinke 2020, Proposition 12). A report with a δᵢ of its own may be distinguished with
+that probability, and otherwise has a bounded divergence. So the δ of the conversion is the total's δ minus Σδᵢ.
 
-Rule `zcdp`: the ρ add up, and the sum is converted once to (ε, δ).
+**Rule `zcdp`** adds up ρ. ρ-zCDP (Bun and Steinke 2016; section 8 for a δ besides ρ) bounds the divergence of every
+order α by ρα. So every order gives a valid bound. The bound's derivative in α is ρ - ln(1/(δα))/(α-1)², which
+changes sign once: the best order is the root of (α-1)²ρ = ln(1/(δα)), and only tightness depends on it.
 
-ρ-zCDP (Bun and Steinke 2016; its section 8 with a δ beside ρ) bounds the divergence of every order α by ρα, and so
-any order gives a valid bound. Its derivative is ρ - ln(1/(δα))/(α-1)², which changes sign once: the best order is the
-root of (α-1)²ρ = ln(1/(δα)), and only tightness depends on it.
+**Rule `gdp`** adds up μ². μ-Gaussian DP composes as Gaussians do, μ² = Σμᵢ² (Dong, Roth and Su 2022, Corollary
+3.3), even for adaptively chosen mechanisms (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The δ of
+μ-GDP at ε is that of the Gaussian mechanism (Balle and Wang 2018, Theorem 8).
 
-Rule `gdp`: the μ² add up, and the sum is converted once to (ε, δ).
-
-μ-Gaussian DP composes as Gaussians do, μ² = Σμᵢ² (Dong, Roth and Su 2022, Corollary 3.3), also when mechanisms are
-chosen adaptively (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). The δ of μ-GDP at ε is that of
-the Gaussian mechanism (Balle and Wang 2018, Theorem 8).
-
-Rule `renyi`: the Rényi divergences of one order add up, and the sum is converted once to (ε, δ).
-
-At an order α > 1 that was fixed beforehand the divergences of adaptively chosen mechanisms add up, also where it is
-decided on the way when to stop (Feldman and Zrnic 2021, Theorem 3.1). Without an order the rule says which one is the
-best for a list of charges. That is what a limit should name: it cannot have several, of which it goes by the best.
+**Rule `renyi`** adds up the Rényi divergences of one order. The divergences of adaptively chosen
+mechanisms add up at an order α > 1 that was fixed beforehand. The decision to stop may be adaptive too (Feldman and
+Zrnic 2021, Theorem 3.1). Without an order the rule reports the order that is best for a list of charges. A limit
+should name that order: a limit cannot have several orders and use the best one.
 """
 
 from __future__ import annotations
@@ -55,29 +50,29 @@ if TYPE_CHECKING:
     from .rules import Charges
 
 
-# Divergences and the conversion are good to some thirty digits; doubles, and a root that doubles found, keep fewer.
+# Divergences and the conversion are correct to about thirty digits; doubles, and roots found in doubles, to fewer.
 _LOOSENESS = 1e-12
 _ONE = Decimal(1)
 _SMALL = Decimal("1e-15")
 
 
 def conversion(excess: Decimal, delta: Decimal) -> Decimal:
-    """What the conversion adds to the divergence, rounded up; it may be below zero.
+    """The amount that the conversion adds to the divergence, rounded up. It may be below zero.
 
-    All of it is at the same α, which 1 + `excess` is exactly: what α is rounded to would differ from term to term.
+    Every term uses the same α, exactly 1 + `excess`: a rounded α would differ from term to term.
     """
     logs = DOWN.add(DOWN.ln(delta).next_minus(DOWN), _log1p_down(excess))
     return UP.add(_log_of_rest_up(excess), UP.divide(UP.minus(logs), excess))
 
 
 def converted(epsilon: Decimal, delta: Decimal, order: Decimal | None = None) -> Total:
-    """The total of an ε that a conversion gave, which may be below zero."""
+    """The total for an ε from a conversion, which may be below zero."""
     epsilon = max(epsilon, Decimal(0))
     return Total(max(0.0, float_below(epsilon) * (1 - _LOOSENESS)), float_above(epsilon), delta, order)
 
 
 def left_of_delta(rule: str, charges: Charges, delta: Decimal) -> Decimal:
-    """What the reports' own δ leave for the conversion. Raises `NotSupported` where that is nothing."""
+    """The δ that the reports' own δ leave for the conversion. Raises `NotSupported` if nothing is left."""
     needs_delta(rule, delta)
     aside = added(charges, lambda guarantee: guarantee.aside(), f"rule {rule} refuses a guarantee of kind {{}}")
     left = DOWN.subtract(delta, aside)
@@ -89,24 +84,26 @@ def left_of_delta(rule: str, charges: Charges, delta: Decimal) -> Decimal:
 
 
 def _log1p_down(x: Decimal) -> Decimal:
-    """A lower bound of ln(1 + x) for x > 0, good to some twenty-five digits of itself."""
+    """A lower bound of ln(1 + x) for x > 0, with a relative precision of about twenty-five digits."""
     if x < _SMALL:
         return DOWN.subtract(x, UP.divide(UP.multiply(x, x), Decimal(2)))
     return DOWN.ln(DOWN.add(_ONE, x)).next_minus(DOWN)
 
 
 def _log_of_rest_up(x: Decimal) -> Decimal:
-    """An upper bound of ln(x/(1 + x)) for x > 0, as good."""
+    """An upper bound of ln(x/(1 + x)) for x > 0, with the same precision."""
     if x > _ONE:
         return UP.minus(_log1p_down(DOWN.divide(_ONE, x)))
     return ln_up(UP.divide(x, DOWN.add(_ONE, x)))
 
 
+# -- rule zcdp -------------------------------------------------------------------------------------------------
+
 _REFUSAL = "rule zcdp refuses a guarantee of kind {}: it has no rho of its own"
 
 
 class ZCDP(Filter):
-    """Σρ, then the optimal conversion at what the reports leave of δ > 0."""
+    """Σρ, then the optimal conversion at the part of δ > 0 that the reports leave."""
 
     name = "zcdp"
 
@@ -128,7 +125,7 @@ def _capacity(epsilon: Decimal, delta: Decimal) -> int:
 
 
 def epsilon_of_rho(rho: Decimal, delta: Decimal) -> Decimal:
-    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at the fortieth digit or so of each of its terms."""
+    """The ε at `delta` > 0 that ρ-zCDP implies, rounded up at about the fortieth digit of each of its terms."""
     if not rho:
         return Decimal(0)
     excess = _best_excess(max(float(rho), 1e-300), min(float(DOWN.ln(delta).next_minus(DOWN)), -1e-290))
@@ -150,6 +147,8 @@ def _best_excess(rho: float, log_delta: float) -> Decimal:
             low = middle
     return Decimal(high)
 
+
+# -- rule gdp --------------------------------------------------------------------------------------------------
 
 _GDP_REFUSAL = (
     "rule gdp refuses a guarantee of kind {}: it has no mu of its own, for example because its delta is > 0"
@@ -197,7 +196,7 @@ def mu_bounds(mu_squared: Decimal) -> tuple[float, float]:
 
 
 def gaussian_log_delta_down(epsilon: float, mu: float) -> float:
-    """A lower bound of ln δ, from the stated accuracy of the upper one."""
+    """A lower bound of ln δ, from the stated precision of the upper one."""
     if not mu:
         return -math.inf
     value = gaussian_log_delta(epsilon, mu * (1 - 1e-14))
@@ -215,11 +214,13 @@ def gaussian_epsilon(mu_squared: Decimal, log_delta_down: float, log_delta_up: f
     return lower, upper
 
 
+# -- rule renyi ------------------------------------------------------------------------------------------------
+
 _RDP_REFUSAL = "rule renyi refuses a guarantee of kind {}: its Rényi divergences have no bound"
 
 
 class Renyi(Filter):
-    """Σ of the divergences at one order, then the conversion at what the reports leave of δ > 0."""
+    """Σ of the divergences at one order, then the conversion at the part of δ > 0 that the reports leave."""
 
     name = RENYI
 
@@ -243,10 +244,10 @@ class Renyi(Filter):
 
 
 def suited_order(epsilon: Decimal, delta: Decimal) -> Decimal:
-    """The order of the grid next to 1 + √L/(√(ε+L) - √L), L = ln 1/δ, the best one where D_α grows as α does."""
+    """The order of the grid next to 1 + √L/(√(ε+L) - √L), L = ln 1/δ; the best one if D_α is proportional to α."""
     needs_delta(RENYI, delta)
     log = -float(DOWN.ln(delta))
-    # √L(√(ε+L) + √L)/ε, in which nothing cancels.
+    # Equal to √L(√(ε+L) + √L)/ε, which has no cancellation.
     return nearest_order(math.sqrt(log) * (math.sqrt(float(epsilon) + log) + math.sqrt(log)) / float(epsilon))
 
 
@@ -256,7 +257,7 @@ def _excess(order: Decimal) -> Decimal:
 
 
 def _epsilon(charges: Charges, delta: Decimal, order: Decimal) -> Decimal:
-    """ε at an order, which may come out below zero."""
+    """ε at an order. The result may be below zero."""
     divergence = added(charges, lambda guarantee: guarantee.divergence(order), _RDP_REFUSAL)
     return UP.add(divergence, conversion(_excess(order), delta))
 
@@ -264,7 +265,7 @@ def _epsilon(charges: Charges, delta: Decimal, order: Decimal) -> Decimal:
 def _best(charges: Charges, delta: Decimal) -> tuple[Decimal, Decimal]:
     """The least ε over the grid, and its order.
 
-    (α-1)ε is convex in α, and so ε falls as far as its least value, and grows from there.
+    (α-1)ε is convex in α. So ε decreases up to its least value and increases from there.
     """
     first, last = 0, len(ORDERS) - 1
     while first < last:

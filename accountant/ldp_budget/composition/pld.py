@@ -1,10 +1,10 @@
-"""Rule `exact`: the loss distributions themselves, composed. Not a filter.
+"""Rule `exact`: composition of the privacy loss distributions themselves. It is not a filter.
 
-The pairs that dominate each report dominate together (Zhu, Dong and Wang 2022, Theorem 10), provided that the list of
-reports was fixed beforehand. Gaussians are added in closed form; an (ε, δ) step is a loss that is infinite with
+The pairs that dominate each report dominate together (Zhu, Dong and Wang 2022, Theorem 10), provided that the list
+of reports was fixed beforehand. Gaussians are added in closed form. An (ε, δ) step is a loss that is infinite with
 probability δ and otherwise ±ε (Kairouz, Oh and Viswanath 2015, Theorem 2; Murtagh and Vadhan 2016). Losses ±ε whose
-sum lies on a lattice of not too many points have their law found on it (`_lattice`, `_curve`). For any other list the
-transform of the sum, which is known in closed form, is inverted (`_inversion`). Nothing is discretised.
+sum is on a lattice of not too many points get their distribution from the lattice (`_pld_fft`). For any other list
+the transform of the sum, known in closed form, is inverted (`_laplace_inversion`). No loss is discretized.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from .rules import Charges
 
 
-_MOST_ON_LATTICE = 10**7  # with more reports the rounding of a power costs more than the inversion does
-_LOOSE = 1e-4  # bounds that are no nearer are tried to be bettered
-# Losses that are smaller all together have no transform in doubles, or none beside a Gaussian, of whose μ they are a
-# smaller share. They add no more to ε, as pure ε does, and no more to δ, as they vary by less in total.
+_MOST_ON_LATTICE = 10**7  # with more reports the rounding of a power costs more precision than the inversion
+_LOOSE = 1e-4  # bounds with a larger relative distance are improved with further tilts
+# Losses with a total below this have no transform in doubles. The same holds next to a Gaussian, for a total below
+# this share of its μ. Such losses add at most their total to ε, as pure ε does, and at most their total to δ.
 _TINY = 1e-100
 _SMALL_SHARE = 1e-12
-_NEAR_ONE = Decimal("0.9")  # a larger δ is sought by 1 - δ
+_NEAR_ONE = Decimal("0.9")  # for a larger δ the search uses 1 - δ
 
 
 class Exact(Rule):
@@ -66,7 +66,7 @@ class Exact(Rule):
         parts = take_apart(charges)
         lower, upper = _epsilon(parts, delta)
         basic = basic_epsilon(charges, delta)
-        # A Gaussian states the point it was calibrated to. One that its own curve contradicts is not believed.
+        # A Gaussian states the point it was calibrated to. A point that contradicts its own profile is ignored.
         if basic is not None and float_up(basic) >= lower:
             upper = min(upper, float_up(basic))
         return Total(lower, upper, delta)
@@ -96,7 +96,7 @@ def _epsilon(parts: Decomposition, delta: Decimal) -> tuple[float, float]:
 
 
 def _whole_loss(parts: Decomposition) -> tuple[float, float]:
-    """The largest loss there can be, which is ε at δ = 0."""
+    """The largest possible loss, which is ε at δ = 0."""
     if parts.mu_squared:
         return math.inf, math.inf
     low, high = largest_loss(parts.steps)
@@ -104,7 +104,7 @@ def _whole_loss(parts: Decomposition) -> tuple[float, float]:
 
 
 def _finite_epsilon(parts: Decomposition, smallest: Decimal, largest: Decimal) -> tuple[float, float]:
-    """ε of the finite part of the loss where its δ lies between `smallest` and `largest` > 0."""
+    """ε of the finite part of the loss if its δ is between `smallest` and `largest` > 0."""
     mu_squared, low = parts.mu_squared, log_bounds(smallest)[0] if smallest else -math.inf
     if _hardly_any(parts):
         _, most = largest_loss(parts.steps)
@@ -118,7 +118,7 @@ def _finite_epsilon(parts: Decomposition, smallest: Decimal, largest: Decimal) -
 
 
 def _search(terms: Cumulants, mu: tuple[float, float], smallest: Decimal, largest: Decimal) -> tuple[float, float]:
-    """The ε at which δ is larger than `largest`, and the one at which it is at most `smallest`."""
+    """An ε at which δ is larger than `largest`, and one at which it is at most `smallest`."""
     low, high = log_bounds(smallest)[0] if smallest else 0.0, log_bounds(largest)[1]
     lower, upper = 0.0, math.inf
     for saddle, curve in _curves(terms, mu, lambda tilt: saddle_for_delta(terms, mu[1], high, tilt)):
@@ -137,7 +137,7 @@ def _between(curve: Curve | Inversion, saddle: Saddle, low: float, high: float) 
 
 
 def _hardly_any(parts: Decomposition) -> bool:
-    """Whether all losses together are too small to be seen, to either side: one far below zero lowers δ."""
+    """True if all losses together are negligible on both sides: a loss far below zero would lower δ."""
     most = math.fsum(step.widest * count for step, count in parts.steps.items())
     return most < _TINY or most < _SMALL_SHARE * mu_bounds(parts.mu_squared)[0]
 
@@ -182,9 +182,9 @@ def _exp(low: float, high: float) -> tuple[Decimal, Decimal]:
 def _curves(
     terms: Cumulants, mu: tuple[float, float], saddle_with: Callable[[Tilt], Saddle]
 ) -> Iterator[tuple[Saddle, Curve | Inversion]]:
-    """ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`.
+    """Yield ln δ(ε), or ln(1 - δ(ε)), of `terms` and of Gaussian reports with a μ between the two of `mu`.
 
-    One with each tilt there is to try: on a lattice that is the best one, which shows all there is.
+    One curve for each tilt to try. On a lattice that is only the best tilt, which suffices.
     """
     found = _on_lattice(terms, mu, saddle_with)
     if found is not None:

@@ -1,7 +1,7 @@
-"""Lists of charges in one canonical form, so that every regrouping of a list gives the same total.
+"""Rules of composition: canonical lists of charges, rules and filters, rule `basic`, and root finding.
 
-What a rule of composition is, and which of them may be a limit's.
-
+A list of charges has one canonical form, so that every regrouping of a list gives the same total.
+A `Rule` adds up guarantees. Only a `Filter` may enforce a limit.
 Rule `basic`: the ε add up and the δ add up (Dwork, McSherry, Nissim, Smith 2006; Rogers et al. 2016, filters).
 """
 
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     Charges = tuple[tuple[Guarantee, int], ...]
 
 
+# -- lists of charges ------------------------------------------------------------------------------------------
+
+
 def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
-    """Each guarantee once with all its reports, copies resolved, ordered by canonical JSON."""
+    """Each guarantee once with the number of its reports, copies resolved, sorted by canonical JSON."""
     counts: dict[Guarantee, int] = {}
     for guarantee, count in in_pairs(charges):
         reports = whole(count)
@@ -53,16 +56,16 @@ def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
 
 
 def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guarantee, int]:
-    """What to compose for `reports` reports of one question, by one secret: no more than all of them can ever lose.
+    """The charge to compose for `reports` reports of one question by one secret, at most their total possible loss.
 
-    Reports of a memoised value are drawn from what was drawn for that value once, and need nothing of the input but
-    that. Of `values` such draws each is `cap`-DP, given all that was seen before it, whichever value comes next and
-    whoever chose it after which report: so the reports of any number are a post-processing of `values` adaptive steps
-    at most, which compose as independent ones at the cap do. Under `basic` that is charged where it is less than
-    each report as the first of another value.
+    Reports of a memoised value are drawn from the one draw for that value, and use nothing else of the input. Each
+    of `values` such draws is `cap`-DP, given all earlier outputs. That holds for any next value and for any way of
+    choosing it. So any number of reports is a post-processing of at most `values` adaptive steps. These compose
+    like independent steps at the cap. Under `basic` this is charged if it is less than charging each report as the
+    first of another value.
 
-    It holds for neighbours of the guarantee's `relation`, and never for the reports of two questions, or of two
-    secrets, together: what is drawn for those has nothing in common, though their guarantees are equal.
+    It holds for neighbors of the guarantee's `relation`. It never holds for the reports of two questions, or of two
+    secrets, together: their draws have nothing in common, although their guarantees are equal.
     """
     if not isinstance(guarantee, Memoised) or guarantee.values is None or reports <= guarantee.values:
         return guarantee, reports
@@ -76,7 +79,7 @@ _PAIRS = "pairs of a guarantee and a count"
 
 
 def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """The charges one by one. Raises `InvalidParameter` for what is no list of pairs."""
+    """Yield the charges one by one. Raises `InvalidParameter` for anything but pairs."""
     for charge in check_many("charges", charges, _PAIRS):
         if not isinstance(charge, tuple | list) or len(charge) != 2:
             raise InvalidParameter("charges", _PAIRS, shown(charge))
@@ -85,7 +88,7 @@ def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def whole(count: Any) -> int:
-    """A number of reports. Raises `InvalidParameter` unless it is a whole number >= 1."""
+    """Return a number of reports. Raises `InvalidParameter` unless it is a whole number >= 1."""
     try:
         reports = operator.index(count)
     except TypeError:
@@ -96,17 +99,20 @@ def whole(count: Any) -> int:
 
 
 def weakest_relation(charges: Charges) -> str:
-    """The neighbours for which the whole list is promised: those of its narrowest guarantee."""
+    """The neighbors for which the whole list is guaranteed: those of its narrowest guarantee."""
     return next((guarantee.relation for guarantee, _ in charges if guarantee.relation != ANY_INPUTS), ANY_INPUTS)
+
+
+# -- rules and filters -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Bound:
     """A certified total: the charges together are (`epsilon`, `delta`)-LDP.
 
-    `epsilon` is rounded up, and infinite where nothing can be promised. `lower` is a certified lower bound of the
-    best ε the rule could have given at this `delta`. `relation` says for which neighbours it holds, `order` at which
-    order the divergences were added up, under rule `renyi`.
+    `epsilon` is rounded up, and infinite where nothing can be guaranteed. `lower` is a certified lower bound of the
+    best ε that the rule could have given at this `delta`. `relation` names the neighbors for which the bound holds.
+    `order` is the order of the added divergences under rule `renyi`.
     """
 
     epsilon: float
@@ -123,7 +129,7 @@ class Bound:
 
 
 class Total(NamedTuple):
-    """What a rule makes of a list of charges: ε between two certified doubles, at δ, and the order of `renyi`."""
+    """The total of a list of charges under a rule: ε between two certified doubles, at δ, and the order of `renyi`."""
 
     lower: float
     upper: float
@@ -132,18 +138,18 @@ class Total(NamedTuple):
 
 
 class Rule:
-    """A way to add up guarantees. Only a `Filter` may be a limit's."""
+    """A rule of composition: a way to add up guarantees. Only a `Filter` may enforce a limit."""
 
     name: ClassVar[str]
     is_filter: ClassVar[bool] = False
 
     def total(self, charges: Charges, delta: Decimal) -> Total:
-        """The total of `charges` at `delta` in [0, 1). Raises `NotSupported` where the rule does not apply."""
+        """The total of `charges` at `delta` in [0, 1). Raises `NotSupported` if the rule does not apply."""
         raise NotImplementedError
 
 
 class Filter(Rule):
-    """An additive rule: each next mechanism may be chosen after seeing the outputs of those before it.
+    """An additive rule: each next mechanism may be chosen after seeing the outputs of the earlier ones.
 
     Its totals are sums of one or two amounts of each charge, so a limit is a capacity for these sums.
     """
@@ -151,7 +157,7 @@ class Filter(Rule):
     is_filter = True
 
     def capacity(self, epsilon: Decimal, delta: Decimal, aside: Decimal = Decimal(0)) -> Costs:
-        """The largest sums, in integer units, that stay within (ε, δ); None for amounts the rule does not add.
+        """The largest sums, in integer units, that stay within (ε, δ); None for amounts that the rule does not add.
 
         `aside` is the part of δ that zcdp and renyi set aside for reports with a δ of their own.
         """
@@ -159,7 +165,7 @@ class Filter(Rule):
 
 
 def added(charges: Charges, amount: Callable[[Guarantee], Decimal | None], refusal: str) -> Decimal:
-    """The sum of one amount over all reports, rounded up. Raises `NotSupported` where a guarantee has none."""
+    """The sum of one amount over all reports, rounded up. Raises `NotSupported` if a guarantee lacks this amount."""
     total = UP.create_decimal(0)
     for guarantee, count in charges:
         each = amount(guarantee)
@@ -170,19 +176,19 @@ def added(charges: Charges, amount: Callable[[Guarantee], Decimal | None], refus
 
 
 def needs_delta(rule: str, delta: Decimal) -> None:
-    """Raise `NotSupported` at δ = 0, where the conversion of the zcdp and gdp rules to (ε, δ) is infinite."""
+    """Raise `NotSupported` at δ = 0, where the conversion of zcdp and gdp to (ε, δ) is infinite."""
     if delta <= 0:
         raise NotSupported(f"rule {rule} needs delta > 0: the conversion to (epsilon, delta) takes some")
 
 
 def nothing_aside(rule: str, aside: Decimal) -> None:
-    """Raise `NotSupported` where a part of δ is to be set aside by a rule that cannot."""
+    """Raise `NotSupported` if a part of δ is to be set aside by a rule without this feature."""
     if aside:
         raise NotSupported(f"rule {rule} sets no delta aside: only zcdp and renyi do")
 
 
 def largest_units(holds: Callable[[int], bool]) -> int:
-    """The largest number of units up to `LARGEST` for which `holds` is true, given that it is for zero."""
+    """The largest number of units up to `LARGEST` for which `holds` is true. It must be true for zero."""
     low, high = 0, 1
     while high < LARGEST and holds(high):
         low, high = high, min(2 * high, LARGEST)
@@ -192,11 +198,13 @@ def largest_units(holds: Callable[[int], bool]) -> int:
     return low
 
 
+# -- rule basic ------------------------------------------------------------------------------------------------
+
 _REFUSAL = "rule basic cannot add a guarantee of kind {} that has no (epsilon, delta) of its own"
 
 
 class Basic(Filter):
-    """Σε and Σδ. The δ of the total is the sum; where that is more than the δ asked for, ε is infinite."""
+    """Σε and Σδ. The δ of the total is the sum; if it exceeds the requested δ, ε is infinite."""
 
     name = "basic"
 
@@ -221,12 +229,12 @@ _SMALLEST = 1e-12
 
 
 def crossing(excess: Callable[[float], float], guess: float, step: float, width: float = 0.0) -> tuple[float, float]:
-    """(low, high) with excess(low) > 0 >= excess(high), hardly apart; (0, 0) if it was found positive nowhere.
+    """(low, high) with excess(low) > 0 >= excess(high), almost equal; (0, 0) if no positive value was found.
 
-    `excess` is decreasing on ε >= 0, up to rounding; it crosses at some distance of the order of `step` from
-    `guess`. The ends are about three times `width` apart, or three units of the last place where that is more. What
-    is returned was evaluated, so its signs are certain even where rounding makes `excess` waver. Regula falsi,
-    Illinois variant.
+    `excess` is decreasing on ε >= 0, up to rounding. It crosses zero at a distance of the order of `step` from
+    `guess`. The ends differ by about three times `width`, or three units of the last place if that is more. Both
+    ends were evaluated, so their signs are certain even if rounding makes `excess` waver. Regula falsi, Illinois
+    variant.
     """
     low = high = guess
     above = below = excess(guess)
@@ -250,7 +258,7 @@ def crossing(excess: Callable[[float], float], guess: float, step: float, width:
         if high - low <= 3 * finest:
             break
         middle = _secant(low, above, high, below)
-        # Just across the root instead of right at an end, so that the bracket closes from both sides.
+        # At least `finest` away from both ends, so that the bracket closes from both sides.
         middle = min(max(middle, low + finest), high - finest)
         value = excess(middle)
         if value > 0:

@@ -1,26 +1,28 @@
-"""What a trusted shuffler adds: the central (ε, δ) of one user among n, a figure that is never enforced by.
+"""Privacy amplification by shuffling: the central (ε, δ) of one user among n, with a trusted shuffler.
 
-Every user sends reports of the same mechanism, a shuffler takes the reports of n of them out of their order, and
-whoever receives them does not know who sent which. One user's input against another then loses less than by that
-user's own report. No limit may count on it: the ledger cannot see that somebody shuffled, nor who of the n was
-honest.
+This figure is for information only. No limit may use it: the ledger cannot see that the reports were shuffled, nor
+which of the n users were honest.
+
+Every user sends reports of the same mechanism. A shuffler permutes the reports of n users, so that the receiver
+does not know who sent which. One user's input against another then loses less than by that user's own report.
 
 Let P, Q be the pair that dominates every two inputs of one report, which is ε₀-LDP. The reports of two inputs are
-K(P) and K(Q) for some random map K, and any user's report has at least e^{-ε₀} of each of them; so for any share a it
-has at least K(B) with B = e^{-ε₀}(aP + (1-a)Q): it is a draw from it with probability e^{-ε₀}, a clone (Feldman,
-McMillan and Talwar 2021, with a = ½ and randomised response for P and Q). If there are only two inputs, every report
-is K(P) or K(Q), and B = min(P, Q). Who sent no clone, and what, may as well be known; then the shuffled reports are K
-of a draw from P or from Q, shuffled among draws from B. With each user drawing from B by chance (Balle, Bell, Gascón
-and Nissim 2019, Lemma 5.3),
+K(P) and K(Q) for some random map K, and any user's report has at least e^{-ε₀} of each of them. So for any share a
+it has at least K(B) with B = e^{-ε₀}(aP + (1-a)Q): it is a draw from it with probability e^{-ε₀}, a clone (Feldman,
+McMillan and Talwar 2021, with a = ½ and randomized response for P and Q). If there are only two inputs, every
+report is K(P) or K(Q), and B = min(P, Q). The identity and the reports of users who sent no clone may be assumed
+known. Then the shuffled reports are K of a draw from P or from Q, shuffled among draws from B. With each user
+drawing from B by chance (Balle, Bell, Gascón and Nissim 2019, Lemma 5.3),
 
     δ(ε) = E[(V₁ + … + Vₙ)₊]/n,    V = (P[o] - e^ε Q[o])/B[o] with probability B[o], else 0,
 
-exactly for the draws, and as an upper bound for the reports. It is worked out as in `_inversion`, the positive part
-having the transform 1/s² in the place of 1/(s(1+s)); a Gaussian with a mean >= 0, added, can only make it larger.
+exactly for the draws, and as an upper bound for the reports. It is computed as in `_laplace_inversion`, where the
+positive part has the transform 1/s² in place of 1/(s(1+s)). An added Gaussian with a mean >= 0 can only increase
+it.
 
-The rate 2/(e^{ε₀} + 1) of clones, which B = min(P, Q) has for randomised response, is taken for two inputs only:
-where the reports of two inputs lie closer together than P and Q, what others have of them is e^{-ε₀} max(K(P), K(Q)),
-and that may be less than K of e^{-ε₀} max(P, Q).
+The rate 2/(e^{ε₀} + 1) of clones, which B = min(P, Q) has for randomized response, is used for two inputs only. If
+the reports of two inputs are closer together than P and Q, other users' reports have e^{-ε₀} max(K(P), K(Q)) of
+them. That may be less than K of e^{-ε₀} max(P, Q).
 """
 
 from __future__ import annotations
@@ -57,27 +59,27 @@ if TYPE_CHECKING:
 
 _FREQUENCIES = 2**13
 _WIDTH = 24.0  # of the window, in standard deviations
-_DECAY = 45.0  # what is folded back into it is below e^-45
+_DECAY = 45.0  # the mass folded back into the window is below e^-45
 _REACH = 9.6
-_CELLS = 16  # of a Laplace loss
-_POINTS = 40  # of a curve that is composed
+_CELLS = 16  # on each side of a Laplace loss
+_POINTS = 40  # of a privacy profile to compose
 _HALVINGS = 40
 _RESOLUTION = 1e-6
 _SHARES = (Decimal(0), Decimal("0.25"), Decimal("0.45"))  # of P in the clones; which is best depends on n
 _ONE = Decimal(1)
 _DEPENDENT = "reports of a memoised value depend on each other, so their shuffles do not compose"
-_STEP = Fraction(2)  # stands for one step of a loss where outcomes are told apart by theirs
+_STEP = Fraction(2)  # represents one step of a loss, where outcomes are distinguished by their losses
 _MOST_OUTCOMES = 300  # of the draws of a report together; with more, any pair of its ε₀ dominates
-# Of ε₀, what is worked out. Above it 10^12 users hardly send one clone, below it forty digits hold too little of it.
+# The supported range of ε₀. Above it 10^12 users hardly send one clone; below it forty digits are not enough.
 _LEAST, _MOST = Decimal("1e-20"), Decimal(64)
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """Reports of each of `users` users, each shuffled by itself, are centrally (`epsilon`, `delta`)-DP for the inputs
-    of one user replaced by any others. Without a shuffler they are `local`-DP, by the sum of their ε₀.
+    """The central loss of reports of each of `users` users, where each report is shuffled separately.
 
-    `epsilon` is a certified upper bound, and no figure of a limit.
+    The reports are centrally (`epsilon`, `delta`)-DP for the inputs of one user replaced by any others. Without a
+    shuffler they are `local`-DP, by the sum of their ε₀. `epsilon` is a certified upper bound. No limit may use it.
     """
 
     users: int
@@ -86,7 +88,7 @@ class Shuffled:
     local: float
 
     def to_json(self) -> dict[str, Any]:
-        """What `--json` prints of it."""
+        """The JSON object that `--json` prints."""
         return {**asdict(self), "enforced": False}
 
 
@@ -95,15 +97,16 @@ def shuffled(
 ) -> Shuffled:
     """The central loss of one user whose reports are shuffled among those of `users` users, at `delta` in [0, 1).
 
-    `charges` are pairs of a guarantee and how many independent reports carry it. Each report goes through a shuffle
-    of its own with one report of every other user, all by the same mechanism. A report of several draws (`Copies`) is
-    one message: the shuffler does not take its draws apart, so its loss is that of all draws together. `users` counts
-    those who do that, and are not in league with the receiver of the reports. `inputs` is how many different inputs
-    the mechanisms have, if that is known: with two a closer bound holds. A memoised report must be the first that
-    each of them sends: a receiver who knows what the others repeat takes it out of the histogram.
+    `charges` are pairs of a guarantee and the number of independent reports that carry it. Each report goes through
+    a separate shuffle with one report of every other user, all by the same mechanism. A report of several draws
+    (`Copies`) is one message: the shuffler does not separate its draws, so its loss is that of all draws together.
+    `users` counts the users who follow this protocol and do not collude with the receiver of the reports. `inputs`
+    is the number of different inputs of the mechanisms, if known: with two, a tighter bound holds. A memoised
+    report must be the first that each user sends: a receiver who knows what the others repeat removes it from the
+    histogram.
 
-    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is not
-    the only one; `InvalidParameter`.
+    Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is
+    not the only one; `InvalidParameter`.
     """
     among, target, listed = whole_users(users), _checked_delta(delta), _messages(charges)
     total = sum(count for _, count in listed)
@@ -115,7 +118,7 @@ def shuffled(
     elif not target or not all(crowd.pair or not crowd.local for crowd, _ in rounds) or not basic:
         epsilon = local
     else:
-        # The curve of one shuffle, interpolated from above, is that of a pair, and pairs compose.
+        # The privacy profile of one shuffle, interpolated from above, is that of a pair, and pairs compose.
         least = DOWN.divide(target, 100 * total)
         pairs = [(crowd.curve_pair(least), count) for crowd, count in rounds if crowd.local]
         epsilon = min(local, compose(pairs, delta=target, rule="exact").epsilon)
@@ -129,7 +132,7 @@ def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee,
         draws = 1
         while isinstance(guarantee, Copies):
             draws, guarantee = draws * guarantee.count, guarantee.of
-        # The canonical form checks the pair; with the count of one draw it takes nothing apart.
+        # The canonical form checks the pair; without copies it does not separate draws.
         ((inner, messages),) = canonical_charges([(guarantee, count)])
         if isinstance(inner, Memoised) and draws > 1:
             raise NotSupported(_DEPENDENT)
@@ -141,14 +144,14 @@ def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee,
 
 
 def is_memoised(guarantee: Guarantee) -> bool:
-    """Whether reports with this guarantee repeat a memoised draw, or several."""
+    """True if reports with this guarantee repeat a memoised draw, or several."""
     while isinstance(guarantee, Copies):
         guarantee = guarantee.of
     return isinstance(guarantee, Memoised)
 
 
 def whole_users(users: int) -> int:
-    """A number of users. Raises `InvalidParameter` unless it is a whole number from 1 to 10^12."""
+    """Return a number of users. Raises `InvalidParameter` unless it is a whole number from 1 to 10^12."""
     if isinstance(users, bool) or not isinstance(users, int) or not 1 <= users <= 10**12:
         raise InvalidParameter("users", "a whole number from 1 to 10^12", shown(users))
     return users
@@ -156,7 +159,7 @@ def whole_users(users: int) -> int:
 
 @dataclass(frozen=True)
 class Scores(Atoms):
-    """The values of V, a share of a unit each, and their probabilities."""
+    """The values of V, in fractions of a unit, and their probabilities."""
 
     values: tuple[float, ...]
     chances: tuple[float, ...]
@@ -172,8 +175,11 @@ class Scores(Atoms):
 
 @dataclass(frozen=True)
 class Crowd:
-    """One user among `users`: the `pair` of its report, what any report has of it at least (each of the `blankets` is
-    true), and the report's ε₀. Without a pair nothing better is known than ε₀."""
+    """One user among `users`: the `pair` of its report, its `blankets`, and the report's ε₀ as `local`.
+
+    A blanket is a lower bound of every report's masses; each of the `blankets` is valid. Without a pair only ε₀ is
+    known.
+    """
 
     pair: tuple[tuple[Decimal, Decimal], ...]
     blankets: tuple[tuple[Decimal, ...], ...]
@@ -182,9 +188,9 @@ class Crowd:
 
     @classmethod
     def of(cls, guarantee: Guarantee, reports: int, users: int, *, two_inputs: bool) -> Crowd:
-        """That of one of so many `reports` in all, each shuffled as one message."""
+        """The crowd for one of `reports` reports, each shuffled as one message."""
         if isinstance(guarantee, Memoised) and reports > 1:
-            # Others send the same again: where they do, the histograms differ by the one user alone.
+            # The others repeat their reports: then the histograms differ by this one user only.
             raise NotSupported(_DEPENDENT)
         local, pair = _dominating(guarantee)
         if not _LEAST <= local <= _MOST:
@@ -224,16 +230,16 @@ class Crowd:
         rest = DOWN.subtract(_ONE, reduce(UP.add, blanket, Decimal(0)))
         values, chances = [0.0], [float(DOWN.ln(max(Decimal(0), rest)))]
         for (p, q), least in zip(self.pair, blanket, strict=True):
-            # Not P - e^ε Q, which would round what is left of it where P and Q are nearly the same.
+            # Not P - e^ε Q, which would lose precision where P and Q are nearly equal.
             values.append(float(UP.divide(UP.subtract(p, q), least)) - float(UP.divide(q, least)) * growth)
             chances.append(float(DOWN.ln(least)))
         unit = math.sqrt(self.users) * max(map(abs, values))
         return Scores(tuple(value / unit for value in values), tuple(chances)), unit
 
     def curve_pair(self, least: Decimal) -> FinitePair:
-        """A pair whose δ is nowhere less than this curve, nor than that of the inputs exchanged, which is the same.
+        """A pair whose δ is nowhere below this privacy profile, nor below the equal profile of the exchanged inputs.
 
-        Its δ, as a function of e^ε, is linear between points on or above the curve.
+        Its δ, as a function of e^ε, is linear between points on or above the profile.
         """
         last = min(self.epsilon(least), float_up(self.local))
         points = [(Fraction(0), Fraction(1))]
@@ -248,7 +254,7 @@ class Crowd:
 
 
 def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Decimal]]]:
-    """ε₀ of one report, and the pair that dominates every two inputs: masses of P and Q, good to thirty digits."""
+    """ε₀ of one report, and the pair that dominates every two inputs: masses of P and Q, correct to thirty digits."""
     match guarantee:
         case Pure():
             return guarantee.bound, _symmetric(guarantee.bound, _ONE)
@@ -275,7 +281,7 @@ def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Deci
 
 
 def _losses(guarantee: Guarantee, outcomes: int) -> list[Fraction]:
-    """A number for each outcome of a pair, which multiplies over draws and is the same for equal losses alone."""
+    """A number for each outcome of a pair. It multiplies over draws and is equal only for equal losses."""
     match guarantee:
         case FinitePair():
             return [p / q for p, q in guarantee.outcomes if p]
@@ -285,7 +291,7 @@ def _losses(guarantee: Guarantee, outcomes: int) -> list[Fraction]:
 
 
 def _together(pair: dict[Fraction, tuple[Decimal, Decimal]], draws: int) -> list[tuple[Decimal, Decimal]] | None:
-    """The pair of so many independent draws, outcomes of equal likelihood ratio taken together; None if too many."""
+    """The pair of several independent draws, with outcomes of equal likelihood ratio merged; or None if too many."""
     product = {Fraction(1): (_ONE, _ONE)}
     for bit in bin(draws)[2:]:
         for factor in (product, pair)[: 1 + int(bit)]:
@@ -297,7 +303,7 @@ def _together(pair: dict[Fraction, tuple[Decimal, Decimal]], draws: int) -> list
 
 
 def _merged(outcomes: Iterable[tuple[Fraction, tuple[Decimal, Decimal]]]) -> dict[Fraction, tuple[Decimal, Decimal]]:
-    """Outcomes of equal likelihood ratio taken together."""
+    """Outcomes with those of equal likelihood ratio merged."""
     found: dict[Fraction, tuple[Decimal, Decimal]] = {}
     for ratio, (p, q) in outcomes:
         before = found.get(ratio, (Decimal(0), Decimal(0)))
@@ -319,7 +325,10 @@ def _symmetric(bound: Decimal, tau: Decimal) -> list[tuple[Decimal, Decimal]]:
 
 
 def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
-    """The loss between two points of a lattice is split between them, so that both P and Q keep their masses."""
+    """A discrete pair for Laplace noise.
+
+    The loss between two lattice points is split between them, so P and Q keep their masses.
+    """
     if not bound:
         return [(_ONE, _ONE)]
     h = UP.divide(UP.multiply(2, bound), 2 * _CELLS)
@@ -336,7 +345,7 @@ def _laplace(bound: Decimal) -> list[tuple[Decimal, Decimal]]:
 
 
 def _steepest(terms: Cumulants) -> float:
-    """The tilt θ at which e^{K(θ)}/θ, and so the bound of the positive part, is least: θK'(θ) = 1."""
+    """The tilt θ that minimizes e^{K(θ)}/θ, and so the bound of the positive part: θK'(θ) = 1."""
     low, high = -20.0, 20.0
     theta = 1.0
     for _ in range(_HALVINGS):
@@ -348,7 +357,7 @@ def _steepest(terms: Cumulants) -> float:
 
 
 def _log_positive_part(terms: Cumulants, theta: float) -> float:
-    """At least ln E[X₊] - K(θ) for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
+    """An upper bound of ln E[X₊] - K(θ) for the sum X of `terms`: 1/2π ∫ M(s)/M(θ)/s² dt along s = θ + it."""
     deviation = math.sqrt(terms.variance(theta, 0.0))
     step = short(2 * math.pi / (_WIDTH * deviation + _DECAY / theta))
     variance = (_REACH / (_FREQUENCIES * step)) ** 2
@@ -362,14 +371,14 @@ def _log_positive_part(terms: Cumulants, theta: float) -> float:
 
 
 def _pair_above(points: list[tuple[Fraction, Fraction]]) -> FinitePair:
-    """The pair with the lower hull of `points` (e^ε, δ) as its curve; above the last point δ stays."""
+    """The pair whose privacy profile is the lower hull of `points` (e^ε, δ); above the last point δ is constant."""
     hull: list[tuple[Fraction, Fraction]] = []
     for point in sorted(points):
         while len(hull) >= 2 and _bends_down(hull[-2], hull[-1], point):
             hull.pop()
         hull.append(point)
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(hull)]
-    # δ as a function of u = e^ε falls by Q[P/Q > u]; where its slope changes, there is mass of Q.
+    # δ as a function of u = e^ε has the slope -Q[P/Q > u]; a change of slope is mass of Q.
     outcomes = [(Fraction(0), 1 + slopes[0])]
     for (ratio, _), before, after in zip(hull[1:], slopes, [*slopes[1:], Fraction(0)], strict=True):
         outcomes.append((ratio * (after - before), after - before))
@@ -382,7 +391,7 @@ def _bends_down(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: t
 
 
 def _fraction_up(log_delta: float) -> Fraction:
-    """e^log_delta or a little more."""
+    """e^log_delta, rounded up."""
     return Fraction(min(1.0, math.exp(log_delta) * (1 + 1e-13) + 5e-324))
 
 

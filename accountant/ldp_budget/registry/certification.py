@@ -1,26 +1,29 @@
-"""Certificates: which mechanisms were checked on this machine, in exactly the form in which they are installed.
+"""Certificates: records of the mechanisms that were checked on this machine, bound to their installed form.
 
-`ldp-budget plugin check` records what it found. A record is bound to the distribution and its version, the mechanism
-and the SHA-256 of all that it is made of, see `source_digest`, so that changed code counts as not checked again.
+`ldp-budget plugin check` records its result. A record is bound to the distribution, its version, the mechanism and
+the SHA-256 of all its source files (`source_digest`). So changed code counts as not checked.
 
-Our own mechanisms need no record. Every release passes the same checks before it is made, and three things more:
-each promise is proved from the thresholds that are drawn, or the density, over many settings
-(`tests/verification/test_verification.py`); where there are finitely many reports, the law of whole ones is enumerated in
-fractions and is that of the proof (`tests/verification/test_drawn_laws.py`); and the draws that it is made of have the law
-that they promise (`tests/sampling`). Each has a client program, which is what the client draws, to the last byte
-(`tests/sdk/test_client_programs.py`), and whose law is that of the proof (`tests/verification/test_program_laws.py`).
-Of a plugin's client in Python none of this is known, and it is "audited" at most, whatever its program is.
+Built-in mechanisms need no record. Every release passes the same checks, and three more:
 
-The records are a JSON file, `certificates.json` beside the default ledger or where LDP_BUDGET_CERTIFICATES says. It
-is a note to oneself, no proof to others: whoever can write it can also change what Python runs.
+- each guarantee is proved from the thresholds that are drawn, or from the density, over many settings
+  (`tests/verification/test_verification.py`);
+- where a mechanism has finitely many reports, the distribution of whole reports is enumerated in fractions and
+  equals that of the proof (`tests/verification/test_drawn_laws.py`);
+- the draws that a mechanism is made of have the distribution that they promise (`tests/sampling`).
 
-For which parameters `verify` proves the promise of a built-in mechanism.
+Each built-in mechanism has a client program. The client draws exactly what the program draws, to the last byte
+(`tests/sdk/test_client_programs.py`). The program's distribution is that of the proof
+(`tests/verification/test_program_laws.py`). None of this is known of a plugin's client in Python, so a plugin is
+"audited" at most, with any program.
 
-The ranges lie within the grid of the page *What `verify` proves*, and a test keeps them there. A built-in mechanism
-with other parameters may keep its promise just as well; it counts as "audited" and no more. So does noise of a
+The records are a JSON file: `certificates.json` next to the default ledger, or the path in LDP_BUDGET_CERTIFICATES.
+The file is a note for this machine's user, not a proof for others: a process that can write it can also change what
+Python runs.
+
+The module also holds the parameter ranges for which `verify` proves the guarantee of a built-in mechanism. They are
+within the grid of the page *What `verify` proves*, and a test keeps them there. A built-in mechanism with other
+parameters may keep its guarantee just as well, but counts as "audited" only. So does noise declared by its
 sensitivity alone, which has no client program.
-
-Every mechanism as a row, and every plugin that could not be used, with the reason.
 """
 
 from __future__ import annotations
@@ -46,8 +49,11 @@ if TYPE_CHECKING:
     from .plugins import Plugin
 
 
+# -- proved parameter ranges -----------------------------------------------------------------------------------
+
+
 class Within(NamedTuple):
-    """From the least to the largest value of a field, both included."""
+    """The smallest and the largest value of a field, both included."""
 
     least: Decimal | int
     most: Decimal | int
@@ -81,17 +87,13 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "one-bit-mean": _EPSILON,
 }
 _MOST_ANSWERS = 60
-"""Of a matrix."""
+"""Maximum number of answers of a matrix."""
 _MOST_ROUNDED = 64
-"""Rounded values of a number."""
+"""Maximum number of rounded values of a number."""
 
 
 def in_proved_range(mechanism: Mechanism) -> bool:
-    """Whether the parameters of a built-in mechanism lie where `verify` proves its promise.
-
-    Raises:
-        Nothing.
-    """
+    """True if the parameters of a built-in mechanism are in the range where `verify` proves its guarantee."""
     ranges = PROVED_RANGES.get(mechanism.name)
     if ranges is None:
         return False
@@ -101,11 +103,7 @@ def in_proved_range(mechanism: Mechanism) -> bool:
 
 
 def proved_range(name: str) -> str:
-    """The same in words; "" for a mechanism of which nothing is proved.
-
-    Raises:
-        Nothing.
-    """
+    """The proved range in words; "" for a mechanism without one."""
     ranges = PROVED_RANGES.get(name)
     if ranges is None:
         return ""
@@ -118,12 +116,15 @@ def _is_within(value: Any, within: Within) -> bool:
 
 
 def _cells_are_apart(sketch: Any) -> bool:
-    """Of more functions than cells there may be no two answers that share no cell; eight cells are listed."""
+    """True if some two answers share no cell.
+
+    With more hashes than cells there may be none; 8 cells are enumerated.
+    """
     return bool(sketch.hashes <= sketch.width or sketch.width == 8)
 
 
 def _filters_are_apart(rappor: Any) -> bool:
-    """With few bits for each hash there may be no two filters with no bit in common."""
+    """True if there are enough bits per hash: with few bits, there may be no two disjoint Bloom filters."""
     return bool(rappor.bits >= 8 * rappor.hashes)
 
 
@@ -143,12 +144,12 @@ def _values_are_few(mean: Any) -> bool:
 
 
 def _has_a_client(noise: Any) -> bool:
-    """Of a sensitivity alone there is no client program that could be proved."""
+    """True if the noise has a client program to prove: noise declared by its sensitivity alone has none."""
     return noise.domain is not None
 
 
 class _Term(NamedTuple):
-    """What else the parameters have to fulfil."""
+    """A further condition on the parameters."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -171,11 +172,16 @@ _OTHER_TERMS = {
 }
 
 
+# -- certificates ----------------------------------------------------------------------------------------------
+
 VARIABLE = "LDP_BUDGET_CERTIFICATES"
 
 _FORMAT = "ldp-budget certificates 1"
 _OWN = ("ldp_budget", "ldp_budget_mechanisms", "ldp_budget_adapters")
-"""Packages whose every file is covered without the record of their distribution, as is their version."""
+"""Packages of this project.
+
+The digest covers all their files and their version, so their distribution's record is not read.
+"""
 _NOTES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 _BOUND_TO = ("distribution", "version", "mechanism", "sources")
 
@@ -184,17 +190,18 @@ _known: dict[type[Mechanism], str] = {}
 
 
 def checked(mechanism: type[Mechanism]) -> str:
-    """How the promise of a mechanism class was checked: one of the levels of `guarantees.evidence`.
+    """The level at which the guarantee of a mechanism class was checked: "exact", "audited" or "no".
 
-    All of our own are "exact", by the tests of every release that are named above; what is not installed is "no", and
-    so is, of whoever, what is taken at its word (`Mechanism.checkable`).
-    Remembered for the life of the process.
+    Built-in mechanisms are "exact", by the tests of every release (see this module). A mechanism that is not
+    installed is "no". So is every mechanism that holds a declared guarantee, which nothing can check
+    (`Mechanism.checkable`).
+    The result is cached for the life of the process.
 
     Parameters:
         mechanism: the class, such as ``mechanism("oue")``.
 
     Raises:
-        InvalidParameter: it is no class.
+        InvalidParameter: `mechanism` is not a class.
     """
     check_instance("mechanism", mechanism, type, "a mechanism class")
     if mechanism not in _known:
@@ -203,20 +210,20 @@ def checked(mechanism: type[Mechanism]) -> str:
 
 
 def checked_at(mechanism: Mechanism) -> str:
-    """The same of a mechanism with its parameters: "exact" only where its promise is proved at these.
+    """The level of a mechanism with its parameters: "exact" only where its guarantee is proved for these parameters.
 
     Parameters:
-        mechanism: with its parameters.
+        mechanism: a mechanism with its parameters.
 
     Raises:
-        InvalidParameter: it is no mechanism.
+        InvalidParameter: `mechanism` is not a mechanism.
     """
     found = checked(type(mechanism))
     return AUDITED if found == EXACT and not in_proved_range(mechanism) else found
 
 
 def forget() -> None:
-    """Look everything up again, such as after the file was changed."""
+    """Clear the cache of levels, for example after a change of the file."""
     _known.clear()
 
 
@@ -232,9 +239,9 @@ def _found(mechanism: type[Mechanism]) -> str:
 
 
 def record(certificate: dict[str, Any]) -> Path:
-    """Keep what `contract.certify` found, in place of older records of the same mechanisms; returns the file.
+    """Store the result of `contract.certify`, replacing older records of its mechanisms; return the file's path.
 
-    Raises OSError where the file cannot be written, or is there and cannot be read.
+    Raises OSError if the file cannot be written, or exists and cannot be read.
     """
     path = certificates_path()
     about = {name: value for name, value in certificate.items() if name != "mechanisms"}
@@ -269,10 +276,10 @@ def _recorded(distribution: str, version: str, mechanism: type[Mechanism]) -> st
 
 
 def source_digest(mechanism: type[Mechanism]) -> str | None:
-    """SHA-256 over all that a class is made of; None where it has no files.
+    """SHA-256 over all files that a class is made of; None if it has no files.
 
-    That is for the class and each that it inherits from: all files of the topmost package, data files too, and all
-    that its distribution installed. ldp-budget's own package is among them, and so is its version.
+    For the class and each of its base classes these are: all files of the topmost package, including data files,
+    and all files that its distribution installed. ldp-budget's own package and version are included too.
     """
     digest = hashlib.sha256()
     try:
@@ -296,7 +303,10 @@ def _own_version() -> str:
 
 
 def _sources(mechanism: type[Mechanism]) -> list[tuple[str, Path]]:
-    """Every file with a name that is the same wherever it is installed, in order. Raises LookupError for none."""
+    """Every file with a name that does not depend on the place of installation, in order.
+
+    Raises LookupError without files.
+    """
     modules = {cls.__module__ for cls in mechanism.__mro__}
     modules = {module for module in modules if module.partition(".")[0] not in sys.stdlib_module_names}
     packages = {package.__name__: package for package in map(_package_of, sorted(modules))}
@@ -313,7 +323,7 @@ def _sources(mechanism: type[Mechanism]) -> list[tuple[str, Path]]:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    """Every file that somebody wrote, and not Python or a tool."""
+    """Yield every file that an author wrote, without files that Python or a tool generated."""
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not _is_left_over(name)]
         yield from (Path(place, name) for name in files if not _is_left_over(name))
@@ -324,7 +334,7 @@ def _is_left_over(name: str) -> bool:
 
 
 def _distributions_of(packages: Iterable[str]) -> list[Any]:
-    """The distributions of others that installed these packages."""
+    """The third-party distributions that installed these packages."""
     from importlib import metadata
 
     tops = {name.partition(".")[0] for name in packages} - set(_OWN)
@@ -336,7 +346,7 @@ def _distributions_of(packages: Iterable[str]) -> list[Any]:
 
 
 def _recorded_files(distribution: Any) -> dict[str, Path]:
-    """What a distribution installed, but for notes of the installer and what Python compiles."""
+    """The files that a distribution installed, without the installer's notes and compiled files."""
     found = {}
     for file in distribution.files or ():
         parts = file.parts
@@ -348,7 +358,7 @@ def _recorded_files(distribution: Any) -> dict[str, Path]:
 
 
 def _package_of(module: str) -> Any:
-    """The topmost package of a module that has a file; above it there may be namespaces, which are nobody's."""
+    """The topmost package of a module that has a file. Namespace packages above it have no owner and are skipped."""
     parts = module.split(".")
     for length in range(1, len(parts) + 1):
         found = sys.modules.get(".".join(parts[:length]))
@@ -361,12 +371,12 @@ def _package_of(module: str) -> Any:
 
 
 def certificates_path() -> Path:
-    """The file that holds the records."""
+    """The path of the file that holds the records."""
     return Path(os.environ.get(VARIABLE) or application_folder() / "certificates.json")
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """The records; none where there is no file, or with a warning where it holds none. Raises OSError."""
+    """The records; empty if there is no file, or, with a warning, if its content is invalid. Raises OSError."""
     try:
         data = json.loads(path.read_bytes())
         if data["format"] == _FORMAT and all(isinstance(entry, dict) for entry in data["certificates"]):
@@ -381,20 +391,23 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 @functools.cache
 def _warn(text: str) -> None:
-    """Say it on stderr, once."""
+    """Print a warning on stderr, once for each text."""
     print(f"Warning: {text}", file=sys.stderr)
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:
-    """The whole file or nothing, for the user's own eyes."""
+    """Write the whole file or nothing, readable by its owner only."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(json.dumps(data, indent=2).encode())
 
 
+# -- the table of mechanisms -----------------------------------------------------------------------------------
+
+
 def mechanism_rows() -> list[dict[str, Any]]:
-    """What `mechanisms --json` prints."""
-    from .plugins import registry  # here, as a charge asks for `checked` alone, and needs no plugins
+    """The rows that `mechanisms --json` prints: every mechanism, and every failed plugin with the reason."""
+    from .plugins import registry  # imported here, because a charge needs only `checked` and no plugins
 
     rows = [
         _row(mechanism.name, mechanism.aliases, plugin, checked(mechanism), mechanism.summary, mechanism.source)

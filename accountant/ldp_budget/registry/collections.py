@@ -1,4 +1,4 @@
-"""A collection: one agreed set-up for clients and server, a mechanism and the names of its answers."""
+"""Collections: a mechanism and the names of its answers, agreed between clients and server."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ FORMAT = "ldp-budget collection"
 VERSION = 1
 
 _FEW = 5
-"""How many categories a collection prints."""
+"""Number of categories that the repr of a collection shows."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """A name, a mechanism, and for categorical answers their names in order.
+    """A named mechanism and, for categorical answers, the names of its answers in order.
 
-    The fingerprint covers all three; clients put it on their reports, and the server refuses any other.
+    The fingerprint covers all three. Clients put it on their reports, and the server refuses any other.
 
     Parameters:
         name: at least one character, and no colon.
         mechanism: a mechanism with its parameters.
-        categories: what its answers are called, in order; None where they have no names.
-        about: what respondents are told beside it.
-        client: the digest of its public definition, once that is agreed on.
-        sandbox: whether it belongs to a sandbox, whose reports count nowhere else.
+        categories: the names of its answers, in order; None if the answers have no names.
+        about: texts for the respondents.
+        client: the digest of the agreed public definition; None before the agreement.
+        sandbox: True if the collection belongs to a sandbox, whose reports count nowhere else.
 
     Raises:
-        InvalidParameter: one of them is of another kind, or the categories are not distinct names, one for each
+        InvalidParameter: an argument has the wrong type, or the categories are not distinct names, one for each
             answer of the mechanism.
     """
 
@@ -54,11 +54,11 @@ class Collection:
     mechanism: Mechanism
     categories: tuple[str, ...] | None = None
     about: About = NOTHING
-    """What respondents are told; the client's digest covers it, the fingerprint does not."""
+    """Texts for the respondents. The client's digest covers them, the fingerprint does not."""
     client: str | None = field(default=None, compare=False)
-    """The digest of the public definition that was agreed on; None where there is no client program, or none yet."""
+    """The digest of the agreed public definition; None without a client program, or before the agreement."""
     sandbox: bool = field(default=False, compare=False)
-    """Whether it belongs to a sandbox; report files say so, and are refused elsewhere."""
+    """True if the collection belongs to a sandbox. Report files carry this flag and are refused elsewhere."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -79,7 +79,7 @@ class Collection:
         return f"<Collection {self.name}, {self.mechanism!r}{named if names else ''}>"
 
     def _check_answers(self, categories: tuple[str, ...]) -> None:
-        """Raise `InvalidParameter` unless the mechanism asks for one of as many answers as have names here."""
+        """Raise `InvalidParameter` unless the mechanism lists as many answers as there are names."""
         name, domain = self.mechanism.name, self.mechanism.domain
         if not isinstance(domain, Categories):
             raise InvalidParameter("categories", f"none, as {name} asks for a number", ", ".join(categories))
@@ -103,11 +103,7 @@ class Collection:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What `collection show --json` prints, and a client in Python needs.
-
-        Raises:
-            Nothing.
-        """
+        """The JSON object that `collection show --json` prints and that a client in Python needs."""
         about = self.about.to_json()
         return {
             "format": FORMAT,
@@ -120,10 +116,10 @@ class Collection:
         }
 
     def definition(self) -> dict[str, Any]:
-        """What `collection show --client` prints: the public definition, with a client for any device and its digest.
+        """The public definition that `collection show --client` prints: a client for any device, and its digest.
 
         Raises:
-            NotSupported: the mechanism has no client program, or another one than was agreed on.
+            NotSupported: the mechanism has no client program, or a different one from the agreed one.
         """
         definition = self._new_definition()
         if self.client not in (None, definition["digest"]):
@@ -134,11 +130,7 @@ class Collection:
         return definition
 
     def agreed(self) -> Collection:
-        """The collection with the digest of its public definition, where the mechanism has a client program.
-
-        Raises:
-            Nothing.
-        """
+        """The collection with the digest of its public definition, if the mechanism has a client program."""
         try:
             return replace(self, client=self._new_definition()["digest"])
         except NotSupported:
@@ -151,14 +143,14 @@ class Collection:
 
     @classmethod
     def from_json(cls, data: Any) -> Collection:
-        """A collection read back from what `to_json` made.
+        """A collection from the JSON object that `to_json` returned.
 
         Parameters:
             data: the JSON object.
 
         Raises:
-            ValueError: it is anything else, or was changed.
-            NotSupported: its mechanism is missing here.
+            ValueError: `data` is not such an object, or was changed.
+            NotSupported: its mechanism is not installed.
         """
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(f"not a {FORMAT} of version {VERSION}")
@@ -175,18 +167,18 @@ class Collection:
         return collection
 
     def read_values(self, texts: Any) -> NDArray[np.float64] | NDArray[np.int64]:
-        """Users' answers as text, turned into what the mechanism randomizes.
+        """Users' answers as text, converted to values that the mechanism randomizes.
 
         Parameters:
-            texts: one for each user, a list or a column of pandas, Polars or Arrow; of categorical answers, their
-                names. Whole numbers in a column stand for their decimals.
+            texts: one for each user, a list or a column of pandas, Polars or Arrow; for categorical answers, their
+                names. Whole numbers in a column are read as their decimals.
 
         Returns:
             An array, shape (n,).
 
         Raises:
-            OutsideDomain: a text is no answer, at the first that is none.
-            InvalidParameter: these are no texts.
+            OutsideDomain: a text is not an answer; raised for the first such text.
+            InvalidParameter: `texts` are not texts.
             NotSupported: the mechanism has no client that reads text.
         """
         if self.categories is None:
@@ -204,51 +196,53 @@ class Collection:
     def randomize(self, values: Any, *, secrets: Any = None) -> Any:
         """The mechanism's reports of users' values.
 
-        What is drawn from a secret here tells nothing of what another collection draws from it, though the two
-        have the same mechanism.
+        Draws from a secret are specific to this collection: they reveal nothing about the draws of another
+        collection from the same secret, even with the same mechanism.
 
         Parameters:
-            values: one for each user, as `read_values` gives them.
-            secrets: for mechanisms that memoise: bytes, or one for each value.
+            values: one for each user, as `read_values` returns them.
+            secrets: for memoising mechanisms: bytes, or one bytes object for each value.
 
         Returns:
             The reports, an array whose first axis is the users.
 
         Raises:
             OutsideDomain: a value is not in the declared domain. Nothing was randomized.
-            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+            InvalidParameter: `values` are not an array or list, or `secrets` are not secrets.
             NotSupported: the mechanism has no client.
         """
         return self.mechanism.randomize(values, secrets=self._own(secrets, count_of(values)))
 
     def randomize_column(self, frame: Any, column: str, *, secrets: Any = None) -> Any:
-        """The reports of the answers in a column of a frame, in the order of its rows.
+        """The reports of the answers in a column of a DataFrame, in the order of its rows.
 
         Parameters:
-            frame: of pandas, Polars or Arrow; or a mapping of columns.
-            column: what the column is called.
-            secrets: as `randomize` takes them.
+            frame: a DataFrame of pandas or Polars, an Arrow table, or a mapping of columns.
+            column: the name of the column.
+            secrets: as for `randomize`.
 
         Returns:
             The reports, an array whose first axis is the rows.
 
         Raises:
-            OutsideDomain: a cell is no answer; `position` counts rows from 0. Nothing was randomized.
-            InvalidParameter: there is no such frame, or no such column, or more than one.
+            OutsideDomain: a cell is not an answer; `position` counts rows from 0. Nothing was randomized.
+            InvalidParameter: `frame` is not a DataFrame, or does not have exactly one column of this name.
             NotSupported: the mechanism has no client.
         """
         return self.randomize(self.read_values(column_of(frame, column)), secrets=secrets)
 
     def estimate(self, reports: Any, *, candidates: Sequence[str] | None = None) -> Estimate:
-        """The estimate of the mechanism, with the names of the answers.
+        """The mechanism's estimate, with the names of the answers.
 
         Parameters:
-            reports: an array whose first axis is the users, as `randomize` gave it; or an aggregate of such.
-            candidates: the answers to count, where they were not declared.
+            reports: an array whose first axis is the users, as `randomize` returned it; or an aggregate of such
+                reports.
+            candidates: the answers to count, if the collection does not declare them.
 
         Raises:
-            NotSupported: these are no reports of this mechanism, there are none, or it has no server side.
-            OutsideDomain: a candidate is no answer.
+            NotSupported: `reports` are not reports of this mechanism, there are none, or the mechanism has no
+                server side.
+            OutsideDomain: a candidate is not an answer.
         """
         domain = self.mechanism.domain
         if candidates is None or (isinstance(domain, Categories) and domain.listed):
@@ -259,42 +253,42 @@ class Collection:
         return found.named(names)
 
     def labels(self, values: Any, secrets: Any) -> list[str]:
-        """Which memoised draw each report of `randomize` repeats, for `spend(label=...)`.
+        """A label for the memoised draw that each report of `randomize` repeats, for `spend(label=...)`.
 
         Parameters:
-            values: as `randomize` takes them.
-            secrets: as `randomize` takes them.
+            values: as for `randomize`.
+            secrets: as for `randomize`.
 
         Returns:
             A label for each value.
 
         Raises:
             OutsideDomain: a value is not in the declared domain.
-            InvalidParameter: `values` are no array or list, or `secrets` no secrets.
+            InvalidParameter: `values` are not an array or list, or `secrets` are not secrets.
         """
         return self.mechanism.labels(values, self._own(secrets, count_of(values)))
 
     def _own(self, secrets: Any, count: int) -> list[bytes] | None:
-        """The users' secrets for this collection alone."""
+        """The users' secrets, derived for this collection only."""
         from ..sampling.memoisation import secrets_within
 
         return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
 
     def answer_names(self, answers: int) -> list[str]:
-        """What each answer is called: its category, or its number.
+        """The name of each answer: its category, or its number.
 
         Parameters:
-            answers: how many answers there are, where they have no names.
+            answers: the number of answers, if they have no names.
 
         Raises:
-            InvalidParameter: it is no whole number >= 0.
+            InvalidParameter: `answers` is not a whole number >= 0.
         """
         numbers = range(check_whole("answers", answers))
         return list(self.categories) if self.categories is not None else [str(number) for number in numbers]
 
 
 def _needed(mechanism: str, collection: str) -> type[Mechanism]:
-    """The mechanism that a collection was made with. Raises `NotSupported` where its plugin is missing."""
+    """The mechanism that a collection was made with. Raises `NotSupported` if its plugin is missing."""
     try:
         return find_mechanism(mechanism)
     except UnknownName as error:
@@ -309,7 +303,7 @@ def collection_of(
     categories: tuple[str, ...] | None = None,
     about: About = NOTHING,
 ) -> Collection:
-    """A collection of a mechanism with these options, of which the number of categories may be the domain size.
+    """A collection of a mechanism with these options. The number of categories is the default domain size.
 
     Raises `InvalidParameter`.
     """

@@ -1,4 +1,4 @@
-"""The hooks a plugin can implement, and the marker it implements them with."""
+"""Hook specifications for plugins, and the marker for their implementations."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
-    """Call `register(MyMechanism)` once for each mechanism class the plugin brings."""
+    """Call `register(MyMechanism)` once for each mechanism class of the plugin."""
 
 
 @hookspec
 def reserve_options() -> Iterable[str]:  # type: ignore[empty-body]
-    """Names that no mechanism's field may have, because a front end takes them; for the front ends of ldp-budget.
+    """Names that no field of a mechanism may have because a front end uses them. Only for front ends of ldp-budget.
 
-    A field becomes an option of every command, and one of these could never be set there.
+    A field becomes an option of every command. A field with a reserved name could never be set there.
     """
 
 
 @hookspec(firstresult=True)
 def guarantee_of(thing: object) -> Guarantee | None:
-    """What an object of another library promises about two values of one user, or None for what is not its own.
+    """The guarantee of a third-party object for two values of one user; None for an object of another library.
 
-    An object that is its own, and says nothing about two values of one user, is refused: raise `NotSupported` with
-    the reason. Look at what the object is (`type(thing)`), never at what it says it is: anything can have the right
-    attributes. Import a library only where the object is of a class of it.
+    If the object belongs to the plugin's library but guarantees nothing for two values of one user, raise
+    `NotSupported` with the reason. Check the object's class (`type(thing)`), never its attributes: any object can
+    imitate attributes. Import a library only if the object's class comes from it.
     """
 
 
 @hookspec(firstresult=True)
 def source_of(thing: object) -> str | None:
-    """Where the guarantee of such an object comes from, and on what condition, as one line for the journal.
+    """The source of such an object's guarantee and its conditions, as one line for the journal.
 
-    The same of equal objects, on every machine; nothing of a user's data, no address in memory. A plugin that answers
-    `guarantee_of` may leave it out; then the name of the object's class stands there.
+    Equal objects must give the same line on every machine, without user data and without memory addresses. A plugin
+    that implements `guarantee_of` may omit this hook; then the journal holds the name of the object's class.
     """
 
 
 @hookspec(firstresult=True)
 def declaration_of(guarantee: Guarantee, source: str) -> Mechanism | None:
-    """The mechanism that is charged for a guarantee that is taken at its word; ldp-budget brings one."""
+    """The mechanism that is charged for a declared guarantee. ldp-budget itself implements this hook."""

@@ -1,9 +1,9 @@
-"""Which mechanisms there are: collected from plugins, one at a time, so that a broken one hurts nobody else.
+"""Plugin discovery: mechanisms are collected plugin by plugin, so that a broken plugin affects no other.
 
 A plugin is a distribution with an entry point in the group `ldp_budget` that names a module with a
-`register_mechanisms` hook. The package's own mechanisms come the same way and are collected first, and so do the
-names that its front ends reserve. Setting the environment variable `LDP_BUDGET_NO_PLUGINS` to anything but 0 leaves
-third parties' plugins out.
+`register_mechanisms` hook. The built-in mechanisms come the same way and are collected first, and so are the names
+that the front ends reserve. Set the environment variable `LDP_BUDGET_NO_PLUGINS` to anything but 0 to ignore
+third-party plugins.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Plugin:
-    """A distribution that brings mechanisms. `failed` says why it could not be used; empty if it can.
+    """A distribution with mechanisms. `failed` is the reason why it cannot be used; empty if it works.
 
-    `reserved` are names that no field of a mechanism may have; only front ends of our own reserve any.
+    `reserved` are names that no field of a mechanism may have. Only front ends of this project reserve names.
     """
 
     name: str
@@ -49,7 +49,9 @@ class Plugin:
     failed: str = ""
     reserved: frozenset[str] = frozenset()
     hooks: pluggy.HookRelay | None = field(default=None, compare=False, repr=False)
-    """Where it is asked about other libraries' objects, see `foreign`; None where it cannot be used."""
+    """The plugin's hooks, which `registry.third_party` calls for objects of other libraries; None if the plugin
+    failed.
+    """
 
     @property
     def own(self) -> bool:
@@ -57,7 +59,7 @@ class Plugin:
 
     @property
     def claims(self) -> list[str]:
-        """Every name and alias that its mechanisms want."""
+        """Every name and alias that its mechanisms request."""
         return [name for mechanism in self.mechanisms for name in (mechanism.name, *mechanism.aliases)]
 
     def __str__(self) -> str:
@@ -65,10 +67,10 @@ class Plugin:
 
 
 class Registry:
-    """The plugins found, and the mechanisms of those that work, by name and alias.
+    """The installed plugins, and the mechanisms of the working ones by name and alias.
 
-    A name belongs to one plugin. Our own keep theirs; third parties that want the same name all fail, so that
-    none wins by the order of loading: the name stands in fingerprints.
+    A name belongs to one plugin. Built-in mechanisms keep their names. Third-party plugins that request the same
+    name all fail: the name is part of fingerprints, so the order of loading must not decide.
     """
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
@@ -83,7 +85,7 @@ class Registry:
 
     @classmethod
     def collect(cls, found: Iterable[EntryPoint]) -> Registry:
-        """Load each entry point on its own; our own first, the others by name so that order is stable."""
+        """Load each entry point separately: built-in ones first, the others by name, so that the order is stable."""
         ordered = sorted(found, key=lambda point: (_distribution(point)[0] != OWN_DISTRIBUTION, point.name))
         plugins: list[Plugin] = []
         for point in ordered:
@@ -96,14 +98,14 @@ class Registry:
         return _reserved(self.plugins)
 
     def _settled(self, plugin: Plugin) -> Plugin:
-        """The plugin, failed where it wants a name that is not its alone."""
+        """The plugin, marked as failed if it requests a name that another plugin requests too."""
         lost = [name for name in plugin.claims if name in self._clashes]
         if plugin.own or not lost:
             return plugin
         return Plugin(plugin.name, plugin.version, failed=self._clashes[lost[0]])
 
     def mechanism(self, name: str) -> type[Mechanism]:
-        """The mechanism of that name or alias. Raises `UnknownName`, or `PluginError` for a clash."""
+        """The mechanism with that name or alias. Raises `UnknownName`, or `PluginError` for a name conflict."""
         if name in self._by_name:
             return self._by_name[name][0]
         if name in self._clashes:
@@ -123,7 +125,7 @@ class Registry:
 
 @functools.cache
 def registry() -> Registry:
-    """The plugins installed here, collected once per process."""
+    """The installed plugins, collected once per process."""
     found, unreadable = _installed()
     if os.environ.get(NO_PLUGINS, "0") not in ("", "0"):
         return Registry.collect(point for point in found if _distribution(point)[0] == OWN_DISTRIBUTION)
@@ -133,37 +135,33 @@ def registry() -> Registry:
 
 
 def mechanism(name: str) -> type[Mechanism]:
-    """The mechanism class of a name or alias. Calibrated, or called with its parameters, it gives a mechanism.
+    """The mechanism class for a name or alias. Call it with parameters, or calibrate it, to get a mechanism.
 
     Parameters:
         name: such as "oue".
 
     Raises:
-        UnknownName: no mechanism that is installed and works is called so.
-        PluginError: several plugins want that name.
-        InvalidParameter: the name is no text.
+        UnknownName: no installed, working mechanism has this name.
+        PluginError: several plugins request this name.
+        InvalidParameter: `name` is not a text.
     """
     check_name("name", name)
     return registry().mechanism(name)
 
 
 def mechanisms() -> list[type[Mechanism]]:
-    """Every mechanism class that is installed and works.
-
-    Raises:
-        Nothing.
-    """
+    """Every installed, working mechanism class."""
     return [cls for cls, _ in registry().items()]
 
 
 def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
-    """Import one plugin and run its hooks; whatever goes wrong becomes `Plugin.failed`.
+    """Import one plugin and run its hooks. Any error becomes `Plugin.failed`.
 
-    `reserved` are the names that the fields of its mechanisms may not have.
+    `reserved` are names that the fields of its mechanisms must not have.
     """
     name, version = _distribution(point)
     try:
-        # Standard output belongs to the command: what a plugin prints must not end up in its JSON.
+        # Standard output belongs to the command: a plugin's output must not end up in the command's JSON.
         with redirect_stdout(sys.stderr):
             hook = _hooks_of(point.load(), name)
             mechanisms = _registered(hook, reserved)
@@ -176,17 +174,17 @@ def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
 
 
 def _why(error: BaseException) -> str:
-    """What went wrong, on one line."""
+    """The error on one line."""
     text = error.why if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split()).rstrip(":")
 
 
 def _installed() -> tuple[list[EntryPoint], list[Plugin]]:
-    """The entry points of our group, and failed plugins for distributions whose entry points cannot be read."""
+    """The entry points of the group, and a failed plugin for each distribution whose entry points cannot be read."""
     try:
         return list(entry_points(group=GROUP)), []
     except Exception:
-        # One broken file anywhere spoils the whole answer; asked one by one, the others still give theirs.
+        # One broken file anywhere fails the whole query; read one by one, the other distributions still work.
         return _installed_one_by_one()
 
 
@@ -196,7 +194,7 @@ def _installed_one_by_one() -> tuple[list[EntryPoint], list[Plugin]]:
     seen: set[str] = set()
     for distribution in distributions():
         name, version = _named(distribution)
-        # Of two with one name, the first on the path is the one that gets imported.
+        # Of two distributions with one name, Python imports the first on the path.
         if name in seen:
             continue
         if name:
@@ -214,7 +212,7 @@ def _reserved(plugins: Iterable[Plugin]) -> frozenset[str]:
 
 
 def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
-    """The hooks that a module implements. A manager of its own keeps its mistakes to itself."""
+    """The hooks that a module implements. A separate plugin manager isolates the module's mistakes."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(module)
@@ -228,7 +226,7 @@ def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
 
 
 def _registered(hook: pluggy.HookRelay, reserved: frozenset[str]) -> tuple[type[Mechanism], ...]:
-    """The mechanisms that a hook registers, each of them checked."""
+    """The mechanisms that a hook registers, each one checked."""
     found: list[type[Mechanism]] = []
 
     def register(mechanism: type[Mechanism]) -> None:
@@ -240,9 +238,10 @@ def _registered(hook: pluggy.HookRelay, reserved: frozenset[str]) -> tuple[type[
 
 
 def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
-    """Raise `PluginError` unless `candidate` is a mechanism class whose names and fields can be used.
+    """Raise `PluginError` unless `candidate` is a mechanism class with usable names and fields.
 
-    `reserved` are names that fields may not have: what is an option of a command could never be set by it.
+    `reserved` are names that fields must not have: a field that is named like an option of a command could never be
+    set there.
     """
     if not (isinstance(candidate, type) and issubclass(candidate, Mechanism)):
         raise PluginError(repr(candidate), f"registered {candidate!r}, which is no subclass of Mechanism")
@@ -258,7 +257,7 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
     taken = sorted(reserved & set(candidate.fields))
     if taken:
         raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")
-    # A field that reads as text from the class, as `source` does, takes nothing from whoever asks the class.
+    # A field that is text on the class, as `source` is, hides nothing from callers that read the class attribute.
     hidden = sorted(name for name in set(dir(Mechanism)) & set(candidate.fields) if not _still_text(candidate, name))
     if hidden:
         raise PluginError(label, f"{label} has a field {hidden[0]!r}, which hides what every mechanism has")
@@ -271,7 +270,7 @@ def _still_text(candidate: type[Mechanism], name: str) -> bool:
 
 
 def _clashes(plugins: list[Plugin]) -> dict[str, str]:
-    """Every name that is wanted more than once, and by whom, in words."""
+    """Every name that is requested more than once, with the requesting plugins in words."""
     claimants = defaultdict(list)
     for plugin in plugins:
         for name in plugin.claims:
@@ -287,13 +286,13 @@ def _clash(name: str, claimants: list[str]) -> str:
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """The name and version of the distribution that brings an entry point; its address where it has no name."""
+    """The name and version of an entry point's distribution; the entry point's value for one without a name."""
     name, version = ("", "") if point.dist is None else _named(point.dist)
     return name or point.value, version
 
 
 def _named(distribution: Distribution) -> tuple[str, str]:
-    """The name and version of a distribution, as far as its metadata can be read."""
+    """The name and version of a distribution, as far as its metadata is readable."""
     try:
         return distribution.name or "", distribution.version or ""
     except Exception:

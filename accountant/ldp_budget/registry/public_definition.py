@@ -1,10 +1,8 @@
-"""What respondents are told of a collection beside its mechanism.
+"""The public definition of a collection: texts for the respondents, and the client program that draws for them.
 
-The public definition of a collection: what respondents are told, and the client that draws for them.
-
-One JSON object with its own digest, signed off as a whole. A client runs the program in it, and refuses one whose
-digest is not its own, or another than it was given. The collection's fingerprint covers what was declared; the digest
-covers the thresholds that are drawn, and every word as well.
+The definition is one JSON object with its own digest, signed off as a whole. A client runs the program in it. The
+client refuses a definition whose digest does not match, or differs from the digest it was given. The collection's
+fingerprint covers the declaration. The digest also covers the drawn thresholds and every text.
 """
 
 from __future__ import annotations
@@ -30,17 +28,17 @@ if TYPE_CHECKING:
 
 _WORDS = ("title", "question", "purpose", "contact")
 _TRANSLATED = ("title", "question", "purpose", "answers")
-# Also because every language sorts names of these letters alike, and no others.
+# Also because only names of these letters sort alike in every programming language.
 _TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class About:
-    """Texts of a collection, all of which may be left out.
+    """Texts of a collection for its respondents. Each may be empty.
 
-    `languages`: for each language tag (`ko`, `de-AT`) a mapping of `title`, `question`, `purpose` and `answers`, the
-    last in the order of the collection's categories. Raises `InvalidParameter` for anything else.
+    `languages`: for each language tag (`ko`, `de-AT`) a mapping of `title`, `question`, `purpose` and `answers`;
+    `answers` in the order of the collection's categories. Raises `InvalidParameter` for anything else.
     """
 
     title: str = ""
@@ -74,13 +72,13 @@ class About:
                 raise InvalidParameter("languages", expected, len(answers))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of what was said."""
+        """A JSON object of the non-empty texts."""
         said = {name: getattr(self, name) for name in (*_WORDS, "languages")}
         return {name: value for name, value in said.items() if value}
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a text that can be written in UTF-8."""
+    """True if the value is a text that UTF-8 can encode."""
     return isinstance(value, str) and not _SURROGATES.search(value)
 
 
@@ -99,7 +97,7 @@ def definition_of(
 ) -> dict[str, Any]:
     """The public definition of a collection with that name and fingerprint.
 
-    Raises `NotSupported` where the mechanism has no client program.
+    Raises `NotSupported` if the mechanism has no client program.
     """
     definition = {
         "format": FORMAT,
@@ -121,18 +119,18 @@ def definition_of(
 
 
 def digest_of(definition: Mapping[str, Any]) -> str:
-    """SHA-256 over the canonical JSON of a definition without its digest: keys in order, no spaces, ASCII alone.
+    """SHA-256 over the canonical JSON of a definition without its digest: sorted keys, no spaces, ASCII only.
 
-    There is no floating-point number in it, so that it is the same text in every language.
+    The definition holds no floating-point number, so every programming language gives the same text.
     """
     rest = {name: value for name, value in definition.items() if name != "digest"}
     return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
 
 
 def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee for respondents: a sentence, and its figures as text, null where unbounded.
+    """A guarantee for respondents: a sentence, and the figures as text; null where unbounded.
 
-    `answer_epsilon` is what all reports of one memoised answer lose together, which is what a device charges.
+    `answer_epsilon` is the loss of all reports of one memoised answer together, which a device charges.
     """
     found = guarantee.describe()
     if isinstance(guarantee, Memoised):
@@ -154,7 +152,7 @@ def _sentence(guarantee: Guarantee, figures: Mapping[str, Any]) -> str:
     if guarantee.values is not None and guarantee.relation == ANY_INPUTS:
         said += " However many reports are sent, together they are at most"
         return f"{said} {_times(figures['lifetime_epsilon'])} times as likely."
-    # Nothing bounds how many different answers are kept, or what it gives away that they change.
+    # No bound holds for the number of different memoised answers, or for what a change of answer reveals.
     said += " However many reports of one and the same answer are sent, together they are at most"
     return f"{said} {_times(figures['answer_epsilon'])} times as likely."
 

@@ -1,4 +1,4 @@
-"""Which mechanism has the least error? Every installed one, calibrated to the same ε and held side by side."""
+"""Rankings: every installed mechanism, calibrated to the same ε and sorted by its error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Mechanism)
 
 
 class Ranking(list[dict[str, Any]]):
-    """Rows of a comparison, best first: a list, which notebooks show as a table."""
+    """Rows of a ranking, best first. Notebooks show this list as a table."""
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -33,21 +33,21 @@ class Ranking(list[dict[str, Any]]):
 
 
 def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None) -> Ranking:
-    """Predicted standard errors of a share, mechanism by mechanism, least mean error first.
+    """Predicted standard errors of a frequency, mechanism by mechanism, least mean error first.
 
     Parameters:
         epsilon: of one report.
-        domain_size: how many answers there are.
-        users: how many report.
-        beside: what it says of a mechanism stands in its row as well.
+        domain_size: the number of answers.
+        users: the number of reporting users.
+        beside: a function that returns further columns for a mechanism's row.
 
     Returns:
-        A row for each mechanism that can be had. `worst_std_error` is that of the answer and frequency where it is
-        largest, `mean_std_error` the root of the mean variance over the answers. `setting` is what
-        `FrequencyMechanism.for_answers` has chosen beyond ε and the number of answers.
+        A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
+            frequency, `mean_std_error` the root of the mean variance over the answers. `setting` is what
+            `FrequencyMechanism.for_answers` has chosen besides ε and the number of answers.
 
     Raises:
-        InvalidParameter: one of them is of another kind or out of range.
+        InvalidParameter: an argument has the wrong type or is out of range.
     """
     check_users(users)
     for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
@@ -80,18 +80,18 @@ def rank_numeric(
         epsilon: of one report.
         lower: the smallest value a user can have.
         upper: the largest value a user can have.
-        users: with it each row also has `mean_error`, that of an estimated mean at worst
-            (`NumericMechanism.mean_error`), and the least of these comes first: a bias stays however many users
-            there are.
-        beside: what it says of a mechanism stands in its row as well.
+        users: the number of users. If given, each row also has `mean_error`, the worst-case error of an estimated
+            mean (`NumericMechanism.mean_error`), and the rows are sorted by it. A bias does not shrink with the
+            number of users.
+        beside: a function that returns further columns for a mechanism's row.
 
     Returns:
-        A row for each mechanism that can be had, with bias and MSE at the edges and the centre. Among them stands
-        `constant-output`: saying the centre whatever the value is costs no privacy, and what has a larger error than
-        that tells little. `setting` is what `NumericMechanism.for_range` has chosen beyond ε and the range.
+        A row for each available mechanism, with bias and MSE at the edges and the center. One row is
+            `constant-output`: always reporting the center costs no privacy, so a mechanism with a larger error is
+            of little use. `setting` is what `NumericMechanism.for_range` has chosen besides ε and the range.
 
     Raises:
-        InvalidParameter: one of them is of another kind or out of range.
+        InvalidParameter: an argument has the wrong type or is out of range.
     """
     if users is not None:
         check_users(users)
@@ -112,7 +112,7 @@ def rank_numeric(
 
 
 def check_number(name: str, value: Number) -> None:
-    """Raise `InvalidParameter` unless it may be a number; each mechanism says what range it takes."""
+    """Raise `InvalidParameter` unless the value may be a number. Each mechanism checks its own range."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise InvalidParameter(name, "a number", shown(value))
 
@@ -132,7 +132,7 @@ def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[st
 
 
 def _setting(mechanism: Mechanism, target: Mapping[str, Any]) -> str:
-    """What was declared beyond the target and the defaults, as `hashes=1024, width=1024`."""
+    """The parameters that differ from the target and the defaults, such as `hashes=1024, width=1024`."""
     chosen = {
         name: value
         for name, value in mechanism.declared.items()
@@ -142,7 +142,7 @@ def _setting(mechanism: Mechanism, target: Mapping[str, Any]) -> str:
 
 
 def _calibrated(kind: type[M], calibrate: Callable[[type[M]], M], target: Mapping[str, Any]) -> Iterator[M]:
-    """Each mechanism of that kind that can be had for the target."""
+    """Yield each mechanism of that kind that can be calibrated to the target."""
     refused: LdpBudgetError | None = None
     found = False
     for candidate in mechanisms():

@@ -1,9 +1,9 @@
-"""Other libraries' objects: what they promise about two values of one user, as plugins say, and how that is charged.
+"""Objects of other libraries: their guarantee for two values of one user, as plugins report it, and its charge.
 
-Every plugin that works is asked by its hook `guarantee_of`, our own first, so that nobody's plugin promises less for
-what we have an adapter for. What is charged then is a mechanism that holds the guarantee itself, of the closed
-vocabulary, and a line on where it comes from: so the ledger can be read, priced and verified without the library, and
-without the object, of which nothing is kept.
+Every working plugin is asked through its hook `guarantee_of`, the project's own plugins first. So a third-party
+plugin cannot promise less for an object that the project has an adapter for. The ledger then charges a mechanism
+that holds the guarantee itself, from the closed vocabulary, and a line about its source. So the ledger can be read,
+priced and verified without the library and without the object, of which nothing is stored.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _DIGEST = 16
 
 
 def guarantee_of(thing: object) -> Guarantee:
-    """What an object of another library promises about two values of one user, as the plugins here say.
+    """The guarantee of a third-party object for two values of one user, as the installed plugins report it.
 
-    A guarantee or a mechanism is its own answer, so that ``compose([(guarantee_of(thing), 50)], delta=1e-6)`` takes
-    whatever an accountant takes.
+    A guarantee returns itself, and a mechanism its guarantee. So ``compose([(guarantee_of(thing), 50)],
+    delta=1e-6)`` accepts everything that an accountant accepts.
 
     Parameters:
         thing: such as a measurement of OpenDP, a mechanism of diffprivlib, an event of dp-accounting.
 
     Returns:
-        A guarantee of the closed vocabulary; `Unbounded` where nothing can be promised.
+        A guarantee of the closed vocabulary; `Unbounded` where nothing can be guaranteed.
 
     Raises:
         InvalidParameter: no plugin knows such an object.
-        NotSupported: it says nothing about two values of one user, and why.
-        PluginError: the plugin that was asked is broken, or several want to answer.
+        NotSupported: the object guarantees nothing for two values of one user; the message gives the reason.
+        PluginError: the plugin is broken, or several plugins claim the object.
     """
     if isinstance(thing, Guarantee):
         return thing
-    if issubclass(type(thing), Mechanism):  # whatever class it says it is of
+    if issubclass(type(thing), Mechanism):  # its real class, not the `__class__` that it may claim
         promised: Guarantee = thing.guarantee  # type: ignore[attr-defined]
         return promised
     found = _answer(thing)
@@ -56,9 +56,9 @@ def guarantee_of(thing: object) -> Guarantee:
 
 
 def charged_for(thing: object) -> Mechanism | None:
-    """The mechanism that stands for an object of another library in a ledger; None where no plugin knows it.
+    """The mechanism that a ledger charges for a third-party object; None if no plugin knows the object.
 
-    Raises as `guarantee_of`.
+    Raises the same errors as `guarantee_of`.
     """
     found = _answer(thing)
     if found is None:
@@ -73,7 +73,10 @@ def charged_for(thing: object) -> Mechanism | None:
 
 
 def what_is(thing: object) -> str:
-    """An object in an error: of other people's classes the name alone, as what they print may be long or private."""
+    """An object as an error shows it.
+
+    For third-party classes only the name, because their text may be long or private.
+    """
     if isinstance(thing, type | Guarantee) or type(thing).__module__ == "builtins":
         return shown(thing)
     return f"an object of {class_name(type(thing))}"
@@ -85,7 +88,7 @@ def class_name(cls: type) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as the journal holds it: on one line, and what is too long with a digest in place of its end."""
+    """A text as the journal stores it: on one line. The end of a text that is too long is replaced by a digest."""
     begins = text[: 2 * MOST_TEXT]
     plain = "".join(character if category(character)[0] not in "CZ" else " " for character in begins)
     plain = " ".join(plain.split()) or "?"
@@ -96,7 +99,7 @@ def one_line(text: str) -> str:
 
 
 def _answer(thing: object) -> tuple[Guarantee, str] | None:
-    """The guarantee of an object and where it comes from; of other people's plugins only one may know it."""
+    """The guarantee of an object and its source. Only one third-party plugin may know the object."""
     answers: list[tuple[Plugin, Guarantee]] = []
     for plugin in registry().plugins:
         if answers and answers[0][0].own:
@@ -121,7 +124,7 @@ def _answer(thing: object) -> tuple[Guarantee, str] | None:
 
 
 def _asked(plugin: Plugin, hook: str, thing: object) -> Any:
-    """A plugin's answer. Raises `PluginError` for whatever it raises that is no error of ours."""
+    """A plugin's result. Raises `PluginError` for any exception of the plugin that is not an `LdpBudgetError`."""
     try:
         return getattr(plugin.hooks, hook)(thing=thing)
     except LdpBudgetError:

@@ -1,11 +1,9 @@
-"""The one room where random draws are made.
+"""Exact random sampling. No other package draws random numbers.
 
-Every discrete draw compares bytes of a stream with integers, so its probabilities are exact multiples of
-2**-64 (or exact ratios of integers); floating point never decides. ``open_stream`` gives the stream, the
-other functions draw.
-
-``threshold`` and ``ONE`` are all that a calibration needs. Whatever draws loads numpy, and is imported when it is
-first asked for.
+Every discrete draw compares bytes of a stream with integers, so probabilities are exact multiples of 2**-64 or
+exact ratios of integers; floating point never decides. ``open_stream`` opens the stream, the other functions draw
+and import numpy on first use. ``threshold`` and ``ONE`` are all that a calibration needs. May import from
+guarantees.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..guarantees.fixed_point import ONE, threshold
 
 if TYPE_CHECKING:
-    # What `__getattr__` finds, for type checkers and editors.
+    # The names that `__getattr__` imports, for type checkers and editors.
     from .continuous import laplace, normal
     from .discrete import bernoulli, choices, geometric, integers, subsets, unary_bits
     from .rng import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
@@ -64,6 +62,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    # Kept: clients that draw for one user at a time ask thousands of times.
+    # Cached: clients that draw for one user at a time look names up thousands of times.
     globals()[name] = found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     return found

@@ -1,21 +1,21 @@
-"""Uniform deviates that are compared exactly: digits are drawn as far as a comparison needs them, and kept.
+"""Exact Laplace and normal deviates, by comparisons of uniform deviates instead of arithmetic on reals.
 
-Exact Laplace deviates by von Neumann's comparisons: no arithmetic on reals, and a tail that is not cut.
+Uniform deviates (`Deviates`) are compared exactly: digits are drawn as far as a comparison needs them, and kept.
 
-Let U1 > U2 > ... > Un be the longest falling run at the start of a sequence of uniform deviates. Given U1 = x, n is
-odd with probability exp(-x). So if U1 is kept as the fraction of an exponential deviate when n is odd, and
-otherwise one is added to its whole part and a new sequence begun, the deviate is exactly exponential.
+**Laplace**, by von Neumann's comparisons, with a tail that is not cut. Let U1 > U2 > ... > Un be the longest
+falling run at the start of a sequence of uniform deviates. Given U1 = x, n is odd with probability exp(-x). If n is
+odd, U1 is kept as the fraction of an exponential deviate. Otherwise one is added to its whole part and a new
+sequence begins. The result is exactly exponential.
 
 Source: J. von Neumann, "Various techniques used in connection with random digits", National Bureau of Standards
 Applied Mathematics Series 12, 1951, pages 36-38.
 
-Exact normal deviates by Karney's Algorithm N: integer comparisons only, no arithmetic on reals.
+**Normal**, by Karney's Algorithm N. A deviate k + x is proposed (k a non-negative integer, x uniform on (0, 1))
+with probability proportional to exp(-k/2) and accepted with probability exp(-k(k-1)/2) * exp(-x(2k+x)/2): together
+exp(-(k+x)**2 / 2). Every factor is a von Neumann trial: count how long a sequence of uniform deviates falls.
 
-Source: C. F. F. Karney, "Sampling exactly from the normal distribution", ACM Transactions on Mathematical
-Software 42(1), article 3, 2016. A deviate k + x is proposed (k a non-negative integer, x uniform on (0, 1))
-with probability proportional to exp(-k/2) and accepted with probability exp(-k(k-1)/2) * exp(-x(2k+x)/2):
-together exp(-(k+x)**2 / 2). Every factor is a von Neumann trial: count how long a sequence of uniform
-deviates falls.
+Source: C. F. F. Karney, "Sampling exactly from the normal distribution", ACM Transactions on Mathematical Software
+42(1), article 3, 2016.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
 
 
 class Deviates:
-    """Uniform deviates on (0, 1), one for each slot, known to as many 64-bit digits as were asked for.
+    """Uniform deviates on (0, 1), one for each slot, known to as many 64-bit digits as were needed.
 
-    The first digit nearly always decides a comparison. Where it does not, further digits are drawn and
-    kept, so that a deviate meets every comparison with the same digits: each is exactly that of two real
-    numbers.
+    The first digit nearly always decides a comparison. Otherwise further digits are drawn and kept, so that a
+    deviate enters every comparison with the same digits. So each comparison is exactly that of two real numbers.
     """
 
     def __init__(self, size: int) -> None:
@@ -50,12 +49,12 @@ class Deviates:
         self._further: dict[int, list[int]] = {}
 
     def draw(self, stream: Stream, slots: Slots) -> None:
-        """Put fresh deviates into the slots. The other slots are no longer used by the caller."""
+        """Put fresh deviates into the slots. The caller must no longer use the other slots."""
         self.first[slots] = stream.words(slots.size)
         self._further.clear()
 
     def less(self, stream: Stream, other: Deviates, slots: Slots) -> Flags:
-        """Return for each of the slots whether this deviate is less than the other one's."""
+        """Return, for each of the slots, True where this deviate is less than the other one."""
         mine, others = self.first[slots], other.first[slots]
         result = mine < others
         for tie in np.flatnonzero(mine == others):
@@ -75,6 +74,8 @@ class Deviates:
             digits.append(int(stream.words(1)[0]))
         return digits[depth]
 
+
+# -- Laplace ---------------------------------------------------------------------------------------------------
 
 _HALF = ONE // 2
 _MAX_BITS = 40
@@ -115,7 +116,7 @@ def _exponential(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
 
 
 def _falling_runs(stream: Stream, size: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
-    """Return for each slot whether its falling run has an odd length, and the first 64 bits of its U1."""
+    """Return, for each slot, True where its falling run has an odd length, and the first 64 bits of its U1."""
     odd = np.ones(size, np.bool_)
     falling = np.arange(size)
     last, fresh = Deviates(size), Deviates(size)
@@ -127,6 +128,9 @@ def _falling_runs(stream: Stream, size: int) -> tuple[npt.NDArray[np.bool_], npt
         odd[falling] ^= True
         last, fresh = fresh, last
     return odd, first
+
+
+# -- normal ----------------------------------------------------------------------------------------------------
 
 
 def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
@@ -176,7 +180,7 @@ def _whole_parts(stream: Stream, proposals: int) -> npt.NDArray[np.int64]:
 
 
 def _all_succeed(trials: npt.NDArray[np.int64], attempt: Callable[[Slots], Flags]) -> Flags:
-    """Return for each slot whether ``trials[slot]`` independent attempts all succeed."""
+    """Return, for each slot, True where ``trials[slot]`` independent attempts all succeed."""
     failed = np.zeros(trials.size, np.bool_)
     alive = np.flatnonzero(trials)
     for done in count(1):
@@ -225,10 +229,10 @@ def _trial(stream: Stream, whole: npt.NDArray[np.int64], fraction: Deviates, slo
 
 
 def _below_ratio(stream: Stream, whole: npt.NDArray[np.int64], fraction: Deviates, slots: Slots) -> Flags:
-    """Draw V for each slot and return whether V < (2k+x) / (2k+2) (Algorithm C).
+    """Draw V for each slot and return True where V < (2k+x) / (2k+2) (Algorithm C).
 
-    V lies in one of 2k+2 equal intervals. In the last it is above the ratio, in the last but one its place
-    within the interval is compared with x, and in all the others it is below.
+    V is in one of 2k+2 equal intervals. In the last interval V is above the ratio. In the last but one, V's
+    position within the interval is compared with x. In all others V is below the ratio.
     """
     twice = 2 * whole[slots]
     interval = integers(stream, twice + 2, slots.size)

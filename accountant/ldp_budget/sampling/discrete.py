@@ -1,12 +1,9 @@
-"""Bernoulli draws by comparing random bytes with 64-bit integer thresholds.
+"""Exact discrete draws: Bernoulli bits, uniform integers, weighted choices, subsets and geometric counts.
 
-A threshold t stands for the probability t / 2**64. A draw succeeds if a uniform 64-bit integer is below t.
-The top byte decides alone unless it equals the top byte of t (once in 256 draws); only then are the seven
-lower bytes read. Order of the bytes: one for each draw of a block, then seven (little-endian) for each tie
-of that block. An int threshold reads nothing when it is 0 or 2**64, and nothing for ties when its lower 56
-bits are zero.
-
-Uniform integers, weighted choices, subsets and geometric counts, all exact.
+A threshold t means the probability t / 2**64. A Bernoulli draw succeeds if a uniform 64-bit integer is below t. The
+top byte decides alone unless it equals the top byte of t (once in 256 draws). Only then the seven lower bytes are
+read. Order of the bytes: one for each draw of a block, then seven (little-endian) for each tie of that block. An
+int threshold reads nothing when it is 0 or 2**64, and nothing for ties when its lower 56 bits are zero.
 """
 
 from __future__ import annotations
@@ -28,6 +25,9 @@ if TYPE_CHECKING:
 _LOW_BITS = 56
 _LOW_MASK = (1 << _LOW_BITS) - 1
 _BLOCK = BLOCK_BYTES // 4  # the bytes, the bits and the ties of a block share the cache
+
+
+# -- Bernoulli draws -------------------------------------------------------------------------------------------
 
 
 def bernoulli(stream: Stream, threshold: int | npt.NDArray[np.uint64], size: int) -> npt.NDArray[np.bool_]:
@@ -87,7 +87,7 @@ def _unary_block(
     stream: Stream, values: npt.NDArray[np.integer], domain_size: int, keep: int, noise: int
 ) -> npt.NDArray[np.uint8]:
     bits = bernoulli(stream, noise, values.size * domain_size).reshape(-1, domain_size)
-    # The value's own place is drawn like the others and then overwritten: cheaper than leaving it out.
+    # The value's own bit is drawn like the others and then overwritten: cheaper than leaving it out.
     bits[np.arange(values.size), values] = bernoulli(stream, keep, values.size)
     if domain_size % 8:
         bits = np.pad(bits, ((0, 0), (0, -domain_size % 8)))
@@ -147,6 +147,8 @@ def _check_values(values: npt.NDArray[np.integer], domain_size: int) -> None:
         raise ValueError(f"values must be in [0, {domain_size}), got {values.min()} to {values.max()}")
 
 
+# -- integers, choices, subsets, counts ------------------------------------------------------------------------
+
 _MAX_BOUND = 1 << 63
 _DISCRETE_BLOCK = 1 << 16  # draws; with their 64-bit words and results about a megabyte
 
@@ -156,8 +158,8 @@ def integers(
 ) -> npt.NDArray[np.int64]:
     """Draw ``size`` independent integers, each exactly uniform on [0, bound).
 
-    Words of 1, 2, 4 or 8 bytes (the fewest that hold ``bound - 1``) are cut to the bits that ``bound - 1``
-    needs, and drawn again while they reach the bound: fewer than two words a draw on average.
+    Words of 1, 2, 4 or 8 bytes (the fewest that hold ``bound - 1``) are cut to the bits that ``bound - 1`` needs.
+    A word that reaches the bound is drawn again: fewer than two words a draw on average.
 
     Parameters:
         bound: an int in [1, 2**63] for all draws, or an int64 or uint64 array (size,) with one for each.
@@ -292,9 +294,8 @@ def _masks(last: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def _distinct(stream: Stream, population: int, size: int, count: int) -> npt.NDArray[np.int64]:
     """Return sorted rows of the first ``size`` distinct members in a sequence of uniform draws.
 
-    No member is favoured by such a sequence, so every subset is equally likely. A row's repetitions are
-    replaced by as many fresh draws, never more than it still lacks, so nothing drawn is discarded but
-    repetitions.
+    Such a sequence treats all members alike, so every subset is equally likely. The repetitions in a row are
+    replaced by as many fresh draws, never more than the row lacks. So only repetitions are discarded.
     """
     rows = integers(stream, population, count * size).reshape(count, size)
     rows.sort(axis=1)

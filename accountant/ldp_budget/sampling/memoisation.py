@@ -1,11 +1,11 @@
-"""Memoised randomness: what a client drew once for a value, it draws again from its secret.
+"""Memoised randomness: a client repeats its draw for a value by deriving it again from its secret.
 
-Nothing is stored. The words of a value are the output of SHAKE-256 over (context, secret, value), which without the
-secret cannot be told from fresh random words, nor the words of one value or context from those of another. So a
-client that keeps its secret repeats its permanent randomness exactly, and only it can.
+Nothing is stored. The words of a value are the output of SHAKE-256 over (context, secret, value). Without the
+secret they cannot be distinguished from fresh random words, nor linked to the words of another value or context. So
+a client that keeps its secret repeats its permanent randomness exactly, and only that client can.
 
-The words are not a `Stream`, whose draws depend on how many others were made before: here a user's words must not
-depend on which other users are in the same call.
+The words are not a `Stream`: draws from a stream depend on how many draws came before. Here a user's words must not
+depend on the other users in the same call.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def memo_words(secrets: Any, context: str, values: npt.NDArray[np.integer], coun
 
     Parameters:
         secrets: bytes, one secret for all the values; or one for each value. At least 16 bytes each, drawn by a
-            cryptographic generator and never the same for two users, whose randomness would then be the same.
-        context: what the words are for, such as a mechanism's fingerprint and a purpose. Words of different
+            cryptographic generator. Never give two users the same secret: their randomness would be the same.
+        context: the purpose of the words, such as a mechanism's fingerprint and a name. Words of different
             contexts are independent.
         values: integers within 64 bits, shape (n,).
         count: words for each value.
 
     Returns:
-        Shape (n, count). A word is below a threshold t with probability t / 2**64 (see `randomness.threshold`).
+        Shape (n, count). A word is below a threshold t with probability t / 2**64 (see `sampling.threshold`).
         For many values this is large: `8 * n * count` bytes; call it in blocks.
 
     Raises:
@@ -55,7 +55,7 @@ def memo_words(secrets: Any, context: str, values: npt.NDArray[np.integer], coun
 
 
 def _prefixes(secrets: Any, context: str, count: int) -> Iterator[bytes]:
-    """What is hashed before each value. Lengths come first, so that no two inputs read alike."""
+    """Yield the bytes that are hashed before each value. Lengths come first, so that no two inputs coincide."""
     text = context.encode()
     head = _DOMAIN + len(text).to_bytes(8, "little") + text
     for secret in secrets_for_each(secrets, count):
@@ -63,7 +63,7 @@ def _prefixes(secrets: Any, context: str, count: int) -> Iterator[bytes]:
 
 
 def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
-    """One secret for each of `count` values; none for no values. Raises `InvalidParameter`, which shows no secret."""
+    """One secret for each of `count` values; empty for no values. Raises `InvalidParameter`, which shows no secret."""
     if isinstance(secrets, bytes):
         secrets = [secrets] * count
     elif secrets is None and not count:
@@ -78,7 +78,7 @@ def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
 
 
 def labels_of(drawn: Any, secrets: Sequence[bytes], context: str) -> list[str]:
-    """A label for each memoised draw: keyed hashes, equal for equal draws of one secret in one context alone."""
+    """A label for each memoised draw: keyed hashes, equal only for equal draws of one secret in one context."""
     plain = drawn.tolist() if hasattr(drawn, "tolist") else drawn
     keys = secrets_within(secrets, f"{context} labels", len(secrets))
     return [
@@ -88,7 +88,10 @@ def labels_of(drawn: Any, secrets: Sequence[bytes], context: str) -> list[str]:
 
 
 def secrets_within(secrets: Any, context: str, count: int) -> list[bytes]:
-    """Secrets for one context, from those of `secrets_for_each`: what is drawn from them tells nothing of another."""
+    """Derive secrets for one context from those of `secrets_for_each`.
+
+    Draws from them reveal nothing about other contexts.
+    """
     text = context.encode()
     return [
         hashlib.blake2b(text, key=hashlib.sha256(secret).digest(), digest_size=32, person=b"ldp-budget").digest()

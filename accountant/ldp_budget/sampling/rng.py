@@ -1,8 +1,8 @@
 """Streams of uniform random bytes: the operating system's, ChaCha20, and reproducible ones for tests.
 
-A draw depends on the bytes alone: two streams that deliver the same bytes give the same draws. A stream is
-opened for one call, read by one thread and dropped with the call. So no generator state outlives a call,
-and a child made by ``fork`` cannot repeat its parent's draws; a ``ChaCha20Stream`` kept for longer could.
+Draws depend only on the bytes: two streams with the same bytes give the same draws. A stream is opened for one
+call, read by one thread and discarded with the call. So no generator state outlives a call, and a child process
+made by ``fork`` cannot repeat its parent's draws. A ``ChaCha20Stream`` that is kept for longer could.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 BLOCK_BYTES = 1 << 20
-"""Draws are made in blocks of about this many bytes: memory stays bounded and a block stays in the cache."""
+"""Draws are made in blocks of about this many bytes, so that memory stays bounded and a block fits the cache."""
 
 _CHACHA20_LIMIT = 1 << 37
 """Bytes under one ChaCha20 key: half of what its 32-bit block counter allows (RFC 8439, section 2.4)."""
@@ -88,10 +88,10 @@ _MOST_SEED_BITS = 8192
 
 
 class SeededStream(Stream):
-    """Reproducible bytes, **for tests only**: whoever knows or guesses the seed knows every draw.
+    """Reproducible bytes, **for tests only**: knowing or guessing the seed reveals every draw.
 
-    Block i is SHAKE-256(SHA3-256(kind and text of the seed) || i as 8 little-endian bytes), 65,536 bytes
-    long: the bytes are the same on every platform and under every version of Python and numpy.
+    Block i is SHAKE-256(SHA3-256(kind and text of the seed) || i as 8 little-endian bytes), 65,536 bytes long: the
+    bytes are the same on every platform and under every version of Python and numpy.
     """
 
     def __init__(self, seed: int | bytes) -> None:
@@ -133,19 +133,20 @@ class GeneratorStream(Stream):
 
 
 RandomSource: TypeAlias = "Stream | int | np.random.Generator | None"
-"""What stands for a stream in ``open_stream`` and in the parameter ``rng`` of every mechanism."""
+"""Sources of randomness that ``open_stream`` and the parameter ``rng`` of every mechanism accept."""
 
 
 def open_stream(rng: RandomSource = None) -> Stream:
-    """Return the stream that ``rng`` stands for.
+    """Return the stream for ``rng``.
 
     Parameters:
-        rng: None for a cryptographic stream (ChaCha20 where ``cryptography`` can do it, else the operating
-            system's); a stream for itself; for tests an int (a seed) or a ``numpy.random.Generator``.
+        rng: None for a cryptographic stream (ChaCha20 if ``cryptography`` supports it, otherwise the operating
+            system's); a stream, which is returned as it is; for tests an int (a seed) or a
+            ``numpy.random.Generator``.
 
     Raises:
         TypeError: ``rng`` is anything else.
-        InvalidParameter: it is a seed that is too long to be written down.
+        InvalidParameter: ``rng`` is a seed that is too long to print.
     """
     if rng is None:
         return _cryptographic_stream()
