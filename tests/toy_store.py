@@ -13,7 +13,7 @@ from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger import models as e
 from ldp_budget.ledger.hash_chain import counters_mac
 from ldp_budget.ledger.keyfile import Key, new_key
-from ldp_budget.ledger.store import NO_SUM, Partitions, Prefetch, Renew, Rooms
+from ldp_budget.ledger.storage import NO_SUM, Partitions, Prefetch, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]
 

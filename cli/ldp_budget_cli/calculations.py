@@ -13,7 +13,7 @@ import click
 
 from ldp_budget.registry.certification import mechanism_rows
 
-from .mechanism_commands import mechanism_command, parse_reports
+from .mechanism_subcommands import mechanism_command, parse_reports
 from .output import (
     JSON,
     central_loss,
@@ -66,7 +66,7 @@ def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json
 
 def parse_delta(text: str) -> Decimal:
     """Return the δ of a total."""
-    from ldp_budget.accounting.report_totals import check_delta
+    from ldp_budget.accounting.rule_comparison import check_delta
 
     return check_delta(decimal_option("total_delta", text))
 
@@ -90,7 +90,7 @@ _reports_option = click.option(
 def compose(
     mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, form: str | None
 ) -> None:
-    from ldp_budget.accounting.report_totals import central_of, own_delta, promise_of, totals
+    from ldp_budget.accounting.rule_comparison import central_of, own_delta, promise_of, totals
 
     guarantee = promise_of(mechanism)
     delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
@@ -122,7 +122,7 @@ def compose(
 @click.option("--total-delta", default="0", metavar="D", help="The δ of all reports together [default: 0]")
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
-    from ldp_budget.accounting.report_totals import by_rule, maker, planned
+    from ldp_budget.accounting.rule_comparison import by_rule, maker, planned
 
     make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
@@ -255,7 +255,7 @@ def _totals_of(
 
     `reasons` collects the reasons why rules are missing.
     """
-    from ldp_budget.accounting.report_totals import own_delta, totals
+    from ldp_budget.accounting.rule_comparison import own_delta, totals
 
     pass
 

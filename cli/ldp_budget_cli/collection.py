@@ -15,7 +15,7 @@ from ldp_budget.reports import LEAST_REPORTS
 
 from .app import collection_names, open_ledger
 from .inputs import find_collection, read_json, read_names
-from .mechanism_commands import MechanismGroup, mechanism_command
+from .mechanism_subcommands import MechanismGroup, mechanism_command
 from .output import counted, json_option, print_fields, print_json, print_row_table, print_rows, rows_options
 
 if TYPE_CHECKING:

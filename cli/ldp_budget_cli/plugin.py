@@ -19,7 +19,7 @@ from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
 
 from .app import open_ledger
-from .mechanism_commands import mechanism_command
+from .mechanism_subcommands import mechanism_command
 from .output import json_option, print_json, print_row_table, shown
 
 if TYPE_CHECKING:

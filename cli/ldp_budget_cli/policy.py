@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import open_ledger, parse_time, policy_names
-from .mechanism_commands import mechanism_command, parse_reports
+from .mechanism_subcommands import mechanism_command, parse_reports
 from .output import (
     counted,
     decimal_option,

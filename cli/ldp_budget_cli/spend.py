@@ -21,7 +21,7 @@ from ldp_budget.reports.tables import is_address
 from .app import open_ledger, policy_names
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import Listing, user_column_option
-from .mechanism_commands import mechanism_command, note_option, parse_reports
+from .mechanism_subcommands import mechanism_command, note_option, parse_reports
 from .output import charging, counted, json_option, options, print_json, shown
 from .table_reader import LEFT_OUT_COLUMNS, Layout, LeftOut, layout_options, writing_rows
 

@@ -41,7 +41,7 @@ from ldp_budget.sdk import domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
 from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget_cli.app import cli
-from ldp_budget_cli.mechanism_commands import MechanismGroup
+from ldp_budget_cli.mechanism_subcommands import MechanismGroup
 from ldp_budget_service import create_app
 from ldp_budget_service.auth import ACCESS
 from ldp_budget_service.error_codes import MEANINGS, STATUSES

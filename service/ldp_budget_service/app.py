@@ -14,7 +14,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.accounting.invitations import Invitations
 
-from . import auth, pages, problems, schemas
+from . import auth, html_pages, problems, schemas
 from .compute_pool import Workers
 from .http_middleware import Methods, RawPathMiddleware
 from .observability import health, metrics
@@ -37,7 +37,7 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 `Idempotency-Key`; answers say in `Journal-Position` how far the journal was.
 """
 
-ROUTERS = (*ROUTES, health.router, metrics.router, pages.router)
+ROUTERS = (*ROUTES, health.router, metrics.router, html_pages.router)
 
 STREAMED = ("/v1/spends:batch",)
 """Paths that accept bodies of any length, one line at a time."""

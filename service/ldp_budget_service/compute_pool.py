@@ -48,7 +48,7 @@ def calibrate(asked: Asked) -> Any:
 
 def compose(asked: Asked) -> Any:
     """Return the output of `compose --json`."""
-    from ldp_budget.accounting.report_totals import central_of, own_delta, promise_of, totals
+    from ldp_budget.accounting.rule_comparison import central_of, own_delta, promise_of, totals
 
     made, reports = _made(asked), asked["reports"]
     delta = own_delta(promise_of(made), reports) if asked["total_delta"] is None else _delta(asked)
@@ -61,7 +61,7 @@ def compose(asked: Asked) -> Any:
 
 def plan(asked: Asked) -> Any:
     """Return the output of `plan --json`; for a collection, of its mechanism at another ε."""
-    from ldp_budget.accounting.report_totals import by_rule, maker, planned
+    from ldp_budget.accounting.rule_comparison import by_rule, maker, planned
 
     make = _made(asked).at_epsilon if asked["at_epsilon"] else maker(_kind(asked), _without_targets(asked))
     epsilon, delta, reports = _amount("total_epsilon", asked["total_epsilon"]), _delta(asked), asked["reports"]
@@ -71,7 +71,7 @@ def plan(asked: Asked) -> Any:
 
 def compare(asked: Asked) -> Any:
     """Return the output of `compare --json`."""
-    from ldp_budget.accounting.report_totals import own_delta, totals
+    from ldp_budget.accounting.rule_comparison import own_delta, totals
     from ldp_budget.registry.ranking import rank_frequency, rank_numeric
 
     reports, given = asked["reports"], None if asked["total_delta"] is None else _delta(asked)
@@ -128,7 +128,7 @@ def _amount(option: str, value: Any) -> Decimal:
 
 
 def _delta(asked: Asked) -> Decimal:
-    from ldp_budget.accounting.report_totals import check_delta
+    from ldp_budget.accounting.rule_comparison import check_delta
 
     return check_delta(_amount("total_delta", asked["total_delta"]))
 

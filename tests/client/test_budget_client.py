@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, BudgetClient, InvalidParameter, mechanism
-from ldp_budget.accounting.projection import RecordLog
+from ldp_budget.accounting.admin_log_projection import RecordLog
 from ldp_budget.client import Client
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release

@@ -22,7 +22,7 @@ import pytest
 import ldp_budget
 from ldp_budget.registry.plugins import registry
 from ldp_budget_cli.app import COMMANDS, cli
-from ldp_budget_cli.mechanism_commands import MechanismGroup
+from ldp_budget_cli.mechanism_subcommands import MechanismGroup
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"

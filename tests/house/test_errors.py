@@ -34,7 +34,7 @@ from ldp_budget.errors import (
     UnknownName,
     UserErased,
 )
-from ldp_budget.ledger.store import UnstorableError
+from ldp_budget.ledger.storage import UnstorableError
 from ldp_budget.reports.inbox import TooFewReports
 from ldp_budget.verification import Broken, NotChecked
 from ldp_budget_cli.errors import FAILURES, to_click_exception

@@ -130,10 +130,10 @@ ldp_budget.accounting.limits
 ldp_budget.accounting.policies
 ldp_budget.accounting.policy_approval
 ldp_budget.accounting.policy_versions
-ldp_budget.accounting.projection
+ldp_budget.accounting.admin_log_projection
 ldp_budget.accounting.queries
 ldp_budget.accounting.receipts
-ldp_budget.accounting.report_totals
+ldp_budget.accounting.rule_comparison
 ldp_budget.accounting.reservations
 ldp_budget.accounting.usage_stats
 ldp_budget.api
@@ -172,7 +172,7 @@ ldp_budget.ledger.migration_cutover
 ldp_budget.ledger.models
 ldp_budget.ledger.postgres
 ldp_budget.ledger.postgres.pool
-ldp_budget.ledger.postgres.queries
+ldp_budget.ledger.postgres.statements
 ldp_budget.ledger.postgres.schema
 ldp_budget.ledger.postgres.store
 ldp_budget.ledger.postgres.write_buffer
@@ -181,11 +181,11 @@ ldp_budget.ledger.snapshot
 ldp_budget.ledger.sqlite
 ldp_budget.ledger.sqlite.connection
 ldp_budget.ledger.sqlite.file_guard
-ldp_budget.ledger.sqlite.queries
+ldp_budget.ledger.sqlite.statements
 ldp_budget.ledger.sqlite.schema
 ldp_budget.ledger.sqlite.store
 ldp_budget.ledger.sqlite.write_buffer
-ldp_budget.ledger.store
+ldp_budget.ledger.storage
 ldp_budget.ledger.transaction
 ldp_budget.ledger.verification
 ldp_budget.ledger.window_backfill

@@ -9,7 +9,7 @@ import pytest
 
 from ldp_budget.ledger.postgres import PostgresStore
 from ldp_budget.ledger.postgres.pool import OLDEST
-from ldp_budget.ledger.store import Prefetch, Rows
+from ldp_budget.ledger.storage import Prefetch, Rows
 from ledger_contract import LedgerContract
 from measured_contract import MeasuredContract
 from postgres_places import Emptied, OnServer

@@ -81,11 +81,11 @@ def test_every_checkpoint_that_was_taken_meanwhile_verifies(partitions: int) -> 
 @pytest.mark.slow
 def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, where they fill the parts and where they do not."""
-    from ldp_budget.ledger.postgres import queries
+    from ldp_budget.ledger.postgres import statements
 
     for part in (1, 2, 3, 100):
-        monkeypatch.setattr(queries, "_CHECKPOINTS_TOGETHER", part)
-        monkeypatch.setattr(queries, "_RECORDS_TOGETHER", part)
+        monkeypatch.setattr(statements, "_CHECKPOINTS_TOGETHER", part)
+        monkeypatch.setattr(statements, "_RECORDS_TOGETHER", part)
         with Accountant(new_ledger(2)) as accountant:
             accountant.set_policy("default", ["lifetime=99"])
             heads = []

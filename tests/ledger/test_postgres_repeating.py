@@ -32,7 +32,7 @@ REFUSE = """
 @pytest.fixture
 def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger stands for a server that does this by itself; as a trigger, the ledger would refuse it."""
-    from ldp_budget.ledger.postgres import queries, schema
+    from ldp_budget.ledger.postgres import schema
 
     for module in (schema, queries):
         monkeypatch.setattr(module, "compare_catalog", lambda answer: [])

@@ -9,7 +9,7 @@ import pytest
 
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.ledger.models import StoredPolicy
-from ldp_budget.ledger.store import UnstorableError
+from ldp_budget.ledger.storage import UnstorableError
 from ldp_budget.ledger.transaction import Transaction
 from ldp_budget.registry.collections import Collection
 from ledger_contract import check, coin, spent

@@ -12,7 +12,7 @@ import pytest
 from ldp_budget import Accountant, UnknownName
 from ldp_budget.ledger import snapshot, verification
 from ldp_budget.ledger.sqlite.file_guard import _Guard
-from ldp_budget.ledger.sqlite.queries import SqliteRows
+from ldp_budget.ledger.sqlite.statements import SqliteRows
 from ledger_contract import check, coin
 from ledger_inside import store_of, tables
 

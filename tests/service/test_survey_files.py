@@ -18,7 +18,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget_service import Settings, create_app
-from ldp_budget_service.pages import LANGUAGES, language
+from ldp_budget_service.html_pages import LANGUAGES, language
 from survey_site import ledger
 
 ROOT = Path(__file__).parents[2]

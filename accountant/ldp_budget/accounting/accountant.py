@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..errors import LdpBudgetError
-    from ..ledger.store import Store
+    from ..ledger.storage import Store
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism

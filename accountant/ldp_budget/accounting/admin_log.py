@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger, Reading, Transaction
     from ..ledger.models import AdminLogEntry
-    from ..ledger.store import Snapshot
+    from ..ledger.storage import Snapshot
     from .charge_request import Principal
 
 MOST_NAME = 200

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import check_many, check_text, shown
 from ..errors import InvalidParameter, NameTaken, UnknownName
+from .admin_log_projection import FRESH_SECONDS, Projection, RecordLog
 from .admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
 from .charge_request import Principal
-from .projection import FRESH_SECONDS, Projection, RecordLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

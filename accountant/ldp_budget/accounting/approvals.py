@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from .._validation import check_switch, check_whole
 from ..errors import ApprovalConflict, NotSupported, UnknownName
 from ..guarantees.fixed_point import LARGEST
+from .admin_log_projection import FRESH_SECONDS, Projection
 from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
 from .policies import Policy
 from .policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
 from .policy_versions import propose, with_shares
-from .projection import FRESH_SECONDS, Projection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

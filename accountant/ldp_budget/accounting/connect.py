@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..ledger.hash_chain import Name
     from ..ledger.migration_copy import Scratch
     from ..ledger.models import IdempotencyRecord
-    from ..ledger.store import Store
+    from ..ledger.storage import Store
 
     Progress = Callable[[int, int], None]
 

@@ -24,9 +24,9 @@ from .._dataframes import check_texts
 from .._files import canonical_json
 from .._validation import check_name, check_text, check_user, shown
 from ..errors import InvalidParameter
+from .admin_log_projection import FRESH_SECONDS, Projection
 from .admin_records import INVITATIONS_REVOKED
 from .ledger_operations import digest_under, newest_secret, secret_in_force
-from .projection import FRESH_SECONDS, Projection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
     from ..ledger.calendar import Read
     from ..ledger.key_rotation import KeyState
-    from ..ledger.store import Store
+    from ..ledger.storage import Store
     from .connect import Copied
     from .usage_stats import Overview
 

@@ -466,12 +466,12 @@ class Client(BudgetClient):
 
     def keyed_digest(self, data: bytes) -> str:
         """Return a keyed digest of data, in hex. Without this accountant's API key, the data cannot be guessed from it.
-        
+
         Nothing is sent: the data may be answers, which must stay on this machine.
-        
+
         Parameters:
             data: bytes.
-        
+
         Raises:
             InvalidParameter: `data` is not bytes.
         """

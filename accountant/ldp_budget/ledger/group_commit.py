@@ -30,7 +30,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError
-from .store import Prefetch, UnstorableError
+from .storage import Prefetch, UnstorableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

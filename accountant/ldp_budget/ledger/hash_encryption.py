@@ -14,7 +14,7 @@ from .models import NUMBERED, EntryLabel, IdempotencyRecord, MemoisedCount, Numb
 
 if TYPE_CHECKING:
     from .keyfile import Secret
-    from .store import Batch, N, Rooms, Rows, Snapshot
+    from .storage import Batch, N, Rooms, Rows, Snapshot
 
 
 def decrypting_view(rows: Snapshot, secret: Secret) -> Rows:
@@ -71,7 +71,9 @@ class _Unveiled:
     def label(self, number: int) -> EntryLabel | None:
         label = self._rows.label(number)
         return (
-            None if label is None else EntryLabel(number, self._decrypt_hash(label.label), self._decrypt_hash(label.salt))
+            None
+            if label is None
+            else EntryLabel(number, self._decrypt_hash(label.label), self._decrypt_hash(label.salt))
         )
 
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .keyfile import Secret
     from .ledger import Ledger
     from .snapshot import Reading
-    from .store import Renew
+    from .storage import Renew
     from .transaction import Transaction
 
     Progress = Callable[[int, int], None]

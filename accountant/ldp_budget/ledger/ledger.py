@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .group_commit import Needs, Piece, _Work
     from .keyfile import Key, Secret
     from .models import PartitionHead
-    from .store import Partitions, Prefetch, Snapshot, Store
+    from .storage import Partitions, Prefetch, Snapshot, Store
 
 
 def partition_of(user: bytes, partitions: int) -> int:

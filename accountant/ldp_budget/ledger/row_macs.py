@@ -18,7 +18,7 @@ from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from .calendar import DAY_MICROS, code_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
 from .snapshot import Replay, parts, promises
-from .store import NO_SUM
+from .storage import NO_SUM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..guarantees.fixed_point import Amounts
     from .keyfile import Secret
     from .snapshot import Reading
-    from .store import Batch
+    from .storage import Batch
 
     Sums = dict[int, Amounts]
     """Four amounts by window."""

@@ -33,7 +33,7 @@ from .models import (
     Repair,
     StoredPolicy,
 )
-from .store import FIRST_RECORD
+from .storage import FIRST_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .calendar import Clock, Moment, Window
     from .keyfile import Key, Secret
     from .models import IdempotencyRecord, StoredCollection
-    from .store import N, Snapshot
+    from .storage import N, Snapshot
 
 
 _USERS_TOGETHER = 500

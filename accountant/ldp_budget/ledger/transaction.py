@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .calendar import Clock, Moment, Window
     from .keyfile import Key
     from .row_macs import Sums
-    from .store import Batch, Renew, Rows
+    from .storage import Batch, Renew, Rows
 
 
 class Cache:

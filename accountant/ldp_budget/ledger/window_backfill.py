@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from .ledger import Ledger
     from .snapshot import Reading
-    from .store import Rows, Snapshot
+    from .storage import Rows, Snapshot
     from .transaction import Transaction
 
     Replayed = Iterable[tuple[int, Replay]]

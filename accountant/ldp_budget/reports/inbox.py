@@ -37,9 +37,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from .._files import PRIVATE, alone_in, canonical_json, create_private, replacing, sync_folder
+from ..accounting.admin_log_projection import Projection
 from ..accounting.admin_records import INBOX
 from ..accounting.policies import DEFAULT
-from ..accounting.projection import Projection
 from ..errors import KeyConflict, LdpBudgetError, NotSupported, ReportFileError
 from ..registry.collections import Collection
 from .report_file import ReportWriter, read_reports
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..accounting.admin_log import Record
-    from ..accounting.projection import RecordLog
+    from ..accounting.admin_log_projection import RecordLog
     from ..accounting.receipts import Receipt
 
 NAME_BYTES = 16

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from ldp_budget import InvalidParameter, RecordConflict
+from ldp_budget.accounting.admin_log_projection import Projection
 from ldp_budget.accounting.admin_records import ALERT, ALERT_GIVEN_UP, ALERT_SENT, ALERT_TRIED, VERIFIED
-from ldp_budget.accounting.projection import Projection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from ldp_budget import Accountant
     from ldp_budget.accounting.admin_log import Record
-    from ldp_budget.accounting.projection import Projection
+    from ldp_budget.accounting.admin_log_projection import Projection
     from ldp_budget.accounting.usage_stats import Overview
     from ldp_budget.ledger.verification import Integrity
 

@@ -31,11 +31,11 @@ from ..._files import alone_in, application_folder, create_private
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from .. import group_commit
 from ..keyfile import Key, check_kind, new_key, new_ledger_id, read_key_file, read_ledger_id, replace
-from ..store import UnstorableError
+from ..storage import UnstorableError
 from . import pool, schema
 from . import schema as catalog
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
-from .queries import END, PostgresRows, end_of
+from .statements import END, PostgresRows, end_of
 from .write_buffer import PrefetchedRows, Unit
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor, Error
 
     from ..keyfile import Key
-    from ..store import Partitions, Prefetch, Snapshot
+    from ..storage import Partitions, Prefetch, Snapshot
     from .pool import Address
 
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from ...guarantees.fixed_point import LARGEST, Costs
 from ..models import NUMBERED, IdempotencyRecord, PartitionHead
-from ..store import NO_SUM
+from ..storage import NO_SUM
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from psycopg import Connection, Cursor
 
-    from ..store import Prefetch, Rooms
+    from ..storage import Prefetch, Rooms
 
 
 # -- statements over rows ------------------------------------------------------------------------------------

@@ -53,13 +53,13 @@ from .connection import (
     is_read_only,
     refuse_log,
 )
-from .queries import SqliteRows
+from .statements import SqliteRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..keyfile import Key
-    from ..store import Snapshot, Store
+    from ..storage import Snapshot, Store
 
 
 # -- the write-ahead log -------------------------------------------------------------------------------------

@@ -21,13 +21,13 @@ from . import connection as connections
 from . import file_guard
 from .connection import MEMORY, STEP_SECONDS
 from .file_guard import DatabaseFile
-from .queries import SqliteRows
+from .statements import SqliteRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..models import PartitionHead
-    from ..store import Partitions, Prefetch, Snapshot
+    from ..storage import Partitions, Prefetch, Snapshot
 
 T = TypeVar("T")
 

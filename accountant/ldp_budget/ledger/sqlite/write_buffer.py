@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...guarantees.fixed_point import LARGEST, Costs
 from ..keyfile import HASH_BYTES, MAC_BYTES
-from ..store import NO_SUM
+from ..storage import NO_SUM
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..store import Rooms
+    from ..storage import Rooms
 
 
 # -- batches -------------------------------------------------------------------------------------------------

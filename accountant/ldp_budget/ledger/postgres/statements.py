@@ -48,7 +48,7 @@ from .write_buffer import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..store import N, Renew
+    from ..storage import N, Renew
     from .write_buffer import NUMBERED_ROWS, PrefetchedRows, Unit
 
 # Large results are read in parts, as the driver keeps each answer in memory as a whole.

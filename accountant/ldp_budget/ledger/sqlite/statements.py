@@ -37,7 +37,7 @@ from .write_buffer import MAC_STATE, SqliteBatch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..store import N, Renew
+    from ..storage import N, Renew
 
 _RENEWED_TOGETHER = 5_000
 _LAST_ROW = 2**63 - 1
