@@ -242,8 +242,6 @@ def compare(
         return
     _print(rows, users)
     if reports is not None:
-        pass
-
         _print_totals(rows, reports)
         print_reasons(reasons)
 
@@ -256,8 +254,6 @@ def _totals_of(
     `reasons` collects the reasons why rules are missing.
     """
     from ldp_budget.accounting.rule_comparison import own_delta, totals
-
-    pass
 
     given = None if total_delta is None else parse_delta(total_delta)
 

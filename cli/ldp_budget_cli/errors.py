@@ -138,8 +138,6 @@ def report_progress_on_interrupt(done: Callable[[], str], how_to_go_on: str) -> 
     """
     from ldp_budget.errors import KeyConflict
 
-    pass
-
     when_stopped(lambda: f"{done() or 'the first users may have been charged'}; {how_to_go_on}")
     try:
         yield

@@ -109,7 +109,6 @@ class Listing:
 
     def users(self, left_out: LeftOut) -> Iterator[str]:
         """Yield the users to charge."""
-        pass
 
         users = self.listed(left_out)
         if self._once:

@@ -429,7 +429,6 @@ class RandomSubstitution(FrequencyMechanism):
         return drawn if draws == 1 else drawn.reshape(-1, draws)
 
     def client_program(self) -> Program:
-        pass
 
         if isinstance(self._sampling, DistinctSequence):
             return sequence_program(self.domain, self.thresholds)

@@ -110,6 +110,7 @@ PUBLIC_MODULES = """
 ldp_budget.accounting
 ldp_budget.accounting.accountant
 ldp_budget.accounting.admin_log
+ldp_budget.accounting.admin_log_projection
 ldp_budget.accounting.admin_records
 ldp_budget.accounting.admission
 ldp_budget.accounting.api_keys
@@ -130,11 +131,10 @@ ldp_budget.accounting.limits
 ldp_budget.accounting.policies
 ldp_budget.accounting.policy_approval
 ldp_budget.accounting.policy_versions
-ldp_budget.accounting.admin_log_projection
 ldp_budget.accounting.queries
 ldp_budget.accounting.receipts
-ldp_budget.accounting.rule_comparison
 ldp_budget.accounting.reservations
+ldp_budget.accounting.rule_comparison
 ldp_budget.accounting.usage_stats
 ldp_budget.api
 ldp_budget.api.problem_details
@@ -172,8 +172,8 @@ ldp_budget.ledger.migration_cutover
 ldp_budget.ledger.models
 ldp_budget.ledger.postgres
 ldp_budget.ledger.postgres.pool
-ldp_budget.ledger.postgres.statements
 ldp_budget.ledger.postgres.schema
+ldp_budget.ledger.postgres.statements
 ldp_budget.ledger.postgres.store
 ldp_budget.ledger.postgres.write_buffer
 ldp_budget.ledger.row_macs
@@ -181,8 +181,8 @@ ldp_budget.ledger.snapshot
 ldp_budget.ledger.sqlite
 ldp_budget.ledger.sqlite.connection
 ldp_budget.ledger.sqlite.file_guard
-ldp_budget.ledger.sqlite.statements
 ldp_budget.ledger.sqlite.schema
+ldp_budget.ledger.sqlite.statements
 ldp_budget.ledger.sqlite.store
 ldp_budget.ledger.sqlite.write_buffer
 ldp_budget.ledger.storage

@@ -34,7 +34,7 @@ def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger stands for a server that does this by itself; as a trigger, the ledger would refuse it."""
     from ldp_budget.ledger.postgres import schema
 
-    for module in (schema, queries):
+    for module in (schema, statements):
         monkeypatch.setattr(module, "compare_catalog", lambda answer: [])
 
 

@@ -195,8 +195,6 @@ def copy_to(
     check_call("on_progress", on_progress)
     from ..ledger.sqlite import SqliteScratch
 
-    pass
-
     if isinstance(target, str) and target == ":memory:":
         raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", target)
     scratch = SqliteScratch()
@@ -209,7 +207,6 @@ def copy_to(
 
 def give_up_copy(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store) -> None:
     """Reopen this ledger after an incomplete copy by `copy_to`."""
-    pass
 
     half = _half_copied(ledger, clock, target, create=False)
     try:

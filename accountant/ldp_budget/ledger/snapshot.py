@@ -326,8 +326,6 @@ def parts(last: int, size: int) -> Iterator[tuple[int, int]]:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    pass
-
     Promises = Callable[[int], Guarantee]
     """Returns the guarantee of a priced mechanism by its number."""
 

@@ -283,7 +283,6 @@ def _csv(row: Sequence[object]) -> bytes:
 
 def _arrow_form(kind: str) -> Callable[[Mapping[str, type]], Any]:
     def form(columns: Mapping[str, type]) -> Any:
-        pass
 
         pyarrow = arrow()
         types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}

@@ -190,7 +190,6 @@ class NumericMechanism(Mechanism):
         Raises:
             NotSupported: only a sensitivity was declared.
         """
-        pass
 
         return average(lambda value: self.error_at(value)[1], self.breakpoints())
 
