@@ -36,14 +36,10 @@ from .plots import plot_option
 from .table_reader import write_rows_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.estimates import Estimate
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
     Round = Mapping[str, Any]
     """The JSON of `estimate --json` for one file, with its name as `round`."""

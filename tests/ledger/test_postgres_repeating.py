@@ -32,7 +32,7 @@ REFUSE = """
 @pytest.fixture
 def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger stands for a server that does this by itself; as a trigger, the ledger would refuse it."""
-    from ldp_budget.ledger.postgres import schema
+    from ldp_budget.ledger.postgres import schema, statements
 
     for module in (schema, statements):
         monkeypatch.setattr(module, "compare_catalog", lambda answer: [])

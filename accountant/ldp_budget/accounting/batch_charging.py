@@ -37,19 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..ledger import Ledger, Transaction
-    from ..registry.collections import Collection
-    from ..sdk.mechanism import Mechanism
-    from .charge_request import Charge, IdempotencyKey, Principal
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ..ledger import Transaction
     from ..ledger.keyfile import Key
     from ..ledger.models import BatchRunRecord
+    from ..registry.collections import Collection
+    from ..sdk.mechanism import Mechanism
     from .admission import ApplicablePolicy
-    from .charge_request import Charge
+    from .charge_request import Charge, IdempotencyKey, Principal
 
     Outcome = tuple[list[str], bool]
     """The refused users of a batch, and whether it was charged before."""

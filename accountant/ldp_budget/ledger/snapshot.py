@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from .models import IdempotencyRecord, StoredCollection
     from .storage import N, Snapshot
 
+    Promises = Callable[[int], Guarantee]
+    """Returns the guarantee of a priced mechanism by its number."""
 
 _USERS_TOGETHER = 500
 """The approximate number of users in one query."""
@@ -322,12 +324,6 @@ def parts(last: int, size: int) -> Iterator[tuple[int, int]]:
     """Return the numbers from 1 to `last` in parts, each for a reading of its own: the first and the last of each."""
     return ((first, min(last, first + size - 1)) for first in range(1, last + 1, size))
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    Promises = Callable[[int], Guarantee]
-    """Returns the guarantee of a priced mechanism by its number."""
 
 _LIFETIME_WINDOW = 0
 
