@@ -203,9 +203,9 @@ def spend(number):
     if kind == "single":
         accountant.spend(f"user-{number % 7}", coin, key=str(number))
         return 1
-    result = accountant.spend_many([f"user-{number}-{n}" for n in range(2000)], coin, key=str(number))
+    result = accountant.spend_many([f"user-{number}-{n}" for n in range(500)], coin, key=str(number))
     assert result.refused == 0
-    return 0 if result.repeated else 2000
+    return 0 if result.repeated else 500
 
 told, done, error = 0, 0, None
 while error is None:
@@ -214,7 +214,10 @@ while error is None:
         told += 1
     except LedgerError as caught:
         error = caught
-assert "full; nothing was charged" in str(error), error
+if error.unknown:  # the last batch was charged, and the end of its run did not fit
+    done += 500
+else:
+    assert "full; nothing was charged" in str(error), error
 used = os.stat(path).st_size
 print(told, used)
 assert used > 2_000_000, (told, used)

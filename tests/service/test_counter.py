@@ -80,7 +80,7 @@ def test_requests_that_come_together_share_transactions(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    together = spend_batcher.spend_together
+    together = spend_batcher.spend_group
 
     def counted(asked: list[tuple[Accountant, Spend]]) -> list[object]:
         sizes.append(len(asked))

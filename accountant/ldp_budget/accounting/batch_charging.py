@@ -289,7 +289,7 @@ def spend_many(
         bound = batch_key(ledger.key, key, number, batch, identity, caller.name)
         if not batch:
             if bound is not None:
-                ledger.run(_binding(charge, policy, batch, bound), ledger.partition_of(bound.key_hash))
+                _bind_end(ledger, _binding(charge, policy, batch, bound), bound)
             break
         refused: list[str] = []
         for part, (of_part, repeated) in _charge_batch(ledger, charge, policy, batch, bound, note, caller.share):
@@ -350,6 +350,15 @@ def _charge_batch(
             why = str(error).removeprefix(f"ledger {error.path}: ")
             more = "so much for some users of a batch; others of it may have been charged, so ask again by the key"
             raise LedgerError(error.path, f"{why} ({more})", unknown=True) from error
+
+
+def _bind_end(ledger: Ledger, binding: Callable[[Transaction], object], bound: IdempotencyKey) -> None:
+    """Store the end of a run. All users of the run were charged before, so an error must not say otherwise."""
+    try:
+        ledger.run(binding, ledger.partition_of(bound.key_hash))
+    except LedgerError as error:
+        why = "the users of the run were charged, but its end could not be stored; repeat the run with the same key"
+        raise LedgerError(error.path, why, unknown=True) from error
 
 
 def _binding(

@@ -91,6 +91,8 @@ def _check_laws(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fra
     means = chances @ counts
     off = np.abs(means - np.eye(len(laws)))
     if off.max() > _CLOSE * scale:
+        if mechanism.public_seed:
+            return _SILENT  # cells of two answers collide under this draw of the hash functions
         own, other = np.unravel_index(int(off.argmax()), off.shape)
         adds = f"a user who holds {own} adds {means[own, other]:.9g} to the count of {other}"
         return Finding(VIOLATED, f"the estimate is biased: {adds}")
