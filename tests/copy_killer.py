@@ -23,7 +23,7 @@ LONGEST = 0.25
 
 
 def child(source: str, target: str, now: datetime) -> None:
-    migration_copy._ENTRIES_TOGETHER = migration_copy._ANSWERS_TOGETHER = 20
+    migration_copy._ENTRIES_TOGETHER = migration_copy._RECORDS_TOGETHER = 20
     with suppress(LedgerError), Accountant(source, create=False, clock=lambda: now) as accountant:
         accountant.ledger.copy_to(target)
 
