@@ -34,7 +34,7 @@ from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.parameters import MOST_TEXT, Choice, Field, Flag, Integer, Matrix, Real, Text
 from ldp_budget.verification.exact import VIOLATED, verify
 
-SECONDS = 5.0
+SECONDS = 30.0
 """Of computing, for everything that a case asks."""
 _HANGS = 90.0
 """Of waiting, on a machine that may have other things to do."""

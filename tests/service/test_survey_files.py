@@ -185,7 +185,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if found is None:
         pytest.skip("no npm on this machine")
     root = tmp_path_factory.mktemp("bundle")
-    for name in ("clients/js", "clients/survey", "service/ldp_budget_service/pages"):
+    for name in ("clients/js", "clients/survey", "service/ldp_budget_service/web"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("node_modules", "dist"))
     npm(root / "clients" / "survey", "install", "--no-audit", "--no-fund", "--no-package-lock")
     return root / "clients" / "survey"
