@@ -237,7 +237,7 @@ def with_errors(
 # -- count mean sketch -----------------------------------------------------------------------------------------------
 
 
-_CMS_BLOCK = 1 << 13
+_DRAWN_TOGETHER = 1 << 13
 """Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
 
 
@@ -252,8 +252,8 @@ def draw_cms_reports(
     """Return a row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
     head = index_bytes(family)
     reports = np.empty((len(points), head + -(-family.width // 8)), dtype=np.uint8)
-    for start in range(0, len(points), _CMS_BLOCK):
-        block, some = reports[start : start + _CMS_BLOCK], points[start : start + _CMS_BLOCK]
+    for start in range(0, len(points), _DRAWN_TOGETHER):
+        block, some = reports[start : start + _DRAWN_TOGETHER], points[start : start + _DRAWN_TOGETHER]
         functions = integers(stream, family.count, len(some))
         block[:, :head] = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :head]
         block[:, head:] = unary_bits(stream, family(functions, some), family.width, *thresholds)
@@ -307,9 +307,6 @@ def _functions(rows: Reports, family: HashFamily) -> Cells:
 # -- Hadamard count mean sketch --------------------------------------------------------------------------------------
 
 
-_HCMS_BLOCK = 1 << 13
-"""Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
-
 _COUNTED = 1 << 20
 
 
@@ -319,13 +316,13 @@ def draw_hcms_reports(stream: Stream, family: HashFamily, points: Words, keep: i
     Each sign is kept with probability `keep` / 2**64.
     """
     reports = np.empty(len(points), dtype=np.min_scalar_type(2 * family.count * family.width - 1))
-    for start in range(0, len(points), _HCMS_BLOCK):
-        some = points[start : start + _HCMS_BLOCK]
+    for start in range(0, len(points), _DRAWN_TOGETHER):
+        some = points[start : start + _DRAWN_TOGETHER]
         places = integers(stream, family.count * family.width, len(some))
         kept = bernoulli(stream, keep, len(some))
         cells = family(places >> cell_bits(family), some)
         # Bits of the function's number are above those of any cell, so AND leaves them out.
-        reports[start : start + _HCMS_BLOCK] = 2 * places + (_odd(places & cells) ^ ~kept)
+        reports[start : start + _DRAWN_TOGETHER] = 2 * places + (_odd(places & cells) ^ ~kept)
     return reports
 
 

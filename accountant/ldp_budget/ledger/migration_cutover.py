@@ -95,10 +95,10 @@ def check_opening(source: Ledger, target: Ledger) -> None:
     with source.reading() as here, target.reading() as there:
         noted, mine = lifecycle.opening_of(here), lifecycle.opening_of(there)
         if noted is not None:
-            _compare(noted, mine, target)
+            _check_opening(noted, mine, target)
 
 
-def _compare(noted: lifecycle.Opening, mine: lifecycle.Opening | None, target: Ledger) -> None:
+def _check_opening(noted: lifecycle.Opening, mine: lifecycle.Opening | None, target: Ledger) -> None:
     """Raise `LedgerError` unless the target that the source has recorded is this one."""
     if mine is None or (noted.id, noted.identity) != (mine.id, target.identity):
         why = f"this is a second copy of the ledger that was moved to {noted.ledger}, and can never be used"
@@ -123,7 +123,7 @@ def open_copy(source: Ledger, target: Ledger) -> None:
         if noted is None:
             _note_opening(transaction, mine._replace(identity=target.identity, ledger=target.name))
         else:
-            _compare(noted, mine, target)
+            _check_opening(noted, mine, target)
 
     mine = target.run_in_partitions(propose, [0], allow_closed=True)
     source.run_in_partitions(choose, [0], allow_closed=True)
@@ -193,10 +193,10 @@ def differences(source: Ledger, target: Ledger, scratch: Scratch) -> Iterator[st
                 break
         stored = (row for row in _sums(target, partition) if _counts_in(row[1], limited))
         copied = (row for row in scratch.sums(partition) if _counts_in(row[1], limited))
-        yield from _comparing_compare(partition, copied, stored, exact)
+        yield from _sum_differences(partition, copied, stored, exact)
 
 
-def _comparing_compare(
+def _sum_differences(
     partition: int, copied: Iterator[tuple[Any, ...]], stored: Iterator[tuple[Any, ...]], exact: bool
 ) -> Iterator[str]:
     """Yield the differences between sums in one order:
