@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..guarantees import ANY_INPUTS, Copies, Memoised
+from ..guarantees import ANY_INPUTS, Memoised
 from ..guarantees.fixed_point import LARGEST
-from ..guarantees.guarantees import NO
+from ..guarantees.guarantees import NO, is_memoised
 from ..ledger.calendar import LIFETIME, is_lifetime, share_in
 from ..ledger.snapshot import Account
 from .policies import ANY_RELATION
@@ -90,7 +90,7 @@ def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *
     contain all of them could be charged too little, see `guarantees.costs`. The lifetime of an account contains them
     all.
     """
-    if (labelled and isinstance(guarantee, Memoised)) or not repeats(guarantee):
+    if (labelled and isinstance(guarantee, Memoised)) or not is_memoised(guarantee):
         return ""
     partial = next((each for each in limits if not is_lifetime(each.gauge) or share_in(each.gauge)), None)
     if partial is None:
@@ -99,13 +99,6 @@ def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *
         f"the report is memoised and has no label, and limit {partial} of policy {policy.name} does not count all"
         " earlier reports. Give the label of its value (--label), and a new label for a new value"
     )
-
-
-def repeats(guarantee: Guarantee) -> bool:
-    """True if reports under a guarantee may repeat a memoized value."""
-    while isinstance(guarantee, Copies):
-        guarantee = guarantee.of
-    return isinstance(guarantee, Memoised)
 
 
 def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:

@@ -24,7 +24,7 @@ from ..guarantees.fixed_point import (
     float_up,
     from_units,
 )
-from ..guarantees.guarantees import LEVELS
+from ..guarantees.guarantees import LEVELS, is_memoised
 from ..ledger.calendar import from_micros, window_at
 from ..ledger.hash_chain import Name, parse
 from ..ledger.key_rotation import secret_for
@@ -448,7 +448,7 @@ class Balance:
         Raises:
             InvalidParameter: `users` is not a whole number from 1 to 10^12.
         """
-        from ..composition.shuffle_amplification import is_memoised, shuffled, whole_users
+        from ..composition.shuffle_amplification import shuffled, whole_users
 
         whole_users(users)
         # All reports of a label are one charge here, and a receiver knows the reports that other users repeat.

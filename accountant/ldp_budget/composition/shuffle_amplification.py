@@ -143,13 +143,6 @@ def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee,
     return sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json()))
 
 
-def is_memoised(guarantee: Guarantee) -> bool:
-    """True if reports with this guarantee repeat a memoised draw, or several."""
-    while isinstance(guarantee, Copies):
-        guarantee = guarantee.of
-    return isinstance(guarantee, Memoised)
-
-
 def whole_users(users: int) -> int:
     """Return a number of users. Raises `InvalidParameter` unless it is a whole number from 1 to 10^12."""
     if isinstance(users, bool) or not isinstance(users, int) or not 1 <= users <= 10**12:

@@ -533,3 +533,10 @@ NO = "no"
 
 LEVELS = (NO, AUDITED, EXACT)
 """All levels, the weakest first; ledgers store a level as its index here."""
+
+
+def is_memoised(guarantee: Guarantee) -> bool:
+    """True if reports with this guarantee repeat a memoised draw, or several."""
+    while isinstance(guarantee, Copies):
+        guarantee = guarantee.of
+    return isinstance(guarantee, Memoised)
