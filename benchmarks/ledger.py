@@ -14,6 +14,7 @@ it: diffprivlib 0.6.5 does so with scikit-learn < 1.5 and numpy < 2, in an envir
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import itertools
 import os
@@ -31,6 +32,7 @@ from pathlib import Path
 
 import ldp_budget
 from ldp_budget import Accountant
+from ldp_budget.accounting.batch import Spend
 
 TURN = 40  # single transactions of each side in one round; or spends of each thread
 BATCH = 50_000  # users of each side in one round, as many as `spend_many` takes at once
@@ -172,6 +174,30 @@ class Ours:
 
         return spends / seconds(run)
 
+    def tasks_speed(self, users: list[str]) -> float:
+        """Spends a second of tasks of one event loop, one task for each user, all with keys."""
+
+        async def work(user: str) -> None:
+            for _ in range(TURN):
+                await self.accountant.spend_async(user, REPORT, key=key_of(user, next(self._keys)), policy="basic")
+
+        async def run() -> None:
+            await asyncio.gather(*map(work, users))
+
+        return TURN * len(users) / seconds(lambda: asyncio.run(run()))
+
+    def lines_speed(self, users: list[str]) -> float:
+        """Spends a second of one caller who gives a line for each user at once, each with a key."""
+
+        def run() -> None:
+            for _ in range(TURN):
+                keys = [key_of(user, next(self._keys)) for user in users]
+                self.accountant.spend_each(
+                    [Spend(user, REPORT, policy="basic", key=key) for user, key in zip(users, keys, strict=True)]
+                )
+
+        return TURN * len(users) / seconds(run)
+
 
 def singles(folder: Path, sizes: Sizes) -> None:
     ours, floor = Ours(folder / "single.db"), Floor(folder / "floor.db")
@@ -214,6 +240,18 @@ def threads(folder: Path, sizes: Sizes) -> None:
             target,
             sizes.rounds,
             speed,
+            lambda: floor.speed(users * TURN, THREADS),
+        )
+    for kind, batch in (
+        ("64 tasks of one event loop", ours.tasks_speed),
+        ("64 lines of one caller", ours.lines_speed),
+    ):
+        batch(users)
+        ratio(
+            f"{kind}, beside a batch of 64",
+            None,
+            sizes.rounds,
+            lambda batch=batch: batch(users),  # type: ignore[misc]
             lambda: floor.speed(users * TURN, THREADS),
         )
     ours.accountant.close()
@@ -273,8 +311,26 @@ def bulk(folder: Path, sizes: Sizes) -> None:
 
         ratio(f"{sizes.users:,} {kind} users, in batches", 0.4, sizes.users // BATCH, spend, spend_floor)
     ours.accountant.close()
+    amount("p99 of a single spend beside a bulk run, ms", wait_beside_bulk(folder, sizes.users), 40)
     amount("bytes a user: accounts, users and their indexes", bytes_a_user(folder / "bulk.db", sizes.users), 120)
     processes(folder, sizes)
+
+
+def wait_beside_bulk(folder: Path, users: int) -> float:
+    """The 99th percentile of how long a single spend takes while another thread charges many users, in ms."""
+    ours = Ours(folder / "beside.db")
+    run = threading.Thread(
+        target=lambda: ours.accountant.spend_many(names(users), REPORT, policy="basic", on_batch=ignore)
+    )
+    took = []
+    run.start()
+    while run.is_alive():
+        took.append(
+            1000 * seconds(lambda: ours.accountant.spend("alice", REPORT, policy="basic", key=str(len(took))))
+        )
+        time.sleep(0.005)
+    ours.accountant.close()
+    return statistics.quantiles(took, n=100)[98]
 
 
 def bytes_a_user(path: Path, users: int) -> float:

@@ -40,6 +40,7 @@ from fastapi.responses import JSONResponse
 
 from ldp_budget import Accountant, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.client import Client as BudgetClient
 from ldp_budget_service.routes.spends import SpendAsked
 from ldp_budget_service.server import serve as serve_forever
 from postgres_servers import shared_server
@@ -285,46 +286,15 @@ def row(name: str, clients: int, seen: list[Measured], by_core: dict[str, list[f
     )
 
 
-async def stream(port: int, secret: str, lines: int) -> None:
-    """Charge so many users by one batch, of which the answers are read while it is still sent."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = (
-        "POST /v1/spends:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-        f"Authorization: Bearer {secret}\r\nIdempotency-Key: run {time.time_ns()}\r\n"
-        "Transfer-Encoding: chunked\r\n\r\n"
-    )
-    writer.write(head.encode())
-
-    async def send() -> None:
-        for first in range(0, lines, 1000):
-            rows = ({"user": f"bulk {number}", "mechanism": MECHANISM} for number in range(first, first + 1000))
-            part = "".join(json.dumps(row) + "\n" for row in rows).encode()
-            writer.write(b"%x\r\n%s\r\n" % (len(part), part))
-            await writer.drain()
-        writer.write(b"0\r\n\r\n")
-
-    sending, spent, rest = asyncio.ensure_future(send()), 0, b""
-    while not rest.endswith(b"\r\n0\r\n\r\n"):
-        part = await reader.read(1 << 16)
-        if not part:
-            sys.exit("the answer to the batch broke off")
-        counted = rest + part
-        spent += counted.count(b'"status":"spent"') - rest.count(b'"status":"spent"')
-        rest = counted[-40:]
-    await sending
-    if spent != lines:
-        sys.exit(f"of {lines} lines {spent} were charged")
-
-
 def batch(places: dict[str, str], lines: int, turns: int) -> None:
-    """Users a second by one batch over HTTP, and by `spend_many` of this process on the same ledger."""
-    print("\n| server | users | batch | spend_many | ratio |\n| --- | ---: | ---: | ---: | ---: |")
+    """Users a second by `Client.spend_many`, in batches over HTTP, and by `spend_many` on the same ledger."""
+    print("\n| server | users | batches | spend_many | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for name, ledger in places.items():
         secret, rates = made(ledger), []
         for turn in range(turns):
             with running(partial(serve_ledger, ledger)) as (port, _):
                 load(port, secret, 1, most=20)
-                over_http = seconds_of(partial(_stream, port, secret, lines))
+                over_http = seconds_of(partial(_over_http, port, secret, lines))
             with Accountant(ledger, create=False) as accountant:
                 users = (f"local {turn} {number}" for number in range(lines))
                 at_hand = seconds_of(partial(accountant.spend_many, users, COIN, key=f"{turn}"))
@@ -334,13 +304,17 @@ def batch(places: dict[str, str], lines: int, turns: int) -> None:
         print(f"| {name} | {lines:,} | {mine:,.0f} | {theirs:,.0f} | {ratio:.2f} |", flush=True)
 
 
-def _stream(port: int, secret: str, lines: int) -> None:
+def _over_http(port: int, secret: str, lines: int) -> None:
     with FORK.Pool(1) as pool:
-        pool.apply(_stream_here, (port, secret, lines))
+        pool.apply(_spend_many, (port, secret, lines))
 
 
-def _stream_here(port: int, secret: str, lines: int) -> None:
-    asyncio.run(stream(port, secret, lines))
+def _spend_many(port: int, secret: str, lines: int) -> None:
+    with BudgetClient(f"http://127.0.0.1:{port}", secret) as client:
+        users = (f"bulk {number}" for number in range(lines))
+        spent = client.spend_many(users, COIN, key=f"run {time.time_ns()}").spent
+    if spent != lines:
+        sys.exit(f"of {lines} users {spent} were charged")
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -370,7 +344,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="servers whose names contain this, beside the constants")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each turn of single spends; 0: none")
     parser.add_argument("--requests", type=int, default=200_000, help="of the measurement of memory; 0: none")
-    parser.add_argument("--lines", type=int, default=100_000, help="of the batch; 0: none")
+    parser.add_argument("--lines", type=int, default=100_000, help="users charged in batches; 0: none")
     parser.add_argument("--profile", help="write a profile of one server under load to this file, and nothing else")
     arguments = parser.parse_args()
     with ledgers() as places, suppress(KeyboardInterrupt):

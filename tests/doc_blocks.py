@@ -129,7 +129,9 @@ class Shell:
     def run_block(self, text: str) -> str:
         """Run all of a block; what is wrong with it, empty where each of its commands succeeded."""
         printed = self.run(f"failed=; trap 'failed=$BASH_COMMAND' ERR\n{text}trap - ERR; [ -z \"$failed\" ]\n")
-        failed = self.run('echo "$failed"\n').strip()
+        # A service that the block started may log a line at any moment.
+        printed_last = self.run('echo; echo "failed command: $failed"\n').splitlines()
+        failed = next(line for line in printed_last if line.startswith("failed command:")).partition(":")[2].strip()
         return f"this failed: {failed}\n{printed}" if failed else ""
 
     def run(self, command: str) -> str:

@@ -37,15 +37,7 @@ except ModuleNotFoundError:  # before there were clients in other languages
 else:
     HAS_PROGRAMS = True
 
-    class _Inbox(Inbox):
-        def _own_record(self) -> tuple[str, str, dict[str, Any]]:
-            kind, name, body = super()._own_record()
-            return kind, name, {**body, "folder": INBOX}
-
-
 HERE = Path(__file__).parent / "formats"
-INBOX = "/srv/ldp-budget/colour.inbox"
-"""The folder of the inbox as the ledger records it: the same wherever the story is written."""
 BEGUN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 PARTIES = ("democrat", "independent", "republican")
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
@@ -237,18 +229,15 @@ def taken(accountant: Accountant, target: Path) -> dict[str, Any]:
     if not HAS_PROGRAMS:
         return {}
     collection = accountant.collection("colour")
-    inbox = _Inbox(accountant, collection, target / "inbox", policy="plain")
+    inbox = Inbox(accountant, collection, policy="plain")
     dtype = collection.mechanism.client_program().report["dtype"]
     rows = collection.mechanism.randomize([0, 1, 2, 3, 4], rng=2).astype(dtype)
     reports = [row.tobytes() for row in rows]
     for number in (0, 1):
         assert inbox.take(f"inbox{number}", "k", reports[number])
-    assert inbox.seal(target / "sealed.reports") == 2
+    assert inbox.seal("first") == inbox.write("first", target / "sealed.reports") == 2
     for number in (2, 3, 4):
         assert inbox.take(f"inbox{number}", "k", reports[number])
-    own = target / "inbox" / "inbox.json"
-    if own.exists():
-        own.write_text(json.dumps({**json.loads(own.read_text()), "name": "ledger.db"}))  # not where it lay
     return {"inbox": {"reports": [report.hex() for report in reports], "waiting": len(inbox), "sealed": 2}}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import schemathesis
@@ -33,12 +32,12 @@ def lines(context: Any, value: Any) -> bytes:
 class Site:
     """A service that knows what the examples name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         self.accountant = Accountant(":memory:")
         self.accountant.set_policy("default", [Limit("lifetime", epsilon=1000)])
         self.accountant.add_collection(Collection("party", mechanism("oue")(epsilon="1", domain_size=3)))
         secret = ApiKeys(self.accountant).create("generated", ["admin"])[1]
-        options = Settings(reports=folder, address_rate=0, question_seconds=2)
+        options = Settings(address_rate=0, question_seconds=2)
         self.app = create_app(self.accountant, options)
         self.schema = schemathesis.openapi.from_asgi("/openapi.json", self.app)
         self.headers = {"Authorization": f"Bearer {secret}"}

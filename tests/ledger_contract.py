@@ -30,7 +30,8 @@ from ldp_budget._files import canonical_json
 from ldp_budget.accounting.admin_log import Record, _add
 from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.policies import Plan
-from ldp_budget.errors import ClockError, ReservationConflict, UserErased
+from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.errors import ClockError, NameTaken, ReservationConflict, TooFewReports, UserErased
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 from ldp_budget.registry.collections import Collection
 from ldp_budget.sdk.mechanism import Mechanism as Base
@@ -117,6 +118,14 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     for thread in threads:
         thread.join()
     return results
+
+
+POLL = Collection("poll", coin(1))
+
+
+def send(accountant: Accountant, user: str, report: bytes, key: str = "k", of: Collection = POLL) -> Receipt:
+    """Send a report as the inbox does."""
+    return accountant.reports.take(user, of, report, key=key, label=None, policy="default")
 
 
 class Place(Protocol):
@@ -551,6 +560,20 @@ class LedgerContract:
         with pytest.raises(KeyConflict):
             accountant.spend_many(users, coin("0.5"), key="run")
         assert everything(accountant) == before
+
+    def test_batch_of_one_user_repeated_with_other_users_is_a_conflict(self, accountant: Accountant) -> None:
+        """Whether or not its user and its key lie in the same partition."""
+        accountant.set_policy("default", ["lifetime=1"])
+        for number in range(8):
+            key = f"run-{number}"
+            assert accountant.spend_many(["alice"], coin("0.1"), key=key).spent == 1
+            assert accountant.spend_many(["alice"], coin("0.1"), key=key).repeated == 1
+            for others in (["alice", "bob", "carol", "dave", "eve", "frank"], ["bob"], ["alice", "alice"], []):
+                with pytest.raises(KeyConflict):
+                    accountant.spend_many(others, coin("0.1"), key=key)
+        assert spent(accountant, "alice") == {"lifetime": Decimal("0.8")}
+        assert accountant.stats()["users"] == 1
+        check(accountant)
 
     # -- erasure ------------------------------------------------------------------------------------------
 
@@ -988,3 +1011,103 @@ class LedgerContract:
         accountant.spend("alice", coin(1))
         clock.now = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
         assert not accountant.spend("alice", coin(1))
+
+
+class StoreContract(LedgerContract):
+    """The same, and what a ledger's own store keeps of reports."""
+
+    def test_report_is_stored_with_its_charge_and_sealed_once(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=2"])
+        first = send(accountant, "alice", b"\1")
+        for report in (b"\1", b"\2"):
+            again = send(accountant, "alice", report)
+            assert (again.receipt, again.repeated) == (first.receipt, True)
+        assert send(accountant, "alice", b"\3", "second")
+        assert send(accountant, "alice", b"\4", "third").status == "refused"
+        assert (accountant.reports.waiting("poll"), len(accountant.history("alice"))) == (2, 2)
+        head = check(accountant)
+        assert accountant.reports.seal("poll", "one") == 2
+        assert send(accountant, "alice", b"\1").receipt == first.receipt
+        assert (accountant.reports.waiting("poll"), accountant.reports.rounds("poll")) == (0, ["one"])
+        assert sorted(b"".join(accountant.reports.round("poll", "one"))) == [1, 3]
+        check(accountant, head)
+
+    def test_key_of_a_charge_without_report_is_a_conflict(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", POLL, key="k")
+        with pytest.raises(KeyConflict):
+            send(accountant, "alice", b"\1")
+        send(accountant, "bob", b"\1")
+        with pytest.raises(KeyConflict):
+            accountant.spend("bob", POLL, key="k")
+        assert accountant.reports.waiting("poll") == 1
+
+    def test_seal_takes_whole_groups_and_each_name_once(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        for number in range(7):
+            send(accountant, f"user {number}", bytes([number]))
+        with pytest.raises(TooFewReports, match=r"too few reports to seal: 7\. Wait for 8; nothing was sealed\."):
+            accountant.reports.seal("poll", "one", 8)
+        assert accountant.reports.seal("poll", "one", 3) == 6
+        assert accountant.reports.waiting("poll") == 1
+        with pytest.raises(NameTaken, match="one"):
+            accountant.reports.seal("poll", "one")
+        assert accountant.reports.seal("poll", "two") == 1
+        found = [b"".join(accountant.reports.round("poll", name)) for name in accountant.reports.rounds("poll")]
+        assert sorted(b"".join(found)) == list(range(7))
+        with pytest.raises(UnknownName, match="one, two"):
+            next(accountant.reports.round("poll", "three"))
+        with pytest.raises(TooFewReports):
+            accountant.reports.seal("poll", "three")
+        assert accountant.reports.rounds("other") == []
+        check(accountant)
+
+    def test_round_larger_than_a_part_is_read_whole(
+        self, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ldp_budget.accounting.stored_reports.PART_BYTES", 8)
+        accountant.set_policy("default", ["lifetime=9"])
+        sent = [bytes([number] * 3) for number in range(7)]
+        for number, report in enumerate(sent):
+            send(accountant, f"user {number}", report)
+        accountant.reports.seal("poll", "one")
+        parts = list(accountant.reports.round("poll", "one"))
+        assert [len(part) for part in parts] == [6, 6, 6, 3]
+        content = b"".join(parts)
+        assert sorted(content[start : start + 3] for start in range(0, 21, 3)) == sent
+        check(accountant)
+
+    def test_erased_user_has_no_waiting_report(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        for user in ("alice", "bob"):
+            send(accountant, user, user.encode())
+        assert accountant.erase("alice")
+        assert accountant.reports.waiting("poll") == 1
+        check(accountant)
+        accountant.reports.seal("poll", "one")
+        assert list(accountant.reports.round("poll", "one")) == [b"bob"]
+        assert accountant.erase("bob")
+        assert list(accountant.reports.round("poll", "one")) == [b"bob"]
+        check(accountant)
+
+    def test_threads_that_send_and_seal_keep_each_report_once(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+
+        def work(number: int) -> int:
+            if number == 0:
+                try:
+                    return accountant.reports.seal("poll", "early", 2)
+                except TooFewReports:
+                    return 0
+            for user in range(number % 2, 12, 2):
+                assert send(accountant, f"user {user}", bytes([user]))
+            return 0
+
+        early, *others = in_threads(5, work)
+        assert others == [0] * 4
+        assert accountant.reports.waiting("poll") == 12 - early
+        if early < 12:
+            accountant.reports.seal("poll", "late")
+        found = [b"".join(accountant.reports.round("poll", name)) for name in accountant.reports.rounds("poll")]
+        assert sorted(b"".join(found)) == list(range(12))
+        check(accountant)

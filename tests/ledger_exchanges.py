@@ -1,19 +1,26 @@
-"""Exchanging the secret of a ledger's key, and the ledger's contract for one of which that was done."""
+"""Rotation of a ledger's key, and the ledger's contract for a ledger whose key was rotated."""
 
 from __future__ import annotations
 
 import ldp_budget
 from ldp_budget import Accountant
-from ledger_contract import LedgerContract, Place
+from ldp_budget.ledger import Ledger
+from ledger_contract import Place, StoreContract
 from ledger_places import Now
 
 COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
 
 
 def exchange(accountant: Accountant) -> int:
-    """A new secret, in force at once."""
-    accountant.ledger.prepare_key()
-    return accountant.ledger.activate_key()
+    """Rotate the key, and go on with the same accountant as if it was opened again."""
+    number = accountant.ledger.rotate_key()
+    reopen(accountant)
+    return number
+
+
+def reopen(accountant: Accountant) -> None:
+    """Let an accountant open its store again, which may be in memory."""
+    accountant._ledger = Ledger(accountant._ledger._store, accountant._read_clock)
 
 
 class Exchanged:
@@ -33,7 +40,7 @@ class Exchanged:
         return self._place.reopen(accountant, clock)
 
 
-class ExchangedContract(LedgerContract):
+class ExchangedContract(StoreContract):
     """The ledger's contract, but for what counts every entry, or goes back before the first one."""
 
     test_a_new_period_is_filled_from_the_journal = None  # type: ignore[assignment]

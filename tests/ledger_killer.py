@@ -18,7 +18,7 @@ import time
 
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import bulk_run
 
 COIN = ldp_budget.mechanism("rr")(epsilon="0.001")
 THREADS = 8
@@ -72,7 +72,7 @@ MODES = {"single": single, "grouped": grouped, "bulk": in_bulk}
 
 
 def child(path: str, mode: str, number: int, pipe: int) -> None:
-    batch_charging.BATCH = BULK_USERS // 4
+    bulk_run.BATCH = BULK_USERS // 4
     accountant = Accountant(path, create=False)
     say(pipe, ["head", 0, accountant.stats()["head"]])
     MODES[mode](accountant, pipe, number)

@@ -31,6 +31,7 @@ from ldp_budget.guarantees import (
 )
 from ldp_budget.guarantees.fixed_point import ZERO, Costs, decimal
 from ledger_contract import Place, made, promising
+from ledger_exchanges import exchange
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -641,8 +642,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def exchange_key(self) -> None:
         """Nobody is told anything else, and nobody's receipts or keys are of no use."""
         if isinstance(self.accountant, Accountant):  # a service's client cannot
-            self.accountant.ledger.prepare_key()
-            self.accountant.ledger.activate_key()
+            exchange(self.accountant)
             self.model.newest = self.model.moment
 
     @rule()

@@ -12,6 +12,7 @@ from typing import Any
 
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import check, coin, in_threads, spent
+from ledger_inside import waiting_in
 from postgres_servers import wait_until
 
 NOTHING = "nothing was charged"
@@ -104,7 +105,7 @@ class Lock:
 
 def queued(accountant: Accountant) -> int:
     """How many wait for their turn to share a commit."""
-    return sum(len(group._queue) for group in accountant._ledger._groups)
+    return waiting_in(accountant)
 
 
 def end_sessions(address: str, how: str, seconds: float) -> None:

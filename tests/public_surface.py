@@ -123,4 +123,9 @@ def _of(name: str, value: Any, *, made: bool) -> Iterator[Public]:
     for own, member in vars(value).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if not own.startswith("_") and inspect.isfunction(plain):
-            yield Public(f"{name}.{own}", plain, inspect.getdoc(getattr(value, own)) or "")
+            yield Public(f"{name}.{own}", plain, inspect.getdoc(getattr(value, plain_name(own))) or "")
+
+
+def plain_name(name: str) -> str:
+    """The call that describes this one: `spend_async` takes, returns and raises what `spend` does."""
+    return name.removesuffix("_async")

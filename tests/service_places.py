@@ -88,9 +88,6 @@ class Served:
 
     def serve(self, accountant: Accountant, keys: Any) -> None:
         """Put a ledger behind it, with an application of its own."""
-        if self._app is not None:
-            self._app.state.counter.close()
-            self._app.state.workers.close()
         self.keys = keys
         with patch("ldp_budget_service.app.ApiKeys", lambda accountant: keys):
             self._app = create_app(accountant, Settings())

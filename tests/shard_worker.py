@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import bulk_run
 
 COIN = ldp_budget.mechanism("rr")(epsilon="1")
 BATCH = 250
@@ -31,7 +31,7 @@ def users_of(path: str) -> Iterator[str]:
 
 
 def main(ledger: str, users: str, which: str, shards: str, most: str) -> None:
-    batch_charging.BATCH = BATCH
+    bulk_run.BATCH = BATCH
     batches = itertools.count(1)
 
     def told(*batch: int) -> None:

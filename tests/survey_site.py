@@ -18,7 +18,6 @@ import pytest
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.registry.public_definition import About
-from ldp_budget.reports.report_file import read_reports
 
 WAYS = ("walk", "bike", "bus", "car")
 COMMUTE = About(
@@ -72,7 +71,6 @@ class Site:
 
     accountant: Accountant
     origin: str
-    reports: Path
 
     def link(
         self, user: str, collection: str = "commute", *, agreed: bool = True, lang: str = "", **more: Any
@@ -89,12 +87,12 @@ class Site:
     def taken(self, collection: str = "commute") -> list[bytes]:
         """What was kept of the reports, by sealing the inbox."""
         from ldp_budget.reports.inbox import Inbox
-        from ldp_budget_service.report_store import folder_of
 
-        made = self.accountant.collection(collection)
-        out = self.reports / f"{time.monotonic_ns()}.reports"
-        Inbox(self.accountant, made, self.reports / folder_of(collection)).seal(out)
-        return [row.tobytes() for block in read_reports(out, made) for row in block]
+        inbox, name = Inbox(self.accountant, self.accountant.collection(collection)), str(time.monotonic_ns())
+        if not len(inbox):
+            return []
+        inbox.seal(name)
+        return [row.tobytes() for block in inbox.round(name) for row in block]
 
     def charged(self, user: str) -> int:
         """How often a user was charged."""
@@ -102,13 +100,13 @@ class Site:
 
 
 @contextlib.contextmanager
-def running(accountant: Accountant, reports: Path, **settings: Any) -> Iterator[Site]:
+def running(accountant: Accountant, **settings: Any) -> Iterator[Site]:
     """The service of a ledger, by uvicorn on a port of its own."""
     import uvicorn
 
     from ldp_budget_service import Settings, create_app
 
-    app = create_app(accountant, Settings(reports=reports, **settings))
+    app = create_app(accountant, Settings(**settings))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(512)
@@ -119,7 +117,7 @@ def running(accountant: Accountant, reports: Path, **settings: Any) -> Iterator[
             while not server.started:
                 assert thread.is_alive(), "the service did not start"
                 time.sleep(0.01)
-            yield Site(accountant, f"http://127.0.0.1:{listener.getsockname()[1]}", reports)
+            yield Site(accountant, f"http://127.0.0.1:{listener.getsockname()[1]}")
         finally:
             server.should_exit = True
             thread.join()

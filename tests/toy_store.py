@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, TypeAlias
 
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger import models as e
+from ldp_budget.ledger.calendar import DAY_MICROS
 from ldp_budget.ledger.hash_chain import counters_mac
 from ldp_budget.ledger.keyfile import Key, new_key
 from ldp_budget.ledger.storage import NO_SUM, Partitions, Prefetch, Renew, Rooms
@@ -265,6 +267,27 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def add_numbered(self, row: e.Numbered) -> None:
         self._of(type(row))[row.number] = row
 
+    def waiting_reports(
+        self, *, collection: str | None = None, account: int | None = None
+    ) -> Iterator[e.StoredReport]:
+        waiting = [row for _, row in sorted(self._of(e.StoredReport).items()) if row.state == e.WAITING]
+        of = [row for row in waiting if account in (None, self._journal[row.entry][3])]
+        return iter([row for row in of if collection in (None, row.collection)])
+
+    def set_reports(self, rows: Sequence[e.StoredReport]) -> None:
+        for row in rows:
+            self.add_numbered(row)
+
+    def rounds(self, collection: str) -> list[str]:
+        parts = [row for _, row in sorted(self._of(e.RoundPart).items())]
+        return [row.name for row in parts if row.collection == collection and not row.part]
+
+    def report_counts(self) -> Mapping[tuple[str, str], int]:
+        counted = Counter((row.collection, row.state) for row in self._of(e.StoredReport).values())
+        for row in self._of(e.RoundPart).values():
+            counted[row.collection, e.IN_ROUNDS] += row.reports
+        return counted
+
     def _of(self, kind: type[Any]) -> Table:
         return self._numbered.setdefault(e.NUMBERED[kind].name, Table())
 
@@ -274,6 +297,51 @@ class ToyRows:  # of a partition, each table a dictionary by its key
         kinds = dict(sorted(Counter(row[2] for row in self._journal.values()).items()))
         some = {"users": len(self._users) - gone, "erased": len(self._tombstones), "cut_off": gone, "keys": keys}
         return {"engine": {}, **some, "notes": len(self._notes), "entries_by_kind": kinds}
+
+    def _charges(self, since: int = 0) -> list[tuple[Any, ...]]:
+        return [row for row in self._journal.values() if row[2] in e.CHARGES and row[1] >= since]
+
+    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
+        for mechanism in sorted({row[4] for row in self._charges()}):
+            mine = [row for row in self._charges() if row[4] == mechanism]
+            kinds = [[row[6] for row in mine if (row[2] == e.VOIDED) is voided] for voided in (False, True)]
+            yield (
+                mechanism,
+                *(count for each in kinds for count in (len(each), sum(each))),
+                max(row[1] for row in mine),
+            )  # type: ignore[misc]
+
+    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
+        for day in sorted({row[1] // DAY_MICROS for row in self._charges(since)}):
+            today = [row for row in self._charges(since) if row[1] // DAY_MICROS == day]
+            charged = [row for row in today if row[2] != e.VOIDED]
+            reports = sum(row[6] for row in charged)
+            voided = sum(row[6] for row in today) - reports
+            yield day, len({row[3] for row in charged}), len(charged), reports, voided
+
+    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
+        found = Counter[tuple[int, int, str]]()
+        for record in self._idempotency_records.values():
+            if record.number is not None:
+                _, (policy, at, *_), (periods, _) = json.loads(record.response)
+                if at >= since:
+                    found[at // DAY_MICROS, policy, json.dumps(periods)] += 1
+        return [(*key, count) for key, count in sorted(found.items())]
+
+    def refused_in_runs(self) -> int:
+        runs = self._of(e.BatchRunRecord).values()
+        return sum(len(json.loads(run.response)["refused"]) for run in runs if run.kind == e.CHARGED)
+
+    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        sums = Counter(
+            (window, *spent)
+            for (account, window), spent in self._sums.items()
+            if window in windows and self._users[account].user_hash is not None
+        )
+        return [(*key, users) for key, users in sums.items()]
+
+    def policies_set(self) -> Iterable[tuple[int, int]]:
+        return [(row[5], row[16]) for row in self._journal.values() if row[2] == e.POLICY_SET]
 
     def damage(self) -> Iterator[str]:
         return iter(())
@@ -384,4 +452,4 @@ class ToyStore:
     def close(self, *given: object) -> bool:
         return True
 
-    backup = check_key = check_writable = look_at_key = clear_log = close
+    backup = check_key = check_writable = clear_log = close

@@ -44,6 +44,7 @@ _HOMES = {
     "LedgerError": "errors",
     "LedgerKeyMissing": "errors",
     "LedgerMissing": "errors",
+    "LedgerMoved": "errors",
     "NameTaken": "errors",
     "NotSupported": "errors",
     "OutsideDomain": "errors",
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from .errors import LedgerError as LedgerError
     from .errors import LedgerKeyMissing as LedgerKeyMissing
     from .errors import LedgerMissing as LedgerMissing
+    from .errors import LedgerMoved as LedgerMoved
     from .errors import NameTaken as NameTaken
     from .errors import NotSupported as NotSupported
     from .errors import OutsideDomain as OutsideDomain

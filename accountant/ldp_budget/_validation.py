@@ -67,6 +67,23 @@ def check_user(value: object) -> str:
     return name
 
 
+def check_users(values: list[Any]) -> list[str]:
+    """Return `check_user` of each value."""
+    try:
+        joined = "".join(values)
+    except TypeError:
+        joined = "\0"
+    # Printable ASCII needs no normalization, so only blanks at the ends are left to look for.
+    if joined.isascii() and joined.isprintable() and all(map(_is_plain, values)):
+        return values
+    return [check_user(value) for value in values]
+
+
+def _is_plain(value: str) -> bool:
+    """True if a printable ASCII text is a user's name as it is."""
+    return type(value) is str and value != "" and value[0] != " " and value[-1] != " "
+
+
 def check_name(option: str, value: object) -> str:
     """Return `value` if it is a text. The caller checks that something has that name."""
     if not isinstance(value, str):

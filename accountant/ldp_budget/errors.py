@@ -10,6 +10,7 @@
     ├── NotSupported
     ├── LedgerError
     │   ├── LedgerMissing
+    │   ├── LedgerMoved
     │   ├── LedgerKeyMissing
     │   ├── SandboxError
     │   ├── ClockError
@@ -22,12 +23,12 @@
     ├── ReportFileError
     ├── TableError
     ├── BudgetExceeded (in `accounting.receipts`)
-    ├── TooFewReports (in `reports.inbox`)
+    ├── TooFewReports
     ├── ServiceProblem (in `api.problem_details`)
     ├── Broken (in `verification`, also AssertionError)
     └── NotChecked (in `verification`)
 
-The HTTP service adds `ServiceError` and `ForwardedProblem`.
+The HTTP service adds `ServiceError`.
 
 A message says what is wrong, but not what to type: that depends on the reader, so a front end adds it. A front end
 branches on the error's `code`, for example to choose an exit code.
@@ -195,8 +196,24 @@ class LedgerMissing(LedgerError):  # noqa: N818
         super().__init__(path, "there is none")
 
 
+class LedgerMoved(LedgerError):  # noqa: N818
+    """The ledger is closed, because it was moved to another place or is being moved. Nothing was charged.
+
+    Attributes: `path`, `ledger` (the other place), `complete` (True if the other ledger is open).
+    """
+
+    code = "ledger-moved"
+
+    def __init__(self, path: str, ledger: str, *, complete: bool) -> None:
+        self.ledger = ledger
+        self.complete = complete
+        done = f"it was moved to {ledger}. Use that ledger"
+        under_way = f"it is closed by a move to {ledger}. Wait for the move, or start it again or abort it"
+        super().__init__(path, f"{done if complete else under_way}; nothing was charged")
+
+
 class LedgerKeyMissing(LedgerError):  # noqa: N818
-    """The local ledger key file lacks the ledger's active secret. Nothing was charged.
+    """The ledger key was rotated to a secret that this process does not have. Nothing was charged.
 
     Attributes: `path`, `secret` (the number of the missing secret).
     """
@@ -206,8 +223,8 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
     def __init__(self, path: str, secret: int) -> None:
         self.secret = secret
         why = (
-            f"its key was rotated, and the one here has not got the secret {secret} that is in force there, or the "
-            "end of its journal was changed; copy the key's file from where it was rotated. Nothing was charged"
+            f"its key was rotated to secret {secret}, which this process does not have, or its counters were changed. "
+            "Open the ledger again, with a copy of the key file from where it was rotated; nothing was charged"
         )
         super().__init__(path, why)
 
@@ -324,6 +341,17 @@ class ReportFileError(LdpBudgetError):
     def __init__(self, path: str, why: str) -> None:
         self.path = path
         super().__init__(f"report file {path}: {why}")
+
+
+class TooFewReports(LdpBudgetError):  # noqa: N818
+    """Fewer reports than one group, so none were sealed. Attributes: `reports`, `least`."""
+
+    code = "too-few-reports"
+
+    def __init__(self, reports: int, least: int) -> None:
+        self.reports = reports
+        self.least = least
+        super().__init__(f"too few reports to seal: {reports}. Wait for {least}; nothing was sealed.")
 
 
 class TableError(LdpBudgetError):

@@ -1,5 +1,6 @@
 """The entry point of `python -m ldp_budget_cli`, which is the command `ldp-budget`."""
 
-from . import main
+if __name__ == "__main__":  # the service's worker processes import this module, but run nothing of it
+    from . import main
 
-main()
+    main()

@@ -7,13 +7,14 @@ server of your own.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ldp_budget.reports import LEAST_REPORTS
 
-from .app import collection_names, open_ledger
+from .app import check_local, collection_names, open_ledger
 from .inputs import find_collection, read_json, read_names
 from .mechanism_subcommands import MechanismGroup, mechanism_command
 from .output import counted, json_option, print_fields, print_json, print_row_table, print_rows, rows_options
@@ -142,10 +143,6 @@ def _text(value: Any) -> Any:
 
 _COUNTED = ("taken", "repeated", "refused", "invalid")
 
-folder_option = click.option(
-    "--inbox", "folder", metavar="FOLDER", help="Where reports are kept [default: COLLECTION.inbox]"
-)
-
 
 @click.group()
 def inbox() -> None:
@@ -156,25 +153,24 @@ def inbox() -> None:
 @click.argument("collection")
 @click.argument("file", type=click.File(encoding="utf-8", errors="surrogateescape"))
 @click.option("--policy", default="default", show_default=True, help="Whose limits to go by.")
-@folder_option
 @json_option
 @click.pass_context
-def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder: str | None, as_json: bool) -> None:
+def take(ctx: click.Context, collection: str, file: TextIO, policy: str, as_json: bool) -> None:
     """Charge and store the reports in FILE ('-' is standard input), one a line.
 
     A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoised reports only. You
     may take a line again: it is charged and stored once. Invalid lines are counted, and named on standard error.
     """
-    from ldp_budget.errors import LdpBudgetError, LedgerError, ReportFileError
+    from ldp_budget.errors import LdpBudgetError, LedgerError
 
-    box = _opened(ctx, collection, folder, policy)
+    box = _opened(ctx, collection, policy)
     counts = dict.fromkeys(_COUNTED, 0)
     for number, line in _lines(file):
         try:
             asked = _read(line)
             receipt = box.take(asked["user"], asked["key"], asked["report"], label=asked["label"])
-        except (LedgerError, ReportFileError):
-            raise  # not the line's fault: it may be charged, and is stored when it is taken again
+        except LedgerError:
+            raise  # not the line's fault
         except (LdpBudgetError, ValueError) as error:
             counts["invalid"] += 1
             click.echo(f"line {number}: {error}", err=True)
@@ -189,7 +185,7 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
 @inbox.command("seal")
 @click.argument("collection")
 @click.argument("out", type=click.Path(dir_okay=False))
-@folder_option
+@click.option("--round", "name", metavar="NAME", help="Name of the round [default: OUT without folder and suffix]")
 @click.option(
     "--group",
     type=click.IntRange(min=1),
@@ -199,53 +195,53 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, folder:
 )
 @json_option
 @click.pass_context
-def seal(ctx: click.Context, collection: str, out: str, folder: str | None, group: int, as_json: bool) -> None:
-    """Write the stored reports to the report file OUT, in random order, without users, keys or times.
+def seal(ctx: click.Context, collection: str, out: str, name: str | None, group: int, as_json: bool) -> None:
+    """Seal the stored reports as a round, and write it to the report file OUT.
 
-    Only the oldest reports that fill whole groups of K are written, as the service does: each report hides among at
-    least K. The rest waits for the next seal. At the end of a survey, --group 1 seals what is left.
+    A round has its reports in random order, without users, keys or times. The ledger keeps it: for a round that was
+    sealed before, also by a service, this only writes the file.
+
+    Only the oldest reports that fill whole groups of K are sealed: each report hides among at least K. The rest waits
+    for the next round. At the end of a survey, --group 1 seals what is left.
     """
-    from ldp_budget.reports.inbox import TooFewReports
+    from ldp_budget.errors import NameTaken, TooFewReports
 
-    box = _opened(ctx, collection, folder, "default")
+    box, name = _opened(ctx, collection, "default"), name or Path(out).stem
+    if Path(out).exists():
+        raise click.ClickException(f"{out} exists. Name another file; nothing was sealed.")
     try:
-        count = box.seal(out, group)
+        box.seal(name, group)
+    except NameTaken:
+        pass  # an earlier run, or a service, has sealed it
     except TooFewReports as error:
-        why = "Or name a smaller --group, and each report hides among fewer others"
-        raise click.ClickException(f"{error} {why}") from None
-    waiting = len(box)
+        why = " Or name a smaller --group, and each report hides among fewer others." if error.reports else ""
+        raise click.ClickException(f"{error}{why}") from None
+    count, waiting = _written(box, name, out), len(box)
     if waiting:
         click.echo(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {group}", err=True)
     if as_json:
-        print_json({"reports": count, "out": out, "waiting": waiting})
+        print_json({"round": name, "reports": count, "out": out, "waiting": waiting})
     else:
         click.echo(f"{out}: {counted(count, 'report')}")
 
 
-@inbox.command("move")
-@click.argument("collection")
-@folder_option
-@json_option
-@click.pass_context
-def move(ctx: click.Context, collection: str, folder: str | None, as_json: bool) -> None:
-    """Take the reports of COLLECTION into another folder from now on.
+def _written(box: Inbox, name: str, out: str) -> int:
+    """Write a round to a file; return its number of reports."""
+    from ldp_budget.errors import ReportFileError
 
-    The earlier folder is refused from now on. It keeps its reports, so seal them first. A report that the earlier
-    folder stored is a conflict if a device sends it again.
-    """
-    box = _opened(ctx, collection, folder, "default", replaces=True)
-    if as_json:
-        print_json({"collection": collection, "inbox": str(box.folder)})
-    else:
-        click.echo(f"{collection}: reports are taken into {box.folder} from now on")
+    try:
+        return box.write(name, out)
+    except ReportFileError as error:
+        why = f"The ledger has round {name}. Write it to another file: add --round '{name}'"
+        raise click.ClickException(f"{error}. {why}") from None
 
 
-def _opened(ctx: click.Context, name: str, folder: str | None, policy: str, *, replaces: bool = False) -> Inbox:
+def _opened(ctx: click.Context, name: str, policy: str) -> Inbox:
     from ldp_budget.reports.inbox import Inbox
 
     collection = find_collection(ctx, name)
-    place = folder or f"{collection.name}.inbox"
-    return Inbox(open_ledger(ctx), collection, place, policy=policy, replaces=replaces)
+    why = "send reports to the service itself, as POST /v1/collections/NAME/reports"
+    return Inbox(check_local(open_ledger(ctx), why), collection, policy=policy)
 
 
 def _lines(file: TextIO) -> Iterator[tuple[int, str]]:

@@ -21,7 +21,6 @@ from .output import (
     json_option,
     print_fields,
     print_json,
-    print_row_table,
     print_rows,
     progress,
     rows_options,
@@ -99,70 +98,33 @@ def checkpoint(ctx: click.Context, as_json: bool) -> None:
 
 
 @ledger.command("rotate-key")
-@click.option("--prepare", is_flag=True, help="Add a new secret to the key file. Nothing uses it yet.")
-@click.option("--activate", is_flag=True, help="Put the new secret in force. The old one expires.")
-@click.option("--discard", is_flag=True, help="Remove a new secret that is not in force yet from the key file.")
-@click.option("--status", is_flag=True, help="List the secrets: pending, activating, active or expired.")
 @yes_option
 @json_option
 @click.pass_context
-def rotate_key(
-    ctx: click.Context, prepare: bool, activate: bool, discard: bool, status: bool, yes: bool, as_json: bool
-) -> None:
-    """Replace the secret in the ledger's key file while others spend. Asks first.
+def rotate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
+    """Replace the secret in the ledger's key file by a new one. Asks first.
 
-    For a ledger in a file, one command does it all. Machines that share a ledger on PostgreSQL each have a copy of the
-    key file, so there it takes three steps: --prepare on one machine, copy its key file to every other machine, then
-    --activate. Copy the file once more afterwards.
+    Stop every program that uses the ledger first. No user is charged during the rotation, and a program that has the
+    ledger open afterwards refuses every charge until it opens the ledger again. If the command is interrupted, run it
+    again.
 
-    A charge waits while its partition is rotated. A machine without the new secret refuses every charge from then on.
+    Machines that share a ledger on PostgreSQL each have a copy of the key file. Copy the file to each of them
+    afterwards: a machine without the new secret refuses every charge.
 
     \b
     Example:
       ldp-budget ledger rotate-key --yes
     """
-    steps = {"--prepare": prepare, "--activate": activate, "--discard": discard, "--status": status}
-    given = [name for name, is_given in steps.items() if is_given]
-    if len(given) > 1:
-        raise click.UsageError(f"{given[0]} and {given[1]} are two steps; give one of them")
-    why = "the ledger key is rotated on the machine of the ledger"
-    accountant = check_local(open_ledger(ctx), why)
-    operations = accountant.ledger
-    if prepare:
-        _print_secret("prepared", operations.prepare_key(), as_json)
-        return
-    if discard:
-        discarded = operations.discard_key()
-        if as_json:
-            print_json({"discarded": discarded})
-        else:
-            click.echo("discarded" if discarded else "nothing to discard")
-        return
-    states = operations.key_states()
-    if status:
-        (print_json if as_json else print_row_table)([each._asdict() for each in states])
-        return
-    if activate:
-        if any(each.state == "pending" for each in states):
-            confirm("Is the key file on every machine that opens this ledger?", yes)
-    else:
-        if not is_path(ledger_path(ctx)):
-            raise click.UsageError(
-                "other machines may share this ledger. Add --prepare, copy the key file to each, then --activate"
-            )
-        confirm(f"Rotate the key of {accountant.name}?", yes)
-        when_stopped(lambda: "the ledger is whole; see `ldp-budget ledger rotate-key --status`")
-        operations.prepare_key()
+    accountant = check_local(open_ledger(ctx), "the ledger key is rotated on the machine of the ledger")
+    confirm(f"Rotate the key of {accountant.name}? Is every program that uses it stopped?", yes)
+    when_stopped(lambda: "the ledger is whole; run `ldp-budget ledger rotate-key` again")
     with progress("rotating") as on_progress:
-        number = operations.activate_key(on_progress=on_progress)
-    _print_secret("active", number, as_json)
-
-
-def _print_secret(state: str, number: int, as_json: bool) -> None:
+        number = accountant.ledger.rotate_key(on_progress=on_progress)
     if as_json:
-        print_json({state: number})
+        print_json({"active": number})
     else:
-        click.echo(f"{state}: secret {number}")
+        click.echo(f"rotated: secret {number} is active")
+        click.echo("Back up the key file, and copy it to every machine that opens the ledger.")
 
 
 @ledger.command("repair-clock")
@@ -201,20 +163,20 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
 
 @ledger.command("move")
 @click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
-@click.option("--give-up", is_flag=True, help="Abort: reopen FROM. The partial copy in TO is never used.")
+@click.argument("target", metavar="[TO]", required=False)
+@click.option("--abort", is_flag=True, help="Abort an interrupted move: open FROM again. TO can never be used.")
 @yes_option
 @json_option
 @click.pass_context
-def move(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool, as_json: bool) -> None:
+def move(ctx: click.Context, source: str, target: str | None, abort: bool, yes: bool, as_json: bool) -> None:
     """Move the ledger FROM to TO, with users, sums, policies, API keys and receipts. Asks first.
 
     FROM and TO are files or postgresql://HOST/DATABASE. For a new database, ?partitions=64 sets the number of
-    partitions. TO must be empty. It gets FROM's key file.
+    partitions. TO must be new. It gets FROM's key file.
 
     First, the command verifies FROM and closes it: FROM stays readable, refuses every charge and names TO. Then the
-    command copies everything, verifies both and opens TO. So no user is charged in both. If the command is
-    interrupted, run it again, or use --give-up to reopen FROM, as long as TO is not complete.
+    command copies everything, verifies both and opens TO. So no user is charged in both, and none during the move.
+    If the command is interrupted, run it again with another TO, or use --abort to open FROM again.
 
     \b
     Example:
@@ -223,18 +185,23 @@ def move(ctx: click.Context, source: str, target: str, give_up: bool, yes: bool,
     for name, place in (("FROM", source), ("TO", target)):
         if place == ":memory:":
             raise click.UsageError(f"{name}: expected a path or postgresql://…; found {place}")
+    if target is None and not abort:
+        raise click.UsageError("TO is missing: the new place. Add it, or --abort to end an interrupted move")
     with open_place(ctx, source) as opened:
         accountant = check_local(opened, "a ledger is moved on its own machine, by its path")
-        if give_up:
-            accountant.ledger.give_up_copy(target)
+        if target is None or abort:
+            accountant.ledger.abort_move()
             if as_json:
-                print_json({"from": {"ledger": accountant.name}, "given_up": True})
+                print_json({"from": {"ledger": accountant.name}, "aborted": True})
             else:
-                click.echo(f"given up: {accountant.name} is open again")
+                click.echo(f"aborted: {accountant.name} is open again. Remove what the move left at TO.")
             return
         confirm(f"Move {accountant.name} to TO? From then on {accountant.name} refuses every charge.", yes)
+        when_stopped(
+            lambda: f"{accountant.name} may be closed; move it to another place, or add --abort to open it again"
+        )
         with progress("moving") as on_progress:
-            moved = accountant.ledger.copy_to(target, on_progress=on_progress)
+            moved = accountant.ledger.move_to(target, on_progress=on_progress)
     if as_json:
         print_json(moved.to_json())
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,12 +33,6 @@ PROXIES = ("127.0.0.1", "::1")
     metavar="ADDRESS",
     help="The proxy's address, if it is not here. Repeat for more.",
 )
-@click.option(
-    "--reports",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Take reports, and keep them there.",
-)
 @click.option("--rate", type=click.FloatRange(0), help="Requests a second of one API key [default: any number].")
 @click.option("--burst", type=click.IntRange(0), help="How many more at once [default: 100].")
 @click.option(
@@ -58,33 +51,6 @@ PROXIES = ("127.0.0.1", "::1")
 )
 @click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics to this machine without an API key.")
 @click.option("--tracing", is_flag=True, default=None, help="Send a span for each request (extra `tracing`).")
-@click.option("--alert-webhook", metavar="URL", help="Send alerts there, signed; without it none are raised.")
-@click.option(
-    "--alert-secret-file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The secret that alerts are signed with: 24 to 64 bytes, or whsec_ and base64.",
-)
-@click.option(
-    "--alert-used",
-    multiple=True,
-    type=click.IntRange(1, 100),
-    metavar="PERCENT",
-    help="Alert once so much of a limit is used. Repeat for more [default: 80 and 100].",
-)
-@click.option(
-    "--alert-users",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    help="By so large a share of the users [default: 0.05].",
-)
-@click.option(
-    "--alert-refusals",
-    type=click.FloatRange(0, 1, min_open=True),
-    metavar="SHARE",
-    help="Alert if so large a share of an hour's requests is refused [default: 0.5].",
-)
-@click.option("--alert-least", type=click.IntRange(1), help="Of at least so many requests [default: 100].")
 @click.option("--verify-hours", type=click.FloatRange(0), help="Verify the ledger so often [default: when asked].")
 @click.option("--no-request-log", is_flag=True, help="No line in the log for each request.")
 @click.option(
@@ -113,7 +79,7 @@ def serve(
     if proxies and not behind_tls_proxy:
         raise click.UsageError("--proxy: expected --behind-tls-proxy with it")
     service = _service()
-    chosen = {name: value for name, value in given.items() if value not in (None, ())}
+    chosen = {name: value for name, value in given.items() if value is not None}
     service.serve(
         _ledger(ctx, in_memory),
         host,

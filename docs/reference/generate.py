@@ -24,8 +24,9 @@ import click
 import ldp_budget
 from ldp_budget import client, composition, guarantees, sampling, testing
 from ldp_budget.accounting import (
-    batch_charging,
+    batch,
     budget_projection,
+    bulk_run,
     ledger_operations,
     policies,
     receipts,
@@ -252,7 +253,8 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (budget_projection, ("Remaining", "BudgetPoint")),
     (ledger_operations, ("LedgerOperations",)),
     (usage_stats, ("Overview",)),
-    (batch_charging, ("BulkResult",)),
+    (batch, ("Spend", "SpendResult")),
+    (bulk_run, ("BulkResult",)),
     (policies, ("Policy",)),
     (verification, ("Integrity",)),
     (composition, ("Bound",)),

@@ -17,14 +17,15 @@ from ldp_budget.accounting.invitations import Invitations
 from . import auth, html_pages, problems, schemas
 from .compute_pool import Workers
 from .http_middleware import Methods, RawPathMiddleware
+from .in_flight import InFlight
 from .observability import health, metrics
-from .observability.health import AlertMonitor
 from .observability.logs import Watched
+from .observability.verification import Verifications
 from .report_store import Collections, Inboxes
 from .request_limits import AdmissionMiddleware, Load, Rate
 from .routes import ROUTERS as ROUTES
 from .settings import Settings
-from .spend_batcher import InFlight, SpendBatcher
+from .usage_cache import UsageCache
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,21 +40,19 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 
 ROUTERS = (*ROUTES, health.router, metrics.router, html_pages.router)
 
-STREAMED = ("/v1/spends:batch",)
-"""Paths that accept bodies of any length, one line at a time."""
+LARGE = ("/v1/spends:batch",)
+"""Paths that limit the size of their bodies themselves."""
 
 
 def create_app(accountant: Accountant, settings: Settings | None = None) -> FastAPI:
     """Return the service of a ledger.
 
-    The caller keeps the accountant and closes it; the app never does.
+    The caller keeps the accountant and closes it; the app never does. Calculations run in worker processes, which
+    import the main module. So guard the start of a script of your own by `if __name__ == "__main__"`.
 
     Parameters:
         accountant: the ledger to serve.
         settings: the settings of the service; None: `Settings()`.
-
-    Raises:
-        InvalidParameter: the settings name a webhook without a secret, or a malformed webhook address or secret.
     """
     settings = settings or Settings()
     app = FastAPI(
@@ -67,15 +66,14 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.accountant, app.state.settings = accountant, settings
     app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
-    app.state.inboxes = Inboxes(accountant, settings.reports)
-    app.state.overview, app.state.approvals = accountant.ledger.overview(), Approvals(accountant)
+    app.state.usage, app.state.approvals = UsageCache(accountant, settings.usage_seconds), Approvals(accountant)
+    app.state.inboxes = Inboxes(accountant)
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
-    app.state.watchman = AlertMonitor(accountant, app.state.overview, settings)
-    app.state.counter = SpendBatcher(accountant, app.state.keys)
+    app.state.verifications = Verifications(accountant, settings.verify_hours)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.respondents = Rate(settings.respondent_rate, settings.respondent_burst)
-    app.state.health = health.Health(accountant, settings, app.state.load)
-    app.state.metrics = metrics.Metrics(accountant, app.state.load)
+    app.state.health = health.Health(accountant, app.state.load)
+    app.state.metrics = metrics.Metrics(accountant, app.state)
     problems.install(app)
     _watch(app, settings)
     for router in ROUTERS:  # used directly: `include_router` would rebuild each route for the first request
@@ -97,7 +95,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
     """Add the middleware. The last one added is the outermost."""
     app.add_middleware(Methods, ROUTERS)
     app.add_middleware(RawPathMiddleware)
-    app.add_middleware(AdmissionMiddleware, settings, app.state.load, STREAMED)
+    app.add_middleware(AdmissionMiddleware, settings, app.state.load, LARGE)
     if settings.tracing:
         from .observability.logs import Traced
 
@@ -107,12 +105,10 @@ def _watch(app: FastAPI, settings: Settings) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Set the thread limit and run the alert monitor for as long as the application runs."""
+    """Set the thread limit and verify the ledger at intervals for as long as the application runs."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = app.state.settings.threads
-    app.state.watchman.start()
+    app.state.verifications.start()
     try:
         yield
     finally:
-        app.state.workers.close()
-        app.state.counter.close()
-        await anyio.to_thread.run_sync(app.state.watchman.stop)
+        app.state.verifications.stop()

@@ -1,28 +1,26 @@
-"""Worker processes for long calculations: `python -m ldp_budget_service.compute_pool` and the pool of them.
+"""Worker processes for long calculations, which `anyio.to_process` keeps.
 
-A worker reads one line of JSON per question and writes one line per answer. It knows nothing of a ledger. The pool
-kills a worker that exceeds the time limit. So no calculation delays a spend: it takes no thread of the service, no
-interpreter lock and no memory.
+A worker answers one question at a time. It knows nothing of a ledger, and is killed if it exceeds the time limit. So
+no calculation delays a spend: it takes no interpreter lock and no memory of the service.
 """
 
 from __future__ import annotations
 
 import json
-import selectors
-import subprocess
-import sys
-import threading
-import time
-from collections import OrderedDict
-from contextlib import suppress
+import logging
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget import InvalidParameter, LdpBudgetError, Mechanism, mechanism
+import anyio
+import anyio.from_thread
+import anyio.to_process
+
+from ldp_budget import InvalidParameter, Mechanism, mechanism
 from ldp_budget.guarantees.fixed_point import decimal
 
-from .error_codes import ForwardedProblem, ServiceError, as_json, problem_of
+from .error_codes import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +34,10 @@ A calculation that needs more is refused, so the service itself does not run sho
 
 Asked = dict[str, Any]
 
+_log = logging.getLogger("ldp_budget_service")
 
-# -- worker process ----------------------------------------------------------------------------------
+
+# -- questions ---------------------------------------------------------------------------------------
 
 
 def calibrate(asked: Asked) -> Any:
@@ -142,38 +142,20 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
 }
 
 
-def answer(line: str) -> str:
-    """Return the answer to a line: `{"answer": …}`, or `{"problem": …}`."""
-    try:
-        asked = json.loads(line)
-        return as_json({"answer": QUESTIONS[asked["question"]](asked)})
-    except LdpBudgetError as error:
-        return as_json({"problem": problem_of(error)})
-    except (MemoryError, OverflowError, RecursionError) as error:
-        return as_json({"too_much": type(error).__name__})
-    except Exception as error:  # the service logs it
-        return as_json({"crashed": f"{type(error).__name__}: {error}"})
-
-
-def main() -> None:
-    """Answer questions until standard input ends."""
+def answer(line: str) -> Any:
+    """Return the answer to a question, in a worker process. Errors of the library reach the service as they are."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    for line in sys.stdin:
-        sys.stdout.write(answer(line) + "\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
+    asked = json.loads(line)
+    return QUESTIONS[asked["question"]](asked)
 
 
 # -- pool --------------------------------------------------------------------------------------------
 
 _MOST_ANSWERS = 512
 _MOST_WAITING = 4
-_MODULE = "ldp_budget_service.compute_pool"
+_TOO_MUCH = (TimeoutError, anyio.BrokenWorkerProcess, MemoryError, OverflowError, RecursionError)
 
 
 class Workers:
@@ -185,98 +167,30 @@ class Workers:
     """
 
     def __init__(self, processes: int, seconds: float) -> None:
-        self._seconds = seconds
-        self._free = threading.Semaphore(processes)
+        self._processes, self._seconds = processes, seconds
+        self._running: anyio.CapacityLimiter | None = None
+        self._cached = lru_cache(_MOST_ANSWERS)(self._from_thread)
+
+    def ask(self, question: str, asked: Asked) -> Any:
+        """Return the answer; for threads of the application. Raises as the library, and `ServiceError`."""
+        return self._cached(json.dumps({"question": question, **asked}, sort_keys=True))
+
+    def _from_thread(self, line: str) -> Any:
+        return anyio.from_thread.run(self._answer, line)
+
+    async def _answer(self, line: str) -> Any:
+        if self._running is None:
+            self._running = anyio.CapacityLimiter(self._processes)
         # Threads that wait here are not available for other requests.
-        self._room = threading.Semaphore(processes + _MOST_WAITING)
-        self._lock = threading.Lock()
-        self._idle: list[_Worker] = []
-        self._answers: OrderedDict[str, Any] = OrderedDict()
-
-    def ask(self, question: str, asked: dict[str, Any]) -> Any:
-        """Return the answer. Raises `ForwardedProblem` for an error, and `ServiceError` on overload or timeout."""
-        line = json.dumps({"question": question, **asked}, sort_keys=True)
-        with self._lock:
-            if line in self._answers:
-                self._answers.move_to_end(line)
-                return self._answers[line]
-        if not self._room.acquire(blocking=False):
+        if self._running.statistics().tasks_waiting >= _MOST_WAITING:
             raise ServiceError("overloaded", "too many questions are being worked out", {"Retry-After": "5"})
-        try:
-            with self._free:
-                answer = self._ask(line)
-        finally:
-            self._room.release()
-        with self._lock:
-            self._answers[line] = answer
-            if len(self._answers) > _MOST_ANSWERS:
-                self._answers.popitem(last=False)
-        return answer
-
-    def _ask(self, line: str) -> Any:
-        with self._lock:
-            worker = self._idle.pop() if self._idle else _Worker()
-        try:
-            told = json.loads(worker.ask(line, self._seconds))
-        except (OSError, ValueError, TimeoutError):
-            worker.end()
-            why = f"this takes more than {self._seconds:g} seconds, or more memory than there is for it; ask for less"
-            raise ServiceError("too-much-work", why) from None
-        except BaseException:
-            worker.end()
-            raise
-        with self._lock:
-            self._idle.append(worker)
-        if "too_much" in told:
-            raise ServiceError("too-much-work", f"this needs more memory or larger numbers than there are: {told}")
-        if "crashed" in told:
-            raise RuntimeError(told["crashed"])
-        if "problem" in told:
-            raise ForwardedProblem(told["problem"])
-        return told["answer"]
-
-    def close(self) -> None:
-        """End the idle processes."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for worker in idle:
-            worker.end()
-
-
-class _Worker:
-    """A process that answers one question after the other."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-
-    def ask(self, line: str, seconds: float) -> bytes:
-        """Return the line of the answer. Raises `TimeoutError`, and `OSError` if the process has ended."""
-        process, deadline = self._process, time.monotonic() + seconds
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(line.encode() + b"\n")
-        process.stdin.flush()
-        read = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while not read.endswith(b"\n"):
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
-                    raise TimeoutError
-                part = process.stdout.read1(1 << 16)  # type: ignore[attr-defined]
-                if not part:
-                    raise OSError("it has ended")
-                read += part
-        return read
-
-    def end(self) -> None:
-        """Kill the process."""
-        process = self._process
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        process.wait()
+        async with self._running:
+            try:
+                with anyio.fail_after(self._seconds):  # the cancellation kills the process
+                    return await anyio.to_process.run_sync(
+                        answer, line, cancellable=True, limiter=anyio.CapacityLimiter(1)
+                    )
+            except _TOO_MUCH as error:
+                _log.warning("calculation", extra={"said": {"error": type(error).__name__}})
+                why = f"this takes more than {self._seconds:g} seconds, or more memory than there is for it"
+                raise ServiceError("too-much-work", f"{why}; ask for less") from None

@@ -35,6 +35,7 @@ STATUSES: dict[str, int] = {
     "sandbox-error": 503,
     "ledger-missing": 503,
     "ledger-key-missing": 503,
+    "ledger-moved": 503,
     "ledger-error": 503,
     "clock-error": 503,
     "error": 503,
@@ -51,10 +52,8 @@ STATUSES: dict[str, int] = {
     "too-few-reports": 409,
     "too-much-work": 400,
     "slow-request": 408,
-    "head-too-large": 431,
     "too-many-requests": 429,
     "overloaded": 503,
-    "timed-out": 503,
     "not-ready": 503,
     "internal": 500,
 }
@@ -80,6 +79,7 @@ MEANINGS: dict[str, str] = {
     "sandbox-error": "The ledger is a sandbox and was to be one that counts, or the reverse.",
     "ledger-missing": "There is no ledger.",
     "ledger-key-missing": "The ledger's key was rotated, and this instance has not got it. Nothing was charged.",
+    "ledger-moved": "The ledger is closed, as it was moved to another place or is being moved. Nothing was charged.",
     "ledger-error": "The ledger cannot be used just now. With `unknown`, nobody knows whether something was charged: "
     "ask again with the same key.",
     "clock-error": "The clock cannot be charged by, and nothing was charged.",
@@ -96,10 +96,8 @@ MEANINGS: dict[str, str] = {
     "too-few-reports": "There are too few reports to say anything of them that is not about one alone.",
     "too-much-work": "The question takes too long, or too much memory. Ask for less.",
     "slow-request": "The request, or the next line of it, did not arrive in time.",
-    "head-too-large": "The head of the request is too large.",
     "too-many-requests": "The caller asks too often: `Retry-After`.",
     "overloaded": "Too much is under way. Nothing was done: ask again, with the same key.",
-    "timed-out": "It took too long, and nobody knows whether something was charged: ask again with the same key.",
     "not-ready": "The service is not ready: its ledger, its key, its clock or its disk.",
     "internal": "Something went wrong in the service; the operator's log says what.",
 }
@@ -117,14 +115,6 @@ class ServiceError(LdpBudgetError):
         self.code = code  # type: ignore[misc]  # each instance has its own code
         self.headers = dict(headers or {})
         super().__init__(why)
-
-
-class ForwardedProblem(LdpBudgetError):  # noqa: N818
-    """A problem that a worker process reported. Attribute: `problem`, the body of the response."""
-
-    def __init__(self, problem: dict[str, Any]) -> None:
-        self.problem = problem
-        super().__init__(problem["detail"])
 
 
 def problem_body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -153,8 +143,6 @@ def _finite(content: Any) -> Any:
 
 def problem_of(error: LdpBudgetError) -> dict[str, Any]:
     """Return the problem that describes a library error."""
-    if isinstance(error, ForwardedProblem):
-        return error.problem
     if isinstance(error, ServiceError):
         return problem_body(error.code, str(error))
     if isinstance(error, LedgerError | ReportFileError | TableError):

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 MEDIA_TYPE = "application/problem+json"
 _JSON = re.compile(r"application/(\S+\+)?json\b", re.IGNORECASE)
-_OF_STATUS = {401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+_OF_STATUS = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    408: "slow-request",
+    413: "too-large",
+}
 
 
 class Problem(BaseModel):
@@ -49,7 +56,7 @@ def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]
     for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "slow-request", "too-large"):
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
-    by_status.setdefault(503, ["ledger-error", "clock-error", "overloaded", "timed-out"])
+    by_status.setdefault(503, ["ledger-error", "clock-error", "overloaded"])
     return {status: _described(status, named) for status, named in sorted(by_status.items())}
 
 
@@ -78,7 +85,7 @@ def json_answer(
     return Response(as_json(content), status, dict(headers or {}), media_type)
 
 
-def idempotency_record(error: LdpBudgetError) -> Response:
+def error_response(error: LdpBudgetError) -> Response:
     """Return the response for a library error."""
     if isinstance(error, BudgetExceeded):
         return refusal(receipt_form(error.receipt), error.receipt.explain())
@@ -122,7 +129,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(LdpBudgetError)
     def of_the_library(request: Request, error: LdpBudgetError) -> Response:
-        return idempotency_record(error)
+        return error_response(error)
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(request: Request, error: RequestValidationError) -> Response:

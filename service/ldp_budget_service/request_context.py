@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ldp_budget.accounting.batch_run import SpendResult
+    from ldp_budget.accounting.batch import SpendResult
     from ldp_budget.accounting.receipts import Receipt
 
     Charge = Receipt | SpendResult

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import LdpBudgetError, UserErased
 from ldp_budget.accounting.receipts import Receipt
-from ldp_budget.api.schemas import MOST_ENTRIES, NEXT_ENTRY, receipt_form
+from ldp_budget.api.schemas import MOST_ENTRIES, NEXT_ENTRY, POSITION, receipt_form
 
 from . import request_context
 from .error_codes import as_json, problem_of
@@ -22,14 +22,11 @@ from .problems import json_answer, refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ldp_budget import Accountant
-
     from .auth import AuthContext
 
 
 Row = dict[str, Any]
 """A row in the format of the commands' `--json`."""
-POSITION = "Journal-Position"
 FIRST = Field(1, ge=1, le=2**62, description="The number of the entry from which on.")
 MOST = Field(
     MOST_ENTRIES,
@@ -83,15 +80,10 @@ def ok_with_position(position: str, content: Any, headers: Mapping[str, str] | N
     return json_answer(content, headers={POSITION: position, **(headers or {})})
 
 
-def receipt_response(accountant: Accountant, receipt: Receipt, user: str | None) -> Response:
+def receipt_response(receipt: Receipt) -> Response:
     """Return the response for a receipt: 200, or 409 for a refusal and for a reservation that was voided since."""
-    return receipt_response_at(accountant.position(user), receipt)
-
-
-def receipt_response_at(position: str, receipt: Receipt) -> Response:
-    """Return the response for a receipt, given the journal's position."""
     request_context.count([receipt])
-    headers = {POSITION: position}
+    headers = {POSITION: receipt.position}
     if receipt.repeated:
         headers[REPLAYED] = "true"
     if not receipt and receipt.status == "refused":

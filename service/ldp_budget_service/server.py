@@ -22,8 +22,8 @@ from ldp_budget.accounting.admin_log import record_faults
 from ldp_budget.accounting.api_keys import ApiKeys
 
 from .app import create_app
+from .http_protocol import HttpProtocol
 from .observability import logs
-from .request_limits import Connection
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ KEEP_ALIVE_SECONDS = 75
 
 It is longer than the keep-alive time of the usual proxies, so the proxy closes first.
 """
+MOST_CONNECTIONS = 4000
+"""Maximum number of connections. Beyond it, requests are refused with 503."""
 _AFTER_SECONDS = 5.0
 """Seconds after the drain period until the process is forced to exit."""
 _MEMORY = ":memory:"
@@ -93,13 +95,11 @@ def serve(
         raise InvalidParameter("ledger", "a file or postgresql://…, as one in memory ends with the process", _MEMORY)
     if settings.tracing:
         _trace()
-    if settings.reports is not None:
-        settings.reports.mkdir(mode=0o700, parents=True, exist_ok=True)
     if sockets is None:
         _say_what_is_unsafe(host, proxies, say)
         sockets = _bound(host, port)
-    logs.configure(sys.stdout, requests=log_requests)
-    with _closing(sockets), Accountant(ledger, sandbox=None) as accountant:
+    log = logs.logging_to(sys.stdout, requests=log_requests)
+    with _closing(sockets), log, Accountant(ledger, sandbox=None) as accountant:
         app = create_app(accountant, settings)
         _say_what_is_served(accountant, say)
         _log_record_faults(accountant)
@@ -113,7 +113,8 @@ def _config(app: FastAPI, proxies: Sequence[str], drain: float) -> uvicorn.Confi
     return uvicorn.Config(
         app,
         loop="asyncio",
-        http=Connection,
+        http=HttpProtocol,
+        limit_concurrency=MOST_CONNECTIONS,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -163,6 +164,9 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for server in self.servers:
             for listener in server.sockets:
+                if listener.family in (socket.AF_INET, socket.AF_INET6):
+                    # Connections inherit it. asyncio sets it only for listeners created with the protocol number.
+                    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._say(f"listening on {_address(listener)}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

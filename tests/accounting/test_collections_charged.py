@@ -23,7 +23,7 @@ def accountant(clock: Clock) -> Iterator[Accountant]:
 
 
 def told(receipt: Receipt) -> tuple[object, ...]:
-    return receipt._replace(user=None, receipt=None)
+    return receipt._replace(user=None, receipt=None, position="")
 
 
 @pytest.mark.parametrize("how", ["quote", "spend", "reserve"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget.accounting.admission import ERASED_USER, ApplicablePolicy, Decision, decide
-from ldp_budget.accounting.charge_request import Request
+from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget.accounting.limits import Limit
 from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
@@ -43,9 +43,9 @@ def held(
     policy = Policy("default", tuple(map(Limit.parse, limits)), relation=relation, plan=held)
     sums = dict.fromkeys(WINDOWS, Costs.of(Decimal(spent), Decimal(0), Decimal(0), Decimal(0)))
     reported = dict.fromkeys(WINDOWS, done) if label else {}
-    request = Request(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
+    request = ChargeRequest(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
     account = Account(None if spent == "0" else 1, sums, erased, reported, used)
-    terms = ApplicablePolicy.of(policy, request.charge).beside(other_plans)
+    terms = ApplicablePolicy.of(policy, request.charge).with_other_plans(other_plans)
     return decide(account, request, terms, WINDOWS)
 
 
@@ -54,12 +54,12 @@ def test_integers_decide_to_the_last_unit(spent: str, fits: bool) -> None:
     decision = held(Pure("0.3"), "lifetime=1", spent=spent)
     assert decision.fits == fits
     assert decision.binding == (() if fits else ("lifetime",))
-    assert decision.affordable(decision.account) == (1 - Decimal(spent)) // Decimal("0.3")
+    assert decision.affordable() == (1 - Decimal(spent)) // Decimal("0.3")
 
 
 def test_what_costs_nothing_more_fits_any_number_of_times_after_the_charge_as_before() -> None:
     decision = held(Memoised((1,), 1, None, SAME_CHANGE_PATTERN), "lifetime=4", label="x")
-    assert decision.receipt("spent", "r").affordable_reports == decision.affordable(decision.account) == LARGEST
+    assert decision.receipt("spent", "r").affordable_reports == decision.affordable() == LARGEST
     assert decision.receipt("spent", "r").to_json()["affordable_reports"] is None
 
 
@@ -71,7 +71,9 @@ def test_every_limit_that_has_no_room_binds() -> None:
 
 def test_a_receipt_shows_the_limits_as_the_charge_leaves_them_and_a_refusal_as_they_are() -> None:
     granted = held(Pure("0.3"), "lifetime=1", spent="0.5")
-    assert [state.spent_units.epsilon for state in granted.receipt("spent", 7).limits] == [800_000_000]
+    assert [state.spent_units.epsilon for state in granted.receipt("spent", "r").limits] == [500_000_000]
+    granted.charge()
+    assert [state.spent_units.epsilon for state in granted.receipt("spent", "r").limits] == [800_000_000]
     refused = held(Pure("0.3"), "lifetime=1", spent="0.9")
     assert [state.spent_units.epsilon for state in refused.receipt("refused").limits] == [900_000_000]
 
@@ -89,7 +91,7 @@ def test_what_no_budget_would_help_is_said_so(why: str, more: dict[str, object])
     decision = held(guarantee, "lifetime=9", label="x", **more)  # type: ignore[arg-type]
     assert decision.why.startswith(why)
     assert not decision.fits
-    assert decision.affordable(decision.account) == 0
+    assert decision.affordable() == 0
 
 
 def test_a_quota_binds_as_a_plan() -> None:
@@ -97,7 +99,7 @@ def test_a_quota_binds_as_a_plan() -> None:
     assert held(Pure(1), plan=plan, used=1, reports=2).fits
     decision = held(Pure(1), plan=plan, used=2, reports=2)
     assert decision.binding == ("plan",)
-    assert decision.affordable(decision.account) == 1
+    assert decision.affordable() == 1
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_the_full_prices_of_the_plans_used_must_fit_the_lifetime_limit(
         Pure(1), *limits, plan=plan, other_plans=tuple((Decimal(price), Decimal(delta)) for price, delta in others)
     )
     assert (decision.fits, not decision.why, decision.binding) == (fits, fits, () if fits else ("plan",))
-    assert decision.affordable(decision.account) == (3 if fits else 0)
+    assert decision.affordable() == (3 if fits else 0)
 
 
 CURVES = st.lists(st.integers(0, 400), min_size=1, max_size=8).map(sorted)

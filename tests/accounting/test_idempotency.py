@@ -8,6 +8,7 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, mechanism
+from ldp_budget.accounting.batch import Spend
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def test_key_with_blanks_around_it_or_control_characters_is_refused(accountant: 
         lambda: accountant.spend("alice", coin, key=key),
         lambda: accountant.reserve("alice", coin, key=key),
         lambda: accountant.spend_many(["alice"], coin, key=key),
-        lambda: accountant.run(key),
+        lambda: accountant.spend_batch([Spend("alice", coin)], key=key),
     ):
         with pytest.raises(InvalidParameter, match="key"):
             charge()

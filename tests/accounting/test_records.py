@@ -31,14 +31,8 @@ BODIES: list[tuple[str, str, Any]] = [
     ("proposed", "default", {"against": True, "terms": {"plan": None}}),
     ("approved", "default", {"proposal": []}),
     ("withdrawn", "default", {"proposal": {"a": 1}}),
-    ("alert", "x", {}),
-    ("alert-tried", "x", {"alert": []}),
-    ("alert-sent", "x", {}),
-    ("alert-given-up", "x", {"alert": 1}),
     ("verified", "ledger", {"ok": 1}),
     ("approval-overridden", "default", {"reason": " "}),
-    ("inbox", "0" * 64, {"id": 7, "folder": "/srv/reports"}),
-    ("inbox", "party", {"id": "0" * 32, "folder": "/srv/reports"}),
 ]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import shard_worker
 from ldp_budget import Accountant, KeyConflict
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import bulk_run
 from postgres_places import new_ledger
 from shard_worker import BATCH, COIN, RUN
 
@@ -89,7 +89,7 @@ def finished(ledger: str, listed: Path, shards: int) -> dict[str, int]:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_charging, "BATCH", BATCH)
+    monkeypatch.setattr(bulk_run, "BATCH", BATCH)
 
 
 def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(ledger: str, listed: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
-from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.limits import as_shares
 from ldp_budget.accounting.policies import Policy
 from ledger_contract import check, coin, made
@@ -130,13 +130,15 @@ def test_share_after_reports_of_others_is_charged_what_they_showed(accountant: A
 
 
 @pytest.mark.parametrize("lines", [2, 20])
-def test_lines_of_a_run_and_spends_with_keys_of_their_own_count_in_it(accountant: Accountant, lines: int) -> None:
+def test_sub_limit_counts_lines_of_batches_and_keyed_spends(accountant: Accountant, lines: int) -> None:
     """Few of them are charged one by one, many by statements over all of them."""
     accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
     a, users = team(accountant, "team-a"), [f"user-{number}" for number in range(lines)]
-    assert {each.status for each in a.run("run").charge([Spend(user, coin("0.4")) for user in users])} == {"spent"}
+    assert {each.status for each in a.spend_batch([Spend(user, coin("0.4")) for user in users], key="run")} == {
+        "spent"
+    }
     assert all(a.spend_each([Spend(user, coin("0.4"), key="k") for user in users]))
-    refused = a.run("again").charge([Spend(user, coin("0.4")) for user in users])
+    refused = a.spend_batch([Spend(user, coin("0.4")) for user in users], key="again")
     assert {(each.status, each.binding) for each in refused} == {("refused", ("lifetime (team-a)",))}
     assert not any(a.spend_each([Spend(user, coin("0.4"), key="l") for user in users]))
     for user in users:

@@ -14,7 +14,7 @@ import pytest
 from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, mechanism
 from ldp_budget._validation import canonical_user
-from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.reports.charged_release import Released, release
 from ldp_budget.reports.inbox import Inbox
@@ -82,11 +82,11 @@ def test_bulk_charges_by_other_spellings_charge_one_account(ledger: Accountant) 
 
 
 def test_lines_by_other_spellings_charge_one_account(ledger: Accountant) -> None:
-    """Runs and `spend_each` took each spelling of a name for a user of its own."""
+    """Batches and `spend_each` took each spelling of a name for a user of its own."""
     spends = [Spend(spelling, COIN) for spelling in SPELLINGS]
-    answers = ledger.run("run").charge(spends, last=True)
+    answers = ledger.spend_batch(spends, key="batch")
     assert [answer.status for answer in answers] == ["spent"] * 2 + ["refused"] * 3
-    assert all(answer.repeated for answer in ledger.run("run").charge([Spend(NAME, COIN)] * 5, last=True))
+    assert all(answer.repeated for answer in ledger.spend_batch([Spend(NAME, COIN)] * 5, key="batch"))
     assert not any(ledger.spend_each([spend._replace(key="k") for spend in spends]))
     assert one_account(ledger)
 
@@ -111,7 +111,7 @@ def test_release_by_other_spellings_charges_one_account(ledger: Accountant, tmp_
     assert one_account(ledger)
 
 
-def test_invitations_and_inbox_know_a_user_by_each_spelling(ledger: Accountant, clock: Clock, tmp_path: Path) -> None:
+def test_invitations_and_inbox_know_a_user_by_each_spelling(ledger: Accountant, clock: Clock) -> None:
     """A link to `Zoë ` was another user's than a link to `Zoë`, with a budget of its own."""
     survey = Collection("survey", COIN)
     ledger.add_collection(survey)
@@ -122,7 +122,7 @@ def test_invitations_and_inbox_know_a_user_by_each_spelling(ledger: Accountant, 
     clock.advance(seconds=1)
     invitations.revoke("survey", SPELLINGS[1])
     assert [invitations.find(token) for _, token in made] == [None] * 5
-    inbox = Inbox(ledger, survey, tmp_path / "inbox")
+    inbox = Inbox(ledger, survey)
     report = COIN.randomize([1]).astype(COIN.client_program().report["dtype"])[0].tobytes()
     assert [bool(inbox.take(spelling, "k", report)) for spelling in SPELLINGS] == [True] * 5
     assert len(inbox) == 1, "one key, one report"
@@ -152,6 +152,6 @@ def test_user_name_of_white_space_alone_is_an_error(ledger: Accountant, empty: s
     ):
         with pytest.raises(InvalidParameter, match="user: expected a text of at least one character"):
             call()
-    [answer] = ledger.run("run").charge([Spend(empty, COIN)])
+    [answer] = ledger.spend_batch([Spend(empty, COIN)], key="batch")
     assert isinstance(answer.error, InvalidParameter)
     assert ledger.stats()["users"] == 0

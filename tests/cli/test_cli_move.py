@@ -37,7 +37,7 @@ def test_a_ledger_moves_to_a_server_and_back(
     assert (copied["accounts"], copied["entries"]) == (1, 2)
     assert CommandLine(first).json("ledger", "verify", "--expect", copied["from"]["head"])["ok"]
     told = CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
-    assert f"{first}: it was moved to {copied['to']['ledger']}, and goes on there; nothing was charged" in told
+    assert f"{first}: it was moved to {copied['to']['ledger']}. Use that ledger; nothing was charged" in told
     on_server = CommandLine(there)
     assert on_server.json("ledger", "verify", "--expect", copied["to"]["head"])["ok"]
     assert on_server.json("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")["receipt"] == key
@@ -64,8 +64,8 @@ def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: Comm
     CommandLine(tmp_path / "other.db")("ledger", "init")
     missing, other = str(tmp_path / "missing.db"), str(tmp_path / "other.db")
     assert f"{missing}: there is none" in command.error("ledger", "move", "--yes", missing, other)
-    assert f"{other}: expected a place where nothing is yet" in command.error("ledger", "move", "--yes", first, other)
-    assert f"{first}: expected another place" in command.error("ledger", "move", "--yes", first, first)
+    assert f"{other}: there is a ledger already" in command.error("ledger", "move", "--yes", first, other)
+    assert f"{first}: it is the ledger that is to be moved" in command.error("ledger", "move", "--yes", first, first)
     assert "TO: expected a path or postgresql://…; found :memory:" in command.error(
         "ledger", "move", "--yes", first, ":memory:", code=2
     )
@@ -73,18 +73,21 @@ def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: Comm
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
 
 
-def test_a_copy_is_given_up(
+def test_interrupted_move_is_aborted(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = str(tmp_path / "copy.db")
     with monkeypatch.context() as patch, Accountant(first) as accountant:
-        patch.setattr(migration_copy.Copy, "_accounts", lambda self: 1 / 0)
+        patch.setattr(migration_copy.Copy, "_compute_sums", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            accountant.ledger.copy_to(copy)
-    assert "it was moved to" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
-    assert "it is being copied from" in CommandLine(copy).error("balance", "alice")
-    assert "it is being copied from" in CommandLine(copy).error("spend", "alice", "rr", "--epsilon", "0.1")
-    assert command("ledger", "move", "--yes", first, copy, "--give-up").stdout == f"given up: {first} is open again\n"
+            accountant.ledger.move_to(copy)
+    assert f"closed by a move to {copy}" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
+    assert "it is being filled by a move" in CommandLine(copy).error("balance", "alice")
+    assert "it is being filled by a move" in CommandLine(copy).error("spend", "alice", "rr", "--epsilon", "0.1")
+    assert "TO is missing" in command.error("ledger", "move", "--yes", first, code=2)
+    aborted = command("ledger", "move", first, "--abort").stdout
+    assert aborted == f"aborted: {first} is open again. Remove what the move left at TO.\n"
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
-    assert "was given up" in command.error("ledger", "move", "--yes", first, copy)
-    assert "nothing to give up" in command.error("ledger", "move", "--yes", first, copy, "--give-up")
+    assert "the rest of an interrupted move" in command.error("ledger", "move", "--yes", first, copy)
+    assert "nothing to abort" in command.error("ledger", "move", first, copy, "--abort")
+    assert command.json("ledger", "move", "--yes", first, str(tmp_path / "second.db"))["accounts"] == 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import bulk_run
 from ldp_budget.reports import charged_release
 from ldp_budget_cli import spend
 
@@ -205,7 +205,7 @@ def test_a_run_without_a_key_that_is_stopped_says_how_many_were_charged_and_how_
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = file_of(tmp_path / "list.csv", "user\n" + "".join(f"u{number}\n" for number in range(6)))
-    monkeypatch.setattr(batch_charging, "BATCH", 2)
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE)
@@ -223,7 +223,7 @@ def test_a_run_with_a_key_that_is_stopped_needs_no_other(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
-    monkeypatch.setattr(batch_charging, "BATCH", 2)
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE, "--key", "monday")
@@ -232,7 +232,7 @@ def test_a_run_with_a_key_that_is_stopped_needs_no_other(
 
 
 def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_charging, "BATCH", 2)
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
     message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
     assert "-, line 5, column user: expected a user, found nothing; 2 users were charged and 0 refused" in message
     [key] = re.findall(r"when that is put right, the same command with (--key \S+) goes on from there", message)
@@ -243,7 +243,7 @@ def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monke
 def test_of_a_file_everything_is_read_before_anybody_is_charged(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_charging, "BATCH", 2)
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
     people = file_of(tmp_path / "list.csv", 'user\na\nb\nc\n""\n')
     assert "line 5, column user: expected a user, found nothing\n" in budget.error("spend-many", people, *OUE)
     assert spent(budget, "a") == [0]

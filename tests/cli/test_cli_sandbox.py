@@ -241,9 +241,8 @@ def test_a_copy_stays_what_it_is(sandbox: CommandLine, tmp_path: Path, monkeypat
     real, there = tmp_path / "real.db", new_ledger(2)
     CommandLine(real)("ledger", "init")
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
-    assert f"{real}: expected a place where nothing is yet; found a ledger that counts" in told
-    assert "nothing goes from the one to the other" in told
-    assert "found a sandbox" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
+    assert "is a sandbox: nothing moves from one to the other. Name a new place" in told
+    assert "counts: nothing moves" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
     assert "found a ledger that counts; --at" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import bulk_run
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -98,7 +98,7 @@ def test_where_the_refused_cannot_be_written_nobody_is_charged(
 def test_shards_of_a_run_charge_everybody_once(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_charging, "BATCH", 2)
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
     path = tmp_path / "people.csv"
     path.write_text("\n".join(["id", *"abcdefg"]))
     run = ["spend-many", path, *OUE, "--key", "monday", "--shard"]

@@ -23,6 +23,7 @@ from ldp_budget.errors import (
     LedgerError,
     LedgerKeyMissing,
     LedgerMissing,
+    LedgerMoved,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -36,7 +37,7 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget_service.error_codes import STATUSES, ServiceError
-from ldp_budget_service.problems import idempotency_record
+from ldp_budget_service.problems import error_response
 
 URL = "https://budget.example.org"
 SECRET_PLACE = "/srv/secret/budget.db"
@@ -75,6 +76,7 @@ OF_A_LEDGER = [
     SandboxError(SECRET_PLACE, True),
     ReportFileError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
     TableError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
+    LedgerMoved(SECRET_PLACE, "another place", complete=True),
 ]
 """What says where something lies; of a service's that is its address, and why it fails stays there."""
 
@@ -83,7 +85,7 @@ OF_THE_SERVICE = set(STATUSES) - {error.code for error in [*SAME, *OF_A_LEDGER]}
 
 def over_http(error: LdpBudgetError) -> LdpBudgetError:
     """What a client makes of an error that the service answers with."""
-    answer = idempotency_record(error)
+    answer = error_response(error)
     assert answer.status_code == STATUSES[error.code]
     return error_of(URL, answer.status_code, json.loads(bytes(answer.body)))
 
@@ -115,7 +117,7 @@ def test_where_a_ledger_lies_stays_there(error: Any) -> None:
     twin: Any = over_http(error)
     assert type(twin) is type(error)
     assert SECRET_PLACE not in str(twin)
-    assert SECRET_PLACE not in bytes(idempotency_record(error).body).decode()
+    assert SECRET_PLACE not in bytes(error_response(error).body).decode()
     assert vars(twin) == {**vars(error), "path": URL}
     assert URL in str(twin)
 

@@ -33,7 +33,7 @@ NEEDS = {
     "data": ("fsspec", "pandas", "polars", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
     "other-libraries": ("dp_accounting", "opendp"),
-    "operations": ("fastapi", "httptools", "prometheus_client", "uvicorn"),
+    "operations": ("fastapi", "prometheus_client", "uvicorn"),
     "remote": ("fastapi", "httpx2", "uvicorn"),
     "weekly-staff-survey": ("matplotlib",),
 }

@@ -22,6 +22,7 @@ from ldp_budget.errors import (
     LedgerError,
     LedgerKeyMissing,
     LedgerMissing,
+    LedgerMoved,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -31,11 +32,11 @@ from ldp_budget.errors import (
     ReservationConflict,
     SandboxError,
     TableError,
+    TooFewReports,
     UnknownName,
     UserErased,
 )
 from ldp_budget.ledger.storage import UnstorableError
-from ldp_budget.reports.inbox import TooFewReports
 from ldp_budget.verification import Broken, NotChecked
 from ldp_budget_cli.errors import FAILURES, to_click_exception
 
@@ -50,6 +51,7 @@ ERRORS = [
     NotSupported("no such rule"),
     LedgerError("budget.db", "it is locked"),
     LedgerMissing("budget.db"),
+    LedgerMoved("budget.db", "moved.db", complete=True),
     UnstorableError("budget.db", "a text holds NUL"),
     LedgerKeyMissing("budget.db", 2),
     ClockError("budget.db", "it is far behind", repairable=True),
@@ -80,6 +82,7 @@ CODES = {
     "NotSupported": "not-supported",
     "LedgerError": "ledger-error",
     "LedgerMissing": "ledger-missing",
+    "LedgerMoved": "ledger-moved",
     "LedgerKeyMissing": "ledger-key-missing",
     "ClockError": "clock-error",
     "SandboxError": "sandbox-error",

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 
-from public_surface import SECTIONS, Public, everything
+from public_surface import SECTIONS, Public, everything, plain_name
 
 PUBLIC = list(everything())
 
@@ -35,6 +36,17 @@ def test_each_says_what_it_takes() -> None:
         return "" if said == public.parameters else f"takes {public.parameters}, and says {said}"
 
     assert wrong(fault) == {}
+
+
+def test_async_call_takes_and_returns_the_same_as_its_plain_call() -> None:
+    calls = {public.name: public.call for public in PUBLIC}
+    asynchronous = {name for name in calls if name != plain_name(name)}
+    assert "Accountant.spend_async" in asynchronous
+    for name in asynchronous:
+        assert inspect.iscoroutinefunction(calls[name])
+        assert inspect.signature(calls[name]) == inspect.signature(calls[plain_name(name)])
+        short = plain_name(name).rpartition(".")[2]
+        assert (inspect.getdoc(calls[name]) or "").startswith(f"Do the same as `{short}` ")
 
 
 def test_each_says_what_it_returns() -> None:

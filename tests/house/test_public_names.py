@@ -115,16 +115,15 @@ ldp_budget.accounting.admin_records
 ldp_budget.accounting.admission
 ldp_budget.accounting.api_keys
 ldp_budget.accounting.approvals
-ldp_budget.accounting.batch_charging
-ldp_budget.accounting.batch_run
+ldp_budget.accounting.batch
+ldp_budget.accounting.bulk_run
 ldp_budget.accounting.budget_client
 ldp_budget.accounting.budget_projection
 ldp_budget.accounting.charge_request
-ldp_budget.accounting.charging
 ldp_budget.accounting.collections
 ldp_budget.accounting.connect
 ldp_budget.accounting.decision_replay
-ldp_budget.accounting.hourly_totals
+ldp_budget.accounting.engine
 ldp_budget.accounting.invitations
 ldp_budget.accounting.ledger_operations
 ldp_budget.accounting.limits
@@ -134,6 +133,7 @@ ldp_budget.accounting.policy_versions
 ldp_budget.accounting.queries
 ldp_budget.accounting.receipts
 ldp_budget.accounting.reservations
+ldp_budget.accounting.stored_reports
 ldp_budget.accounting.rule_comparison
 ldp_budget.accounting.usage_stats
 ldp_budget.api
@@ -160,9 +160,7 @@ ldp_budget.ledger.account_sums
 ldp_budget.ledger.calendar
 ldp_budget.ledger.checkpoints
 ldp_budget.ledger.export
-ldp_budget.ledger.group_commit
 ldp_budget.ledger.hash_chain
-ldp_budget.ledger.hash_encryption
 ldp_budget.ledger.key_rotation
 ldp_budget.ledger.keyfile
 ldp_budget.ledger.ledger
@@ -189,6 +187,7 @@ ldp_budget.ledger.storage
 ldp_budget.ledger.transaction
 ldp_budget.ledger.verification
 ldp_budget.ledger.window_backfill
+ldp_budget.ledger.write_queue
 ldp_budget.registry
 ldp_budget.registry.certification
 ldp_budget.registry.collections

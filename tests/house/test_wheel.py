@@ -80,6 +80,8 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     for folder in ("web/static", "web/texts"):
         for path in (ROOT / "service" / "ldp_budget_service" / folder).iterdir():
             assert f"ldp_budget_service/{folder}/{path.name}" in names
+    for path in (ROOT / "service" / "monitoring").iterdir():
+        assert f"ldp_budget_service/monitoring/{path.name}" in names
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ of object, a class, an array, nothing. Of what is not tried, `UNTRIED` says why.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import math
@@ -93,7 +94,7 @@ UNTRIED = {
     **dict.fromkeys(("NumericMechanism.report_std", "Guarantee.divergence", "Case", "Comparison.of"), AUTHORS),
     **dict.fromkeys(("Categories", "Interval"), AUTHORS),
     **dict.fromkeys(("Receipt.store", "Receipt.restore", "Receipt.named", "Receipt.name_of"), LEDGERS),
-    **dict.fromkeys(("LimitState.at", "BulkResult.count"), LEDGERS),
+    **dict.fromkeys(("LimitState.at",), LEDGERS),
     **dict.fromkeys(("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix"), FIELDS),
 }
 
@@ -133,6 +134,8 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             **{"plan": None, "shares": {"team-a": ["lifetime=0.5"]}},
         },
         **{"policy": {"name": "default"}, "quote": request, "spend": keyed, "reserve": {**keyed, "expires": 9}},
+        **{"spend_async": keyed, "reserve_async": {**keyed, "expires": 9}},
+        "balance_async": {"user": "u", "policy": "default"},
         "spend_many": {
             **{"users": ["u"], "mechanism": OUE, "key": None, "digest": None, "note": None},
             **{"policy": "default", "shard": None, "on_batch": None},
@@ -145,7 +148,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{"open_reservations": {"most": 20, "user": None}, "balances": {"users": ["u"], "policy": "default"}},
         **{"journal": {"users": ["u"]}, "verify": {"expect": None, "on_progress": None}},
         "acting_for": {"caller": Principal(1, "team-a")},
-        **{"spend_each": {"spends": []}, "run": {"key": "k"}, "positions": {"users": ["u"]}},
+        **{"spend_each": {"spends": []}, "spend_batch": {"spends": [], "key": "k"}, "positions": {"users": ["u"]}},
         **{"position": {"user": "u"}, "reservation": {"receipt": "1-0"}},
         "records": {"first": 1},
         "record": {"kind": "note", "name": "x", "body": {}, "expected": 10**6},
@@ -162,8 +165,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         },
     }
     policy, overview = accountant.policy(), accountant.ledger.overview()
-    overview.look()
-    of_overviews = {"look": {"seconds": 1}, "days": {"most": 9}, "refusals": {"most": 9}, "recent": {"hours": 2}}
+    of_overviews = {"days": {"most": 9}, "refusals": {"most": 9}, "recent": {"hours": 2}, "summary": {"hours": 2}}
     aggregate, total = OUE.aggregate(REPORTS), LAPLACE.aggregate(NUMBERS)
     released = {
         **{"out": "out", "collection": POLL, "accountant": accountant, "values": np.array([0, 1])},
@@ -175,9 +177,8 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"ledger": ":memory:", "create": True, "clock": lambda: 0, "clock_bound": 3600.0, "sandbox": None},
         ),
         **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
-        "LedgerOperations.copy_to": (copied, {"ledger": "copied.db", "on_progress": None}),
-        "LedgerOperations.give_up_copy": (accountant.ledger.give_up_copy, {"ledger": "none/x.db"}),
-        "LedgerOperations.activate_key": (accountant.ledger.activate_key, {"on_progress": None}),
+        "LedgerOperations.move_to": (moved, {"ledger": "copied.db", "on_progress": None}),
+        "LedgerOperations.rotate_key": (rotated, {"on_progress": None}),
         "Limit": (Limit, {"period": "day", "epsilon": 1, "delta": "1e-6", "rule": "zcdp", "aside": 0}),
         **{f"Limit.{name}": (getattr(LIMIT, name), given) for name, given in of_limits.items()},
         "Plan": (Plan, {"charges": [(OUE, 2)], "delta": "1e-6", "price": None}),
@@ -305,12 +306,18 @@ def opened(**given: Any) -> None:
     Accountant(**given).close()
 
 
-def copied(ledger: Any, on_progress: Any) -> None:
-    """Copy a ledger of its own, as whatever was copied charges nobody any more."""
+def moved(ledger: Any, on_progress: Any) -> None:
+    """Move a ledger of its own, as a ledger that was moved charges nobody any more."""
     Path("copied.db").unlink(missing_ok=True)
     Path("copied.db.key").unlink(missing_ok=True)
     with Accountant(":memory:") as accountant:
-        accountant.ledger.copy_to(ledger, on_progress=on_progress)
+        accountant.ledger.move_to(ledger, on_progress=on_progress)
+
+
+def rotated(on_progress: Any) -> None:
+    """Rotate the key of a ledger of its own, which cannot be used afterwards."""
+    with Accountant(":memory:") as accountant:
+        accountant.ledger.rotate_key(on_progress=on_progress)
 
 
 def written(reports: Any) -> None:
@@ -346,7 +353,6 @@ IN_VAIN = (
         "Accountant.void",
         "Accountant.erase",
         "Accountant.record",
-        "LedgerOperations.give_up_copy",
     ),
     *("Accountant.reservation", "read_reports", "open_partition", "aggregate", "partitions_in"),
 )
@@ -382,7 +388,9 @@ def raised(call: Callable[..., Any], given: dict[str, Any]) -> Iterator[Exceptio
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = call(**given)
-            if inspect.isgenerator(found):
+            if inspect.iscoroutine(found):
+                asyncio.run(found)
+            elif inspect.isgenerator(found):
                 list(found)
     except Exception as error:
         yield error

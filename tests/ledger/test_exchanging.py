@@ -6,28 +6,25 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import Clock
-from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, UnknownName
-from ldp_budget.ledger import key_rotation
+from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, LedgerMoved, UnknownName
+from ldp_budget.accounting import batch as batches
+from ldp_budget.ledger import key_rotation, write_queue
 from ldp_budget.ledger.checkpoints import link_of
 from ldp_budget.ledger.hash_chain import canonical_rows, canonical_transaction
 from ldp_budget.ledger.keyfile import Key, new_key
 from ldp_budget.ledger.models import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
 from ldp_budget.ledger.sqlite import SqliteStore
 from ledger_contract import CURVE, check, coin, promising, spent
-from ledger_exchanges import Exchanged, ExchangedContract, exchange
+from ledger_exchanges import Exchanged, ExchangedContract, exchange, reopen
 from ledger_inside import ledger_of, store_of, tables
 from ledger_places import InFile, InMemory, InToys
 from toy_store import ToyStore
-
-
-def states(accountant: Accountant) -> list[str]:
-    return [each.state for each in accountant.ledger.key_states()]
 
 
 @pytest.mark.slow
@@ -116,59 +113,53 @@ def test_reports_of_a_memoised_value_go_on_along_their_curve(accountant: Account
     check(accountant)
 
 
-def test_the_states_of_a_secret(accountant: Accountant) -> None:
-    partitions = len(ledger_of(accountant).partitions)
-    assert accountant.ledger.key_states() == [(1, "active", partitions)]
-    assert accountant.ledger.activate_key() == 1, "there is nothing to activate"
-    assert accountant.ledger.prepare_key() == accountant.ledger.prepare_key() == 2
-    assert accountant.ledger.key_states() == [(1, "active", partitions), (2, "pending", 0)]
-    assert accountant.ledger.discard_key()
-    assert not accountant.ledger.discard_key()
-    assert states(accountant) == ["active"]
-    assert exchange(accountant) == accountant.ledger.activate_key() == 2
-    assert not accountant.ledger.discard_key()
-    assert accountant.ledger.key_states() == [(1, "expired", 0), (2, "active", partitions)]
+def test_rotation_puts_a_new_secret_in_use(accountant: Accountant) -> None:
+    assert exchange(accountant) == 2
+    assert exchange(accountant) == 3
+    assert ledger_of(accountant).key.in_use.number == ledger_of(accountant).key.newest == 3
     kinds = [row["kind"] for row in accountant.journal()]
-    assert kinds.count("rekeyed") == 1
+    assert kinds.count("rekeyed") == 2
 
 
-def test_a_secret_that_may_be_in_force_somewhere_is_never_taken_out(
-    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("owner", [key_rotation, Key])
+def test_interrupted_rotation_is_completed_by_the_next(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch, owner: Any
 ) -> None:
-    """Somebody discards it while somebody else has just begun to activate it: without it the ledger would be lost."""
+    """Before the transaction has ended, the old secret is in use; after it, the new one. There is no third."""
     in_use(accountant)
-    accountant.ledger.prepare_key()
 
     def stop(*given: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(key_rotation, "_take", stop)
+        patch.setattr(owner, "_take" if owner is key_rotation else "with_active", stop)
         with pytest.raises(KeyboardInterrupt):
-            accountant.ledger.activate_key()
-    assert states(accountant) == ["active", "pending"]
-    assert not accountant.ledger.discard_key()
-    assert accountant.ledger.prepare_key() == 2
-    assert accountant.ledger.activate_key() == 2
+            accountant.ledger.rotate_key()
+    reopen(accountant)
+    assert ledger_of(accountant).key.in_use.number == (1 if owner is key_rotation else 2)
+    assert accountant.spend("alice", coin(1), key="a").repeated
+    check(accountant)
+    assert exchange(accountant) == 2
+    assert ledger_of(accountant).key.newest == ledger_of(accountant).key.active == 2
     check(accountant)
 
 
-def test_a_secret_that_is_discarded_before_its_activation_begins_is_not_activated(
-    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    accountant.ledger.prepare_key()
-    ledger = ledger_of(accountant)
-    begin = ledger.change_key
-
-    def discarded_first(change: Callable[[Key], bytes]) -> None:
-        monkeypatch.setattr(ledger, "change_key", begin)
-        assert accountant.ledger.discard_key()
-        begin(change)
-
-    monkeypatch.setattr(ledger, "change_key", discarded_first)
-    with pytest.raises(LedgerError, match="was discarded just now"):
-        accountant.ledger.activate_key()
-    assert states(accountant) == ["active"]
+def test_open_ledger_refuses_everything_after_a_rotation(accountant: Accountant) -> None:
+    """Its hashes are encrypted with the old secret: they would find no user, who would get a fresh budget."""
+    in_use(accountant)
+    accountant.ledger.rotate_key()
+    for act in (
+        lambda: accountant.spend("alice", coin(1)),
+        lambda: accountant.spend_many(["alice"], coin(1)),
+        lambda: accountant.balance("alice"),
+        accountant.verify,
+        accountant.ledger.rotate_key,
+    ):
+        with pytest.raises(LedgerKeyMissing, match="Open the ledger again"):
+            act()
+    assert "Open the ledger again" in str(accountant.ledger.check_up()["key"])
+    reopen(accountant)
+    assert accountant.spend("alice", coin(1), key="a").repeated
     check(accountant)
 
 
@@ -310,8 +301,8 @@ def test_the_old_secret_seals_no_row(stolen: tuple[Path, Key], clock: Clock, tab
         )
     connection.close()
     if table == "partitions":
-        with Accountant(path, clock=clock) as accountant, pytest.raises(LedgerKeyMissing, match="was changed"):
-            accountant.spend("alice", coin("0.1"))
+        with pytest.raises(LedgerKeyMissing, match="its counters were changed"):
+            Accountant(path, clock=clock)
         return
     with Accountant(path, clock=clock) as accountant:
         assert any(problem.startswith(f"{table}: ") for problem in accountant.verify().problems)
@@ -336,11 +327,8 @@ def test_a_ledger_of_the_old_secret_in_the_place_of_it_is_refused(stolen: tuple[
     shutil.copyfile(other, path)
     for beside in ("-wal", "-shm"):
         path.with_name(path.name + beside).unlink(missing_ok=True)
-    with Accountant(path, clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="has gone back: it is under secret 1 of the key, and 2 is active"):
-            accountant.set_policy("default", ["lifetime=9"])
-        with pytest.raises(LedgerError, match="has gone back"):
-            accountant.verify()
+    with pytest.raises(LedgerError, match="has gone back: it is under secret 1 of the key, and 2 was in use"):
+        Accountant(path, clock=clock)
 
 
 def test_checkpoints_cannot_be_made_again_with_the_old_secret(stolen: tuple[Path, Key], clock: Clock) -> None:
@@ -385,74 +373,73 @@ def test_a_row_that_was_changed_before_does_not_hold_by_an_exchange(tmp_path: Pa
     connection.close()
     with Accountant(path, clock=clock) as accountant:
         with pytest.raises(
-            LedgerError, match="user or the sums of account 1 were changed, so its key is not exchanged"
+            LedgerError, match="user or the sums of account 1 were changed, so its key is not rotated"
         ):
             exchange(accountant)
-        assert states(accountant) == ["active", "pending"]
+        reopen(accountant)
+        assert ledger_of(accountant).key.in_use.number == 1
         assert not accountant.verify().ok
 
 
 # -- several processes, machines, copies ------------------------------------------------------------------
 
 
-def test_who_has_it_open_takes_the_new_secret_by_itself(tmp_path: Path, clock: Clock) -> None:
+def test_process_that_has_the_ledger_open_refuses_after_a_rotation(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
-        for number in count(1):
-            assert one.spend("alice", coin("0.5"), key=f"{number}")
-            assert other.spend("alice", coin("0.5"), key=f"{number}").repeated
-            if number == 3:
-                break
-            exchange(one if number % 2 else other)
-        assert one.ledger.check_up() == other.ledger.check_up() == dict.fromkeys(["schema", "key", "clock"])
-        assert states(other) == ["expired", "expired", "active"]
-
-
-def test_who_has_not_the_new_secret_writes_nothing(tmp_path: Path, clock: Clock) -> None:
-    """As on a machine to which the file was not brought."""
-    path = tmp_path / "budget.db"
-    key = path.with_name("budget.db.key")
-    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
-        one.set_policy("default", ["lifetime=9"])
-        other.spend("alice", coin(1))
-        old = key.read_bytes()
+        assert other.spend("alice", coin(1), key="k")
         exchange(one)
-        new = key.read_bytes()
-        key.write_bytes(old)
         before = one.stats()["entries"]
         for act in (lambda: other.spend("alice", coin(1)), lambda: other.balance("alice"), other.verify):
-            with pytest.raises(LedgerKeyMissing, match="has not got the secret 2 that is in force"):
+            with pytest.raises(LedgerKeyMissing, match="rotated to secret 2") as raised:
                 act()
-        found = other.ledger.check_up()
-        assert found["schema"] is None
-        assert "the secret 2 that is in force" in str(found["key"])
+            assert (raised.value.code, raised.value.secret) == ("ledger-key-missing", 2)
         assert one.stats()["entries"] == before
-        with pytest.raises(LedgerKeyMissing) as raised, Accountant(path, clock=clock) as third:
-            third.spend("alice", coin(1))
-        assert (raised.value.code, raised.value.secret) == ("ledger-key-missing", 2)
+    with Accountant(path, clock=clock) as later:
+        assert later.spend("alice", coin(1), key="k").repeated
+        assert later.ledger.check_up() == dict.fromkeys(["schema", "key", "clock"])
+
+
+@pytest.mark.parametrize("rotated_before", [False, True])
+def test_machine_without_the_new_secret_writes_nothing(tmp_path: Path, clock: Clock, rotated_before: bool) -> None:
+    """As on a machine to which the file was not copied."""
+    path = tmp_path / "budget.db"
+    key = path.with_name("budget.db.key")
+    with Accountant(path, clock=clock) as one:
+        one.set_policy("default", ["lifetime=9"])
+        if rotated_before:
+            exchange(one)
+        old = key.read_bytes()
+        number = exchange(one)
+        new = key.read_bytes()
+        key.write_bytes(old)
+        with (
+            pytest.raises(LedgerKeyMissing, match=f"rotated to secret {number}"),
+            Accountant(path, clock=clock) as other,
+        ):
+            other.spend("alice", coin(1))
+        with pytest.raises(LedgerKeyMissing), Accountant(path, clock=clock) as other:
+            other.ledger.rotate_key()
         key.write_bytes(new)
-        assert other.spend("alice", coin(1))
-        assert spent(other, "alice")["lifetime"] == 2
+        with Accountant(path, clock=clock) as other:
+            assert other.spend("alice", coin(1))
+            assert spent(other, "alice")["lifetime"] == 1
 
 
 def test_another_secret_of_the_same_number_is_not_taken_for_it(tmp_path: Path, clock: Clock) -> None:
-    """Two machines have prepared one each: the one that was not activated would find nobody."""
+    """Two machines have made one each: that of the machine whose rotation was interrupted would find nobody."""
     path = tmp_path / "budget.db"
     key = path.with_name("budget.db.key")
-    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+    with Accountant(path, clock=clock) as one:
         one.set_policy("default", ["lifetime=9"])
         one.spend("alice", coin(1))
-        one.ledger.prepare_key()
-        prepared = key.read_bytes()
-        one.ledger.discard_key()
-        assert other.ledger.prepare_key() == 2
-        other.ledger.activate_key()
-        key.write_bytes(prepared)
-        with Accountant(path, clock=clock) as third, pytest.raises(LedgerKeyMissing):
-            third.spend("alice", coin(1))
-        with pytest.raises(LedgerKeyMissing):
-            one.spend("alice", coin(1))
+        prepared = ledger_of(one).key.with_new_secret()
+        exchange(one)
+    key.write_bytes(prepared)
+    with pytest.raises(LedgerKeyMissing):
+        Accountant(path, clock=clock)
+    assert key.read_bytes() == prepared
 
 
 def test_a_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> None:
@@ -466,12 +453,12 @@ def test_a_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) ->
     for number in range(1, 4):
         with Accountant(tmp_path / f"{number}.db", create=False, clock=clock) as backup:
             assert spent(backup, "alice")["lifetime"] == 1
-            assert states(backup) == [*["expired"] * (number - 1), "active"]
+            assert ledger_of(backup).key.in_use.number == number
             check(backup)
     # What is older than the key that lies beside it is refused, and not taken for what goes on.
     shutil.copyfile(tmp_path / "3.db.key", tmp_path / "1.db.key")
-    with Accountant(tmp_path / "1.db", clock=clock) as backup, pytest.raises(LedgerError, match="has gone back"):
-        backup.spend("alice", coin(1))
+    with pytest.raises(LedgerError, match="has gone back"):
+        Accountant(tmp_path / "1.db", clock=clock)
 
 
 @pytest.mark.parametrize("exchanges", [1, 2])
@@ -491,7 +478,7 @@ def test_an_exchanged_ledger_goes_on_where_it_is_copied_to(tmp_path: Path, clock
             accountant.spend_many(users, coin("0.5"))
             check(accountant)
             if following is not None:
-                accountant.ledger.copy_to(following)
+                accountant.ledger.move_to(following)
     with Accountant(places[-1], create=False, clock=clock) as accountant:
         assert all(spent(accountant, user)["lifetime"] == 1.5 for user in users)
         assert accountant.spend("alice", coin(1), key="a").repeated
@@ -500,7 +487,7 @@ def test_an_exchanged_ledger_goes_on_where_it_is_copied_to(tmp_path: Path, clock
         check(accountant)
 
 
-def test_a_copy_can_be_stopped_and_gone_on_with(tmp_path: Path, clock: Clock) -> None:
+def test_rotation_of_a_ledger_whose_move_was_interrupted_is_refused(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "one.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         in_use(accountant)
@@ -511,15 +498,13 @@ def test_a_copy_can_be_stopped_and_gone_on_with(tmp_path: Path, clock: Clock) ->
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            accountant.ledger.copy_to(tmp_path / "two.db", on_progress=stop)
-        for step in (accountant.ledger.prepare_key, lambda: exchange(accountant)):
-            with pytest.raises(LedgerError, match="it was moved to"):
-                step()
-        accountant.ledger.copy_to(tmp_path / "two.db")
-    with Accountant(tmp_path / "two.db", create=False, clock=clock) as accountant:
+            accountant.ledger.move_to(tmp_path / "two.db", on_progress=stop)
+        with pytest.raises(LedgerMoved, match="closed by a move to"):
+            exchange(accountant)
+        accountant.ledger.move_to(tmp_path / "three.db")
+    with Accountant(tmp_path / "three.db", create=False, clock=clock) as accountant:
         assert spent(accountant, "alice")
-        assert states(accountant) == ["expired", "active"]
-        exchange(accountant)
+        assert exchange(accountant) == 3
         check(accountant)
 
 
@@ -535,9 +520,7 @@ def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
         found = json.loads(key.read_text())
         assert found["active"] == 2
         assert [len(each) for each in found["secrets"]] == [64, 64]
-        accountant.ledger.prepare_key()
-        accountant.ledger.discard_key()
-        assert json.loads(key.read_text()) == found
+        assert found.keys() == {"active", "secrets"}
 
 
 @pytest.mark.parametrize(
@@ -546,7 +529,7 @@ def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
         lambda text: text[:-9],
         lambda text: text.replace('"active":2', '"active":3'),
         lambda text: text.replace('"active":2', '"active":"2"'),
-        lambda text: text.replace('"begun":2', '"begun":1'),
+        lambda text: text.replace('"active":2', '"active":0'),
         lambda text: text.replace('"active":2', '"active":2.0'),
         lambda text: "{}",
         lambda text: "[]",
@@ -610,3 +593,35 @@ def test_an_erasure_leaves_nothing_of_the_user(accountant: Accountant) -> None:
     exchange(accountant)
     assert not accountant.spend("alice", coin("0.1"))
     check(accountant)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_interrupted_batch_is_completed_after_a_rotation(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """Its parts have the same users as before: whoever was charged is not charged again."""
+    users, store = [f"user-{n}" for n in range(40)], ToyStore(partitions)
+    monkeypatch.setattr(batches, "PART", 5)
+    with Accountant(store, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        charge = batches._charge_part
+
+        def charge_three(*given: Any) -> Any:
+            if not next(lives):
+                raise ZeroDivisionError
+            return charge(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(write_queue, "MOST_BULK", 1)
+            patch.setattr(batches, "_charge_part", charge_three)
+            lives = iter([True] * 6 + [False] * 99)  # the store runs each transaction twice
+            with pytest.raises(ZeroDivisionError):
+                accountant.spend_many(users, coin(1), key="run")
+        charged = accountant.stats()["entries_by_kind"]["spent"]
+        assert 0 < charged < 40
+        exchange(accountant)
+        again = accountant.spend_many(users, coin(1), key="run")
+        assert (again.spent, again.repeated) == (40 - charged, charged)
+        assert {spent(accountant, user)["lifetime"] for user in users} == {1}
+        assert accountant.spend_many(users, coin(1), key="run").repeated == 40
+        check(accountant)

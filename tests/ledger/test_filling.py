@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,8 +20,8 @@ from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import Approximate
 from ldp_budget.ledger import window_backfill
-from ledger_contract import CURVE, LedgerContract, Place, check, coin, promising, spent
-from ledger_inside import group_of
+from ledger_contract import CURVE, Place, StoreContract, check, coin, promising, spent
+from ledger_inside import BusyWriter
 from ledger_model import LedgerMachine
 from ledger_places import InFile, InMemory, InToys
 
@@ -240,28 +239,17 @@ def test_a_part_may_be_written_beside_spends_in_one_transaction(
     twins: Twins, between: Callable[[Beside], list[int]]
 ) -> None:
     """What they keep back counts, and does not take the place of what was filled."""
-    group = group_of(twins.one)
-
-    def queued(works: int) -> None:
-        while len(group._queue) < works:
-            time.sleep(0.001)
 
     def beside(step: int) -> None:
-        inside, go = threading.Event(), threading.Event()
-
-        def lead(transaction: object) -> None:
-            inside.set()
-            go.wait(30)
-
         def let_go() -> None:
-            queued(2)
-            go.set()
+            writer.wait_for(2)
+            writer.let_go()
 
         twins.other.spend("user-2", coin("0.7"))
-        threading.Thread(target=lambda: group.run(lead), daemon=True).start()
-        inside.wait(30)
+        writer = BusyWriter(twins.one)
+        writer.__enter__()
         threading.Thread(target=lambda: twins.one.spend("user-2", coin("0.7")), daemon=True).start()
-        queued(1)
+        writer.wait_for(1)
         threading.Thread(target=let_go, daemon=True).start()
 
     between(beside)
@@ -429,7 +417,7 @@ def test_a_killed_filler_leaves_no_half_filled_period(path: Path, steps: int) ->
 
 
 @pytest.mark.slow
-class TestContractInSteps(LedgerContract):
+class TestContractInSteps(StoreContract):
     @pytest.fixture(autouse=True)
     def every_journal_is_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
         in_steps(monkeypatch, accounts=1)

@@ -1,4 +1,8 @@
-"""Ctrl-C may come at any point: nothing is charged by halves, and nobody waits for whoever is gone."""
+"""An interrupt (Ctrl-C) may come at any point: nothing is charged by halves, and no other caller waits for ever.
+
+A caller writes in its own thread if the ledger is idle; otherwise it waits for the writer thread, which is never
+interrupted.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,9 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
 from postgres_places import Emptied
@@ -31,6 +36,12 @@ LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis
 
 # An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture
+def by_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every caller waits for the writer thread, as if the ledger were never idle."""
+    monkeypatch.setattr(WriteQueue, "_run_here", lambda self, mine: False)
 
 
 class Interrupt:
@@ -108,19 +119,63 @@ KEYED = ("spend", "spend_many", "reserve")
         *(pytest.param(name, 1, marks=pytest.mark.slow) for name in OPERATIONS),
     ],
 )
-def test_an_interrupt_at_any_point_leaves_a_ledger_that_everybody_can_use(
+def test_interrupt_at_any_point_leaves_a_ledger_that_all_callers_can_use(
     tmp_path: Path, clock: Clock, name: str, each: int
 ) -> None:
     """At each instruction after which the interpreter would raise one, in whatever code that is."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)  # not `with`: to close one that is stuck never ends
     _interrupt_everywhere(accountant, name, each)
-    assert not store_of(accountant)._reading, "a fork would wait for a reader that is gone"
-    accountant.close()
+    assert not store_of(accountant)._reading, "a connection stays with a reader that is gone"
+    in_another_thread(accountant.close, 0)
+
+
+@pytest.mark.usefixtures("by_the_writer")
+@pytest.mark.parametrize(
+    ("name", "each"),
+    [
+        ("spend", 1),
+        ("spend_many", 7),
+        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in ("spend_many", "reserve", "set_policy")),
+    ],
+)
+def test_interrupt_at_any_point_while_the_writer_thread_works_leaves_a_ledger_that_all_callers_can_use(
+    tmp_path: Path, clock: Clock, name: str, each: int
+) -> None:
+    """The caller withdraws what it asked for, or is charged and finds that by the key."""
+    accountant = Accountant(tmp_path / "budget.db", clock=clock)
+    _interrupt_everywhere(accountant, name, each)
+    in_another_thread(accountant.close, 0)
+
+
+@pytest.mark.usefixtures("by_the_writer")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_interrupt_at_any_point_of_the_first_submission_leaves_one_writer_thread_or_none() -> None:
+    """The first submission starts the thread."""
+
+    def writers() -> int:
+        return sum(thread.is_alive() for thread in threading.enumerate() if thread.name == "ldp-budget writer")
+
+    before = writers()
+    for interrupt in every_interrupt():
+        queue = WriteQueue("a ledger", lambda work, partitions, items: work({0: _Partition()}))  # type: ignore[dict-item]
+        with suppress(KeyboardInterrupt, RuntimeError), interrupt:  # Python's threads may turn the one into the other
+            queue.run(run_each, [Work(lambda _: None, 0, 0)])
+        in_another_thread(lambda: queue.run(run_each, [Work(lambda _: None, 0, 0)]), interrupt.number)  # noqa: B023
+        wait_until(lambda: writers() <= before + 1, f"two threads after an interrupt at point {interrupt.number}")
+        in_another_thread(queue.close, interrupt.number)
+        wait_until(lambda: writers() == before, f"the thread goes on after an interrupt at point {interrupt.number}")
+    assert interrupt.number > 10
+
+
+class _Partition:
+    """A transaction of which nothing is asked."""
+
+    writes = by = 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["spend", "reserve", "balance", "history"])
-def test_so_it_is_on_a_server(clock: Clock, name: str) -> None:
+def test_interrupt_at_any_point_leaves_a_ledger_on_a_server_that_all_callers_can_use(clock: Clock, name: str) -> None:
     accountant = Emptied(3).open(clock)
     _interrupt_everywhere(accountant, name, each=3)
     accountant.close()
@@ -160,9 +215,7 @@ def in_another_thread(work: Callable[[], object], point: int) -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
-    tmp_path: Path, clock: Clock, partitions: int
-) -> None:
+def test_close_interrupted_at_any_point_can_be_repeated(tmp_path: Path, clock: Clock, partitions: int) -> None:
     place = tmp_path / "budget.db" if partitions == 1 else Emptied(partitions).address
     with Accountant(place, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
@@ -177,10 +230,10 @@ def test_what_was_interrupted_while_it_was_closed_can_be_closed_again(
 
 
 @pytest.mark.parametrize("each", [31, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_was_interrupted_while_it_was_opened_or_closed_keeps_nobody_out(
+def test_opening_or_close_interrupted_at_any_point_locks_out_no_other_caller(
     tmp_path: Path, clock: Clock, each: int
 ) -> None:
-    """Even where nobody closes it again."""
+    """Even if it is never closed again."""
     place = tmp_path / "budget.db"
     with Accountant(place, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
@@ -196,27 +249,8 @@ def spend_there(place: str | Path, clock: Clock) -> object:
         return accountant.spend("bob", coin("0.01"))
 
 
-def test_whoever_waits_for_a_reader_is_woken_wherever_its_end_is_interrupted(tmp_path: Path, clock: Clock) -> None:
-    """As does a fork, in another thread."""
-    accountant = Accountant(tmp_path / "budget.db", clock=clock)
-    store = store_of(accountant)
-    for interrupt in every_interrupt():
-        snapshot = store.snapshot()
-        snapshot.__enter__()
-        waiting = threading.Thread(target=lambda: (store.hold(True), store.let_go()), daemon=True)
-        waiting.start()
-        wait_until(lambda: bool(store._reader_is_through._waiters), "it does not wait")
-        with suppress(KeyboardInterrupt), interrupt:
-            snapshot.__exit__(None, None, None)
-        del snapshot
-        waiting.join(10)
-        assert not waiting.is_alive(), f"it waits for ever after an interrupt at point {interrupt.number}"
-    assert interrupt.number > 10
-    accountant.close()
-
-
 def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
-    """In the main thread, over and over, while other threads spend as well."""
+    """In the main thread, over and over, while other threads spend as well, of whom none gets an error."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)
     accountant.set_policy("default", ["lifetime=1000"])
     asked: set[str] = set()
@@ -230,8 +264,7 @@ def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
 
     def others(number: int) -> None:
         for turn in itertools.takewhile(lambda turn: not over.is_set(), itertools.count()):
-            with suppress(LedgerError):  # who led this thread was interrupted
-                spend(f"{number}/{turn}")
+            spend(f"{number}/{turn}")
 
     threads = [threading.Thread(target=others, args=(number,), daemon=True) for number in range(3)]
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -252,8 +285,9 @@ def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
         over.set()
         for thread in threads:
             thread.join(30)
-    assert not any(thread.is_alive() for thread in threads), "nobody waits for a leader that is gone"
+    assert not any(thread.is_alive() for thread in threads), "they wait for ever"
     assert interrupts > 10
+    assert {key for key in asked - told if not key.startswith("main/")} == set(), "other threads got an error"
     repeated = {key for key in asked if accountant.spend("alice", coin("0.01"), key=key).repeated}
     assert told <= repeated
     assert spent(accountant, "alice") == {"lifetime": len(asked) * Decimal("0.01")}
@@ -272,12 +306,13 @@ class Call(Interrupt):
         self._handler()
 
 
+@pytest.mark.parametrize("path", ["own thread", "writer thread"])
 def test_handler_that_spends_during_spend_each_is_refused_or_charged(
-    tmp_path: Path, clock: Clock, thorough: bool
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, thorough: bool, path: str
 ) -> None:
-    """The process hung at 27 of 637 points: between two of the works the thread did not count as one that writes, and
-    the handler waited for a work that its own thread was to do.
-    """
+    """It is refused while its own thread writes, and charged while its thread waits; it never waits for itself."""
+    if path == "writer thread":
+        request.getfixturevalue("by_the_writer")
     accountant = Accountant(tmp_path / "budget.db", clock=clock)  # not `with`: to close one that is stuck never ends
     accountant.set_policy("default", ["lifetime=1000"])
     told: list[object] = []
@@ -311,7 +346,10 @@ def test_handler_that_spends_during_spend_each_is_refused_or_charged(
     assert len(points) > 20
     for point in points:
         spend_at(point)
-    assert refused == {"this thread is writing to it just now; finish that first"}
+    assert refused == (
+        {"this thread is writing to it just now; finish that first"} if path == "own thread" else set()
+    )
+    assert told
     assert spent(accountant, "handler") == {"lifetime": len(told) * Decimal("0.01")}
     assert spent(accountant, "alice") == {"lifetime": 3 * (1 + len(points)) * Decimal("0.01")}
     check(accountant)

@@ -14,7 +14,7 @@ import pytest
 
 import ledger_killer
 from ldp_budget import Accountant
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import bulk_run
 from ledger_contract import check
 
 KILLS = [
@@ -85,7 +85,7 @@ def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mo
 
 @pytest.mark.slow
 def test_a_killed_bulk_run_is_finished_by_running_it_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_charging, "BATCH", ledger_killer.BULK_USERS // 4)
+    monkeypatch.setattr(bulk_run, "BATCH", ledger_killer.BULK_USERS // 4)
     told, heads = kill(path, "bulk", 40)
     with Accountant(path, create=False) as accountant:
         for head in {*heads}:

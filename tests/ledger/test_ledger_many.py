@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Mechanism, NotSupported
-from ldp_budget.accounting import batch_charging
+from ldp_budget.accounting import batch as batches
+from ldp_budget.accounting import bulk_run
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Approximate, Gaussian, Memoised, Pure, Unbounded, ZeroConcentrated
 from ldp_budget.ledger.sqlite import connection
@@ -142,8 +143,9 @@ def test_single_spends_are_served_between_the_batches_of_a_bulk_run(tmp_path: Pa
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
         work = """
-from ldp_budget.accounting import batch_charging
-batch_charging.BATCH = 200
+from ldp_budget.accounting import batch as batches
+from ldp_budget.accounting import bulk_run
+bulk_run.BATCH = 200
 if number == 0:
     return accountant.spend_many((f"user-{n}" for n in range(5000)), coin).spent
 return sum(bool(accountant.spend("alice", coin)) for _ in range(20))
@@ -241,7 +243,7 @@ def test_who_waits_is_served_when_the_lock_is_given_up(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(batch_charging, "BATCH", 100)
+    monkeypatch.setattr(bulk_run, "BATCH", 100)
     return 100
 
 
@@ -500,6 +502,7 @@ USERS = st.sampled_from(("alice", "bob", "carol", "dave"))
     erased=st.sets(USERS, max_size=1),
     runs=st.lists(st.tuples(st.lists(USERS, max_size=9), st.sampled_from(LAW_MECHANISMS)), min_size=1, max_size=3),
     batch=st.integers(1, 5),
+    few=st.sampled_from((1, 8)),
 )
 def test_charging_in_bulk_is_charging_one_by_one(
     limits: list[str],
@@ -508,14 +511,17 @@ def test_charging_in_bulk_is_charging_one_by_one(
     erased: set[str],
     runs: list[tuple[list[str], Mechanism]],
     batch: int,
+    few: int,
 ) -> None:
+    """Whether equal lines are charged by set-based statements, as from `few` on, or by the engine."""
     clock = Clock()
     with (
         Accountant(":memory:", clock=clock) as one,
         Accountant(":memory:", clock=clock) as many,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(batch_charging, "BATCH", batch)
+        patch.setattr(bulk_run, "BATCH", batch)
+        patch.setattr(batches, "FEW", few)
         for accountant in (one, many):
             accountant.set_policy("default", limits, relation=relation)
             for user, mechanism, reports in past:

@@ -13,20 +13,20 @@ import pytest
 
 from conftest import Clock
 from ldp_budget import Accountant
-from ledger_contract import LedgerContract, check, coin, in_threads, spent
+from ledger_contract import StoreContract, check, coin, in_threads, spent
 from ledger_inside import tables, writer_of
 from ledger_places import InFile, InMemory
 
 Now = Callable[[], datetime | float]
 
 
-class TestInMemory(LedgerContract):
+class TestInMemory(StoreContract):
     @pytest.fixture
     def place(self) -> InMemory:
         return InMemory()
 
 
-class TestInFile(LedgerContract):
+class TestInFile(StoreContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> InFile:
         return InFile(tmp_path / "budget.db")

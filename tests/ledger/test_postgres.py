@@ -10,7 +10,7 @@ import pytest
 from ldp_budget.ledger.postgres import PostgresStore
 from ldp_budget.ledger.postgres.pool import OLDEST
 from ldp_budget.ledger.storage import Prefetch, Rows
-from ledger_contract import LedgerContract
+from ledger_contract import StoreContract
 from measured_contract import MeasuredContract
 from postgres_places import Emptied, OnServer
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 @pytest.mark.slow
-class TestOnePartition(LedgerContract):
+class TestOnePartition(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(1)
@@ -27,34 +27,34 @@ class TestOnePartition(LedgerContract):
 class TestCentral:
     """Of the contract, at least one test for each thing that the server is asked for; in two partitions."""
 
-    accountant = LedgerContract.accountant
-    threads_with_one_key = LedgerContract.threads_with_one_key
-    test_limits = LedgerContract.test_exactly_as_many_spends_are_granted_as_fit
-    test_refusals = LedgerContract.test_a_refusal_changes_nothing_but_its_key
-    test_windows = LedgerContract.test_every_window_is_charged_or_none_and_a_new_one_starts_empty
-    test_new_periods = LedgerContract.test_a_new_period_is_filled_from_the_journal
-    test_curves = LedgerContract.test_reports_of_one_memoised_value_cost_along_its_curve
-    test_keys = LedgerContract.test_a_key_stands_for_one_request
-    test_failures = LedgerContract.test_a_failure_stores_nothing_under_its_key
-    test_reservations = LedgerContract.test_a_reservation_ends_once
-    test_clocks = LedgerContract.test_a_repair_of_the_clock_lets_spends_go_on_and_refills_nothing
-    test_plans = LedgerContract.test_a_plan_admits_its_reports_in_any_order_and_not_one_more
-    test_bulk = LedgerContract.test_a_bulk_charge_does_what_single_ones_would
-    test_bulk_runs = LedgerContract.test_a_bulk_run_under_a_key_is_charged_once
-    test_erasure = LedgerContract.test_an_erased_user_is_forgotten_and_gets_no_fresh_budget
-    test_threads = LedgerContract.test_threads_are_granted_exactly_what_fits
-    test_threads_with_one_key = LedgerContract.test_threads_with_one_key_get_one_charge
-    test_heads = LedgerContract.test_a_link_that_was_noted_is_found_again
-    test_notes = LedgerContract.test_a_note_goes_with_its_user
-    test_notes_of_any_kind = LedgerContract.test_a_note_may_hold_whatever_people_write
-    test_many_balances = LedgerContract.test_the_balances_of_many_are_those_of_each
-    test_names = LedgerContract.test_the_users_of_a_list_are_named_in_the_journal
-    test_open_reservations = LedgerContract.test_which_reservations_are_open
-    test_records = LedgerContract.test_a_record_behind_another_than_was_known_is_refused
-    test_callers = LedgerContract.test_every_entry_bears_the_key_by_which_it_was_written
-    test_callers_together = LedgerContract.test_callers_are_told_apart_in_one_transaction
-    test_shares = LedgerContract.test_whoever_has_a_share_must_fit_it_and_the_limit
-    test_closing = LedgerContract.test_nothing_is_lost_by_closing
+    accountant = StoreContract.accountant
+    threads_with_one_key = StoreContract.threads_with_one_key
+    test_limits = StoreContract.test_exactly_as_many_spends_are_granted_as_fit
+    test_refusals = StoreContract.test_a_refusal_changes_nothing_but_its_key
+    test_windows = StoreContract.test_every_window_is_charged_or_none_and_a_new_one_starts_empty
+    test_new_periods = StoreContract.test_a_new_period_is_filled_from_the_journal
+    test_curves = StoreContract.test_reports_of_one_memoised_value_cost_along_its_curve
+    test_keys = StoreContract.test_a_key_stands_for_one_request
+    test_failures = StoreContract.test_a_failure_stores_nothing_under_its_key
+    test_reservations = StoreContract.test_a_reservation_ends_once
+    test_clocks = StoreContract.test_a_repair_of_the_clock_lets_spends_go_on_and_refills_nothing
+    test_plans = StoreContract.test_a_plan_admits_its_reports_in_any_order_and_not_one_more
+    test_bulk = StoreContract.test_a_bulk_charge_does_what_single_ones_would
+    test_bulk_runs = StoreContract.test_a_bulk_run_under_a_key_is_charged_once
+    test_erasure = StoreContract.test_an_erased_user_is_forgotten_and_gets_no_fresh_budget
+    test_threads = StoreContract.test_threads_are_granted_exactly_what_fits
+    test_threads_with_one_key = StoreContract.test_threads_with_one_key_get_one_charge
+    test_heads = StoreContract.test_a_link_that_was_noted_is_found_again
+    test_notes = StoreContract.test_a_note_goes_with_its_user
+    test_notes_of_any_kind = StoreContract.test_a_note_may_hold_whatever_people_write
+    test_many_balances = StoreContract.test_the_balances_of_many_are_those_of_each
+    test_names = StoreContract.test_the_users_of_a_list_are_named_in_the_journal
+    test_open_reservations = StoreContract.test_which_reservations_are_open
+    test_records = StoreContract.test_a_record_behind_another_than_was_known_is_refused
+    test_callers = StoreContract.test_every_entry_bears_the_key_by_which_it_was_written
+    test_callers_together = StoreContract.test_callers_are_told_apart_in_one_transaction
+    test_shares = StoreContract.test_whoever_has_a_share_must_fit_it_and_the_limit
+    test_closing = StoreContract.test_nothing_is_lost_by_closing
 
     @pytest.fixture
     def place(self) -> Emptied:
@@ -62,21 +62,21 @@ class TestCentral:
 
 
 @pytest.mark.slow
-class TestFourPartitions(LedgerContract):
+class TestFourPartitions(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(4)
 
 
 @pytest.mark.slow
-class TestManyPartitions(LedgerContract):
+class TestManyPartitions(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(64)
 
 
 @pytest.mark.slow
-class TestTheOldestServer(LedgerContract):
+class TestTheOldestServer(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(4, str(OLDEST // 10_000))

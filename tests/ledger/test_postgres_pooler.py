@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import LedgerContract, check, coin, in_threads, spent
+from ledger_contract import StoreContract, check, coin, in_threads, spent
 from ledger_scripts import outputs, start
 from postgres_faults import end_sessions, entries, plain_url, settle, spend_amid
 from postgres_places import Emptied
@@ -57,17 +57,17 @@ def accountant(place: BehindPooler) -> Iterator[Accountant]:
 class TestCentral:
     """Of the contract, what is done in one transaction, in several, and in bulk."""
 
-    accountant = LedgerContract.accountant
+    accountant = StoreContract.accountant
     threads_with_one_key = 8
-    test_keys = LedgerContract.test_a_refusal_is_as_lasting_as_a_charge
-    test_reservations = LedgerContract.test_a_reservation_ends_once
-    test_bulk = LedgerContract.test_a_bulk_run_under_a_key_is_charged_once
-    test_threads = LedgerContract.test_threads_with_one_key_get_one_charge
-    test_closing = LedgerContract.test_nothing_is_lost_by_closing
+    test_keys = StoreContract.test_a_refusal_is_as_lasting_as_a_charge
+    test_reservations = StoreContract.test_a_reservation_ends_once
+    test_bulk = StoreContract.test_a_bulk_run_under_a_key_is_charged_once
+    test_threads = StoreContract.test_threads_with_one_key_get_one_charge
+    test_closing = StoreContract.test_nothing_is_lost_by_closing
 
 
 @pytest.mark.slow
-class TestContract(LedgerContract):
+class TestContract(StoreContract):
     @pytest.fixture
     def place(self, place: BehindPooler) -> BehindPooler:
         return place

@@ -13,7 +13,7 @@ import ldp_budget
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.postgres.schema import PARTITIONED
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, LedgerContract, coin, promising
+from ledger_contract import CURVE, StoreContract, coin, promising
 from ledger_places import Now
 from postgres_places import Empty, OnServer
 from postgres_servers import Server, find_binaries, reason_for_none, standby_of, wait_until
@@ -83,7 +83,7 @@ class AsApplication(OnServer):
 
 
 @pytest.mark.slow
-class TestAsTheApplication(LedgerContract):
+class TestAsTheApplication(StoreContract):
     @pytest.fixture
     def place(self, server: Server) -> AsApplication:
         return AsApplication(server)

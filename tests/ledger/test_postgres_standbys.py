@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import check, coin, spent
-from postgres_faults import NOTHING, In, ask, queued, signal_backends, wait_for_sessions, with_port
+from postgres_faults import NOTHING, In, ask, signal_backends, wait_for_sessions, with_port
 from postgres_places import new_ledger
 from postgres_proxy import Proxy
 from postgres_servers import Server, standby_of, wait_until
@@ -68,60 +65,6 @@ def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> Non
             accountant.spend("alice", coin(1))
     with Accountant(f"{address}&ha=none") as accountant:
         assert spent(accountant, "alice") == {"lifetime": 4}
-        check(accountant)
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C is heard, also in a process that a shell has begun in the background, where it would not be."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals reach the main thread alone")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.slow
-def test_whoever_shares_a_commit_that_was_interrupted_is_told_that_nobody_knows(
-    server: Server, interruptible: None
-) -> None:
-    """Ctrl-C reaches the thread that leads while it waits for a commit; the others' answers go with it."""
-    address = f"{server.create_database()}?partitions=1"
-    with Accountant(f"{address}&ha=none") as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-    wait_for_nobody(server, "gone")
-
-    def interrupt() -> None:
-        wait_for_sessions(address, 1, "SyncRep")
-        wait_until(lambda: queued(accountant) == 3, "they do not queue up")
-        signal_backends(address, "pg_cancel_backend")  # whoever led until now; then the main thread does
-        wait_until(lambda: queued(accountant) == 0, "nobody leads")
-        wait_for_sessions(address, 1, "SyncRep")
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-    with Accountant(f"{address}&ha=quorum") as accountant:
-        leader = In(lambda: accountant.spend("alice", coin(1)))
-        wait_for_sessions(address, 1, "SyncRep")
-        interrupting = In(interrupt)
-        followers: list[In] = []
-
-        def follow() -> None:
-            wait_until(lambda: queued(accountant) == 1, "the main thread does not queue up")
-            for _ in range(2):
-                followers.append(In(lambda: accountant.spend("bob", coin(1))))
-
-        following = In(follow)
-        with pytest.raises(KeyboardInterrupt):
-            accountant.spend("alice", coin(1))
-        for each in (leader, *followers):
-            error = each.result()
-            assert isinstance(error, LedgerError)
-            assert error.unknown, error
-            assert NOTHING not in str(error)
-        assert following.result() is None
-        assert interrupting.result() is None
-        wait_for_nobody(server, "")
-    with Accountant(f"{address}&ha=none") as accountant:
         check(accountant)
 
 

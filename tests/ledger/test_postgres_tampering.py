@@ -18,7 +18,7 @@ from ldp_budget.ledger.keyfile import KEY_BYTES
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.verification import check_integrity
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, made, promising, write_record
+from ledger_contract import CURVE, check, coin, made, promising, send, write_record
 from postgres_places import new_ledger
 
 PARTITIONS = 3
@@ -38,19 +38,20 @@ KEYS = {
     "memoised_counts": ("partition", "account", "label", "priced_mechanism", "window_code"),
     "moved_entries": ("partition", "number"),
     "notes": ("partition", "entry"),
-    "openings": ("partition", "number"),
     "partitions": ("partition",),
     "periods": ("partition", "period"),
     "policies": ("partition", "policy"),
     "priced_mechanisms": ("partition", "priced_mechanism"),
     "quotas": ("partition", "account", "plan", "guarantee"),
+    "reports": ("partition", "number"),
+    "rounds": ("partition", "number"),
     "tombstones": ("partition", "user_hash"),
     "users": ("partition", "account"),
     "window_sums": ("partition", "account", "window_code"),
 }
 """The tables, each with the columns of its key."""
 
-OF_MOVED = ("closings", "key_epochs", "moved_entries", "openings")
+OF_MOVED = ("closings", "key_epochs", "moved_entries")
 """Those of a ledger that was moved, or whose key was rotated: this one has no rows there."""
 
 COUNTERS = (
@@ -109,6 +110,7 @@ class Attacked:
             accountant.spend(user, coin(100), key="refused")
             for survey in surveys:
                 accountant.spend(user, survey, note=f"{user} in {survey.name}")
+            send(accountant, user, user.encode(), "report", surveys[0])
         accountant.void(accountant.reserve(users[0], coin(1), key="held").receipt or "")
         accountant.erase(users[0])
         check(accountant)
@@ -121,7 +123,9 @@ class Attacked:
         for place in (3, 6):
             accountant.erase(users[place])
         check(accountant)
+        accountant.reports.seal("poll", "one", 3)
         for user in (users[1], users[4], users[7], "dave"):
+            send(accountant, user, user.encode(), "another", accountant.collection("poll"))
             accountant.spend(user, coin("0.125"), key="later", note="later")
             accountant.spend(user, coin(50), key="refused later")
         third = ldp_budget.mechanism("oue")(epsilon=2, domain_size=2)

@@ -13,6 +13,8 @@ from ldp_budget.ledger.storage import UnstorableError
 from ldp_budget.ledger.transaction import Transaction
 from ldp_budget.registry.collections import Collection
 from ledger_contract import check, coin, spent
+from ledger_inside import BusyWriter
+from postgres_faults import In
 from postgres_places import Emptied
 
 pytestmark = pytest.mark.usefixtures("own_keys")
@@ -35,17 +37,21 @@ def store_too_long(transaction: Transaction) -> None:
 
 
 @pytest.mark.parametrize("failing", [find_nul, store_too_long])
-def test_a_value_that_cannot_be_stored_fails_its_own_work_alone(failing: Any) -> None:
+def test_value_that_cannot_be_stored_fails_its_own_submission_alone(failing: Any) -> None:
     """A policy name with a NUL, asked for by one caller: 45 % of the spends of others failed meanwhile."""
     with Accountant(Emptied(1).address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         ledger = accountant._ledger
-        works = [charge, charge, failing, charge]
-        results = ledger.run_all([ledger.work_item(work, 0) for work in works])
-        assert [results[place] for place in (0, 1, 3)] == ["charged"] * 3
-        assert isinstance(results[2], UnstorableError)
-        assert "nothing was charged" in str(results[2])
-        assert not results[2].unknown
+        callers = []
+        with BusyWriter(accountant) as writer:
+            for number, work in enumerate((charge, charge, failing, charge), 1):
+                callers.append(In(lambda work=work: ledger.run(work)))  # type: ignore[misc]
+                writer.wait_for(number)
+        first, second, failed, third = [caller.result() for caller in callers]
+        assert [first, second, third] == ["charged"] * 3
+        assert isinstance(failed, UnstorableError)
+        assert "nothing was charged" in str(failed)
+        assert not failed.unknown
         with pytest.raises(LedgerError):
             ledger.run(failing)
         assert accountant.stats()["users"] == 3

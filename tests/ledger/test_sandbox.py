@@ -266,22 +266,22 @@ def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_
         made.set_policy("default", ["lifetime=1"])
     with Accountant(tmp_path / "first.db", sandbox=True, clock=clock) as first:
         receipt = first.reserve("carol", coin(1)).receipt or ""
-        with pytest.raises(LedgerError, match=r"found a ledger that counts, and .* is a sandbox: nothing goes"):
-            first.ledger.copy_to(real)
+        with pytest.raises(LedgerError, match=r"it is a ledger that counts, and .* is a sandbox: nothing moves"):
+            first.ledger.move_to(real)
         assert first.spend("alice", coin("0.1")), "nothing was closed"
-        first.ledger.copy_to(there)
+        first.ledger.move_to(there)
     with pytest.raises(SandboxError):
         Accountant(there, create=False)
     with Accountant(there, sandbox=True, clock=clock) as second:
         assert second.commit(receipt).status == "committed"
-        second.ledger.copy_to(back)
+        second.ledger.move_to(back)
     with Accountant(back, sandbox=True, clock=clock) as third:
         assert third.verify().ok
         assert third.commit(receipt).repeated
     with Accountant(real, create=False) as unchanged:
         assert unchanged.stats()["users"] == 0
-        with pytest.raises(LedgerError, match=r"found a sandbox, and .* is a ledger that counts"):
-            unchanged.ledger.copy_to(back)
+        with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a ledger that counts"):
+            unchanged.ledger.move_to(back)
 
 
 def test_a_receipt_of_a_sandbox_resolves_nothing_elsewhere(clock: Clock) -> None:

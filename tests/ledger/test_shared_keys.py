@@ -79,7 +79,7 @@ def test_a_receipt_holds_in_a_backup_and_where_the_ledger_was_moved_to(
         digest = source.keyed_digest(b"x")
         source.backup(tmp_path / "backup.db")
         place = new_ledger(2) if on_server else str(tmp_path / "target.db")
-        source.ledger.copy_to(place)
+        source.ledger.move_to(place)
     for where in (place, str(tmp_path / "backup.db")):
         with Accountant(where, create=False, clock=clock) as opened:
             assert opened.keyed_digest(b"x") == digest

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
-from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.batch import Spend
 from ldp_budget.errors import ClockError, ReservationConflict, UserErased
 from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.fixed_point import Costs

@@ -12,7 +12,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, PluginError, compose, guarantee_of, hookimpl
-from ldp_budget.accounting.batch_run import Spend
+from ldp_budget.accounting.batch import Spend
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.registry import plugins, third_party
 from ldp_budget.registry.plugins import Plugin, Registry, _hooks_of
@@ -90,19 +90,19 @@ def test_whatever_charges_a_mechanism_charges_an_object(ledger: Accountant, inst
     assert ledger.verify().ok
 
 
-def test_the_lines_of_a_run_are_charged_by_what_each_object_is_then(
+def test_spend_batch_of_foreign_objects_charges_what_each_is_then(
     ledger: Accountant, installed: Callable[..., None]
 ) -> None:
     installed(plugin(coins))
     coin = Coin("0.5")
-    run = ledger.run("run")
-    first = [Spend(f"user {number}", coin) for number in range(20)]
-    assert {answer.status for answer in run.charge(first)} == {"spent"}
+    spends = [Spend(f"user {number}", coin) for number in range(20)]
+    assert {result.status for result in ledger.spend_batch(spends, key="first")} == {"spent"}
     coin.loss = "0.75"
-    assert {answer.status for answer in run.charge([Spend(f"user {n}", coin) for n in range(20)])} == {"refused"}
-    again = ledger.run("run")
+    assert {result.status for result in ledger.spend_batch(spends, key="second")} == {"refused"}
+    with pytest.raises(ldp_budget.KeyConflict):
+        ledger.spend_batch(spends, key="first")
     coin.loss = "0.5"
-    assert all(answer.repeated for answer in again.charge(first))
+    assert all(result.repeated for result in ledger.spend_batch(spends, key="first"))
     assert ledger.balance("user 3").limits[0].spent.epsilon == 0.5
 
 

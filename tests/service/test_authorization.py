@@ -93,8 +93,6 @@ REQUESTS: dict[tuple[str, str], Asked] = {
     ("GET", "/v1/overview/refusals"): asks("/v1/overview/refusals"),
     ("GET", "/v1/overview/limits"): asks("/v1/overview/limits"),
     ("GET", "/v1/overview/mechanisms"): asks("/v1/overview/mechanisms"),
-    ("GET", "/v1/alerts"): asks("/v1/alerts"),
-    ("POST", "/v1/alerts:test"): asks("/v1/alerts:test"),
     ("GET", "/v1/proposals"): asks("/v1/proposals"),
     ("POST", "/v1/proposals"): asks("/v1/proposals", {"name": "default", "limits": ["lifetime=4"]}),
     ("POST", "/v1/proposals/{number}/approve"): asks("/v1/proposals/PROPOSAL/approve"),
@@ -102,7 +100,6 @@ REQUESTS: dict[tuple[str, str], Asked] = {
     ("POST", "/v1/proposals/{number}/withdraw"): asks("/v1/proposals/PROPOSAL/withdraw"),
     ("PUT", "/v1/approvals"): asks("/v1/approvals", {"demanded": True}),
     ("GET", "/v1/officer"): asks("/v1/officer"),
-    ("GET", "/v1/officer/alerts"): asks("/v1/officer/alerts"),
     ("GET", "/v1/officer/policies"): asks("/v1/officer/policies"),
     ("GET", "/v1/officer/keys"): asks("/v1/officer/keys"),
     ("GET", "/v1/officer/records"): asks("/v1/officer/records"),
@@ -123,21 +120,21 @@ ROUTES = list(REQUESTS)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with Site(tmp_path_factory.mktemp("reports")) as made:
+def site() -> Iterator[Site]:
+    with Site() as made:
         yield made
 
 
 class Site:
     """A service, with keys of every kind."""
 
-    def __init__(self, reports: Any) -> None:
+    def __init__(self) -> None:
         self.clock = Clock()
         self.accountant = Accountant(":memory:", clock=self.clock)
         for name in ("default", "other"):
             self.accountant.set_policy(name, [Limit("lifetime", epsilon=100)])
         self.accountant.add_collection(Collection("party", mechanism("oue")(epsilon="1", domain_size=3)))
-        self.client = TestClient(create_app(self.accountant, Settings(reports=reports, address_rate=0)))
+        self.client = TestClient(create_app(self.accountant, Settings(address_rate=0)))
         keys = ApiKeys(self.accountant)
         self.secrets = {scope: keys.create(scope, [scope])[1] for scope in SCOPES}
         for scope in SCOPES:

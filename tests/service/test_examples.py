@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,8 +31,8 @@ def operations(described: Any) -> dict[tuple[str, str], Any]:
     }
 
 
-def test_the_examples_are_asked_in_order_and_answered_so(tmp_path: Path) -> None:
-    found = service_examples.play(tmp_path)
+def test_the_examples_are_asked_in_order_and_answered_so() -> None:
+    found = service_examples.play()
     for told, recorded in zip(json.loads(json.dumps(found)), examples(), strict=True):
         assert same(told, recorded), f"{told['title']}: record anew by `python tests/service_examples.py`"
 

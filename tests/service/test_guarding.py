@@ -40,7 +40,7 @@ def ledger() -> Iterator[Accountant]:
 
 @pytest.fixture(scope="module")
 def served(ledger: Accountant) -> Iterator[Served]:
-    settings = Settings(most_bytes=2000, most_line=100, body_seconds=0.3, answer_seconds=0.5)
+    settings = Settings(most_bytes=2000, body_seconds=0.3)
     with Served(ledger, settings) as made:
         _add_routes(made.app)
         yield made
@@ -114,24 +114,23 @@ def test_header_that_is_sent_twice_or_beyond_ascii_is_refused(served: Served, li
 
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
-def test_body_behind_an_upgrade_is_refused_and_ends_no_run(served: Served, protocol: bytes) -> None:
-    """The parser skips such a body: a batch of one line was an empty run, and ended the run under its key."""
-    secret, line = served.secret("spend"), json.dumps({"user": "upgrader", "mechanism": MECHANISM}).encode() + b"\n"
+def test_batch_with_an_upgrade_header_is_refused_and_binds_no_key(served: Served, protocol: bytes) -> None:
+    """httptools skips such a body: a batch of one line was an empty run, and ended the run under its key."""
+    key, line = f"upgrade-{protocol.decode()}", json.dumps({"user": "upgrader", "mechanism": MECHANISM}) + "\n"
     head = (
-        b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nIdempotency-Key: upgraded\r\nContent-Length: %d\r\n"
-        b"Connection: Upgrade\r\nUpgrade: %s\r\nAuthorization: Bearer %s\r\n\r\n"
-    ) % (len(line), protocol, secret.encode())
-    status, code, _ = problem(served.send(head + line))
-    assert (status, code) == (400, "malformed")
-    answer = served.ask("POST", "/v1/spends:batch", line, secret, Idempotency_Key="upgraded")
-    assert json.loads(answer.body)["status"] == "spent"
+        f"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nIdempotency-Key: {key}\r\nContent-Length: {len(line)}\r\n"
+        f"Connection: Upgrade, close\r\nUpgrade: {protocol.decode()}\r\n"
+    )
+    secret = served.secret("spend")
+    answer = served.send(f"{head}Authorization: Bearer {secret}\r\n\r\n{line}".encode())
+    assert answer.startswith(b"HTTP/1.1 400")
+    again = served.ask("POST", "/v1/spends:batch", line.encode(), secret, Idempotency_Key=key)
+    assert json.loads(again.body)["repeated"] is False
 
 
-def test_upgrade_without_a_body_is_ignored_and_the_connection_closed(served: Served) -> None:
-    lines = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    answer = served.send(lines).lower()
-    assert answer.startswith(b"http/1.1 200")
-    assert b"connection: close" in answer
+def test_upgrade_without_a_body_is_ignored(served: Served) -> None:
+    lines = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"
+    assert served.send(lines).startswith(b"HTTP/1.1 200")
 
 
 # -- headers -------------------------------------------------------------------------------------------------
@@ -219,31 +218,24 @@ def test_a_body_in_chunks_is_counted_as_it_comes(served: Served) -> None:
     assert problem(served.send(head, chunk, b"0\r\n\r\n"))[:2] == (400, "malformed")
 
 
-def test_a_batch_is_of_any_length_and_its_lines_are_not(served: Served) -> None:
+def test_batch_may_be_larger_than_other_bodies(served: Served) -> None:
     secret = served.secret("spend")
-    line = json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n"
-    body = line * 100 + b" " * 200 + b"\n" + line
+    body = 100 * (json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n")
     assert len(body) > 2 * 2000
-    answer = served.ask("POST", "/v1/spends:batch", body, secret=secret, Idempotency_Key="run")
-    told = [json.loads(row) for row in answer.body.splitlines()]
+    answer = served.ask("POST", "/v1/spends:batch", body, secret=secret, Idempotency_Key="larger")
     assert answer.status == 200
-    assert [row["status"] for row in told] == ["spent"] * 100 + ["failed", "spent"]
-    assert told[100]["problem"]["type"] == "/problems/too-large"
+    assert [json.loads(row)["status"] for row in answer.body.splitlines()] == ["spent"] * 100
 
 
-def test_a_head_that_is_too_long_is_refused(served: Served) -> None:
-    name = b"X-Long: " + b"x" * 1000 + b"\r\n"
-    whole = b"GET /livez HTTP/1.1\r\nHost: x\r\n" + name * 40 + b"\r\n"
-    assert problem(served.send(whole))[:2] == (431, "head-too-large")
-    one = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 100_000
-    assert problem(served.send(one))[:2] == (431, "head-too-large")
+@pytest.mark.parametrize("part", [b"x" * 65_536, b"x: y\r\n" * 10_000], ids=["one", "many"])
+def test_head_without_end_is_cut_off(served: Served, part: bytes) -> None:
+    assert flood(served, b"GET /livez HTTP/1.1\r\nX-Long: ", part) < 64 << 20
 
 
-def test_what_is_no_http_is_a_problem_too(served: Served) -> None:
-    status, code, headers = problem(served.send(b"alice, if you please\r\n\r\n"))
-    assert (status, code) == (400, "malformed")
-    assert headers["x-content-type-options"] == "nosniff"
-    assert headers["connection"] == "close"
+def test_what_is_no_http_is_refused_and_the_connection_closed(served: Served) -> None:
+    answer = served.send(b"alice, if you please\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"alice" not in answer
 
 
 # -- time ----------------------------------------------------------------------------------------------------
@@ -259,72 +251,6 @@ def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
 def test_a_body_that_comes_by_the_byte_is_not_waited_for_either(served: Served) -> None:
     answer = served.send(POST + bearer(served) + b"Content-Length: 1000\r\n\r\n", *[b"x"] * 20, pause=0.05)
     assert problem(answer)[:2] == (408, "slow-request")
-
-
-@pytest.mark.slow
-def test_a_batch_is_waited_for_as_long_as_something_comes(ledger: Accountant) -> None:
-    lines = 5 * (json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n")
-    parts = [lines[at : at + len(lines) // 12 + 1] for at in range(0, len(lines), len(lines) // 12 + 1)]
-    # All of it takes longer than a part may: much longer than a part takes, of a machine that has other things to do.
-    with Served(ledger, Settings(most_bytes=2000, most_line=100, body_seconds=1)) as served:
-        head = b"POST /v1/spends:batch HTTP/1.1\r\nHost: x\r\nIdempotency-Key: slow\r\nConnection: close\r\n"
-        head += b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" % (
-            served.secret("spend", name="slow").encode(),
-            len(lines),
-        )
-        answer = served.send(head, *parts, pause=0.1, all_of_it=True)
-    assert len(parts) == 12
-    assert answer.count(b'"status":"spent"') == 5
-
-
-def test_an_answer_that_takes_too_long_says_that_nobody_knows(served: Served) -> None:
-    answer = served.ask("GET", "/slow")
-    told = answer.json()
-    assert (answer.status, told["type"], told["unknown"]) == (503, "/problems/timed-out", True)
-    assert answer.headers["Retry-After"] == "1"
-    while served.app.state.load.in_flight:  # it counts as under way for as long as it is
-        time.sleep(0.02)
-
-
-def test_a_head_that_does_not_come_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_limits, "HEAD_SECONDS", 0.2)
-    assert problem(served.send(b"GET /livez HTTP/1.1\r\nX-Slow: "))[:2] == (408, "slow-request")
-    assert problem(served.send(b"GET ", *[b"x"] * 10, pause=0.05))[:2] == (408, "slow-request")
-    assert served.send() == b""  # nor is the first byte
-
-
-def test_a_second_head_on_a_connection_is_not_waited_for_either(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(request_limits, "HEAD_SECONDS", 0.2)
-    first, second = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez HTT"
-    _, _, rest = served.send(first, second, pause=0.05, all_of_it=True).partition(b'{"status":"alive"}')
-    assert problem(rest)[:2] == (408, "slow-request")
-
-
-def test_a_reader_who_does_not_read_is_left(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_limits, "READ_SECONDS", 0.2)
-    ended = threading.Event()
-
-    @served.app.get("/endless")
-    def endless() -> StreamingResponse:
-        def parts() -> Iterator[bytes]:
-            try:
-                while True:
-                    yield b"x" * 100_000
-            finally:
-                ended.set()
-
-        return StreamingResponse(parts())
-
-    with socket.create_connection((HOST, served.port)) as line:
-        line.sendall(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
-        while served.app.state.load.in_flight == 0:
-            time.sleep(0.01)
-        deadline = time.monotonic() + 10
-        while served.app.state.load.in_flight and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert served.app.state.load.in_flight == 0
 
 
 # -- rate ----------------------------------------------------------------------------------------------------
@@ -488,20 +414,6 @@ def flood(served: Served, begun: bytes, part: bytes) -> int:
     return sent
 
 
-def test_idle_connections_keep_nobody_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """4,000 connections without a request on them kept everybody out: each further one was closed at once."""
-    monkeypatch.setattr(request_limits, "MOST_CONNECTIONS", 8)
-    idle = [socket.create_connection((HOST, served.port), timeout=10) for _ in range(12)]
-    try:
-        assert [served.ask("GET", "/livez").status for _ in range(5)] == [200] * 5
-        idle[0].sendall(b"GET /livez HTTP/1.1\r\n")
-        with suppress(ConnectionError):
-            assert idle[0].recv(1) == b""  # the oldest has made room
-    finally:
-        for line in idle:
-            line.close()
-
-
 @pytest.mark.parametrize("blanks", [b" ", b"\t", b"  \t "])
 def test_blanks_behind_a_key_make_no_other_key(served: Served, blanks: bytes) -> None:
     """One retry with `k`, `k ` and `k  ` in `Idempotency-Key` was charged three times."""
@@ -511,3 +423,23 @@ def test_blanks_behind_a_key_make_no_other_key(served: Served, blanks: bytes) ->
     second = served.send(again + b"Idempotency-Key: retry" + blanks + b"\r\n\r\n" + body)
     assert first.startswith(b"HTTP/1.1 200")
     assert b"idempotency-replayed: true" in second.lower()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\n{}",
+        b"garbage\r\n\r\n",
+    ],
+    ids=["upgrade", "garbage"],
+)
+def test_bad_request_after_a_charge_is_not_its_response(served: Served, bad: bytes) -> None:
+    """A pipelined request was refused with 400 before the charge was answered: the client took the 400 for it."""
+    body = json.dumps({"user": "pipelined", "mechanism": MECHANISM}).encode()
+    head = POST + bearer(served) + b"Idempotency-Key: pipelined\r\nContent-Length: %d\r\n\r\n" % len(body)
+    for _ in range(5):
+        try:
+            answer = served.send(head + body + bad, all_of_it=True)
+        except ConnectionError:
+            answer = b""
+        assert not answer.startswith(b"HTTP/1.1 400")

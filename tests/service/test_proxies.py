@@ -180,7 +180,7 @@ def test_proxy_hides_the_metrics(proxy: Proxy, bearer: dict[str, str]) -> None:
     assert proxy.ask("GET", "/metrics", **bearer)[0] == 404
 
 
-def test_proxy_bounds_a_body_and_not_a_batch(proxy: Proxy, bearer: dict[str, str]) -> None:
+def test_proxy_bounds_a_body_and_allows_a_larger_batch(proxy: Proxy, bearer: dict[str, str]) -> None:
     headers = {**bearer, "Content_Type": "application/json", "Idempotency_Key": f"b-{proxy.port}"}
     assert proxy.ask("POST", "/v1/spends", spend("a", note="x" * 1_100_000), **headers)[0] == 413
     lines = b"".join(spend(f"user {number}") + b" " * 3000 + b"\n" for number in range(400))

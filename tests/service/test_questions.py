@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+import anyio.from_thread
+import anyio.to_thread
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
@@ -19,7 +24,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_cli.app import cli
 from ldp_budget_service import Settings, compute_pool, create_app
 from ldp_budget_service.compute_pool import Workers
-from ldp_budget_service.error_codes import ForwardedProblem, ServiceError
+from ldp_budget_service.error_codes import ServiceError
 
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 7}
 
@@ -117,65 +122,75 @@ def test_what_is_wrong_is_told_with_its_range(
 
 
 SLEEPS = """
-import sys, time, json
-for line in sys.stdin:
+import json, os, time
+
+def answer(line):
     asked = json.loads(line)
     time.sleep(asked.get("sleep", 0))
-    if asked.get("die"): sys.exit(1)
-    print(json.dumps(asked.get("says", {"answer": asked})), flush=True)
+    if asked.get("die"):
+        os._exit(1)
+    if asked.get("too_much"):
+        raise MemoryError
+    if asked.get("bug"):
+        raise RuntimeError("a bug")
+    return asked
 """
+
+Ask = Callable[[dict[str, Any]], Any]
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Workers]:
-    """Workers whose process sleeps and dies as it is told."""
+def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Ask]:
+    """Questions to a worker that sleeps and dies as it is told, asked in a thread of an event loop."""
     (tmp_path / "sleeps.py").write_text(SLEEPS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(compute_pool, "_MODULE", "sleeps")
-    made = Workers(1, 1.0)
-    yield made
-    made.close()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(compute_pool, "answer", import_module("sleeps").answer)
+    workers = Workers(1, 3.0)
+    with anyio.from_thread.start_blocking_portal() as portal:
+        yield lambda asked: portal.call(anyio.to_thread.run_sync, workers.ask, "compose", asked)
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_or_dies_is_ended_and_the_next_is_answered(stub: Workers) -> None:
-    begun = time.monotonic()
-    for asked in ({"sleep": 60}, {"die": True}):
-        with pytest.raises(ServiceError) as caught:
-            stub.ask("compose", asked)
+def test_workers_end_what_takes_too_long_or_dies_and_answer_the_next(ask: Ask) -> None:
+    for asked in ({"sleep": 60}, {"die": True}, {"too_much": True}):
+        with pytest.raises(ServiceError, match="memory") as caught:
+            ask(asked)
         assert caught.value.code == "too-much-work"
-    assert stub.ask("compose", {"n": 1})["n"] == 1
-    assert time.monotonic() - begun < 30
-    with pytest.raises(ServiceError, match="memory"):
-        stub.ask("compose", {"says": {"too_much": "MemoryError"}})
     with pytest.raises(RuntimeError, match="a bug"):
-        stub.ask("compose", {"says": {"crashed": "a bug"}})
-    with pytest.raises(ForwardedProblem, match="wrong"):
-        stub.ask("compose", {"says": {"problem": {"detail": "wrong"}}})
+        ask({"bug": True})
+    assert ask({"n": 1})["n"] == 1
 
 
-def test_an_answer_is_worked_out_once(stub: Workers) -> None:
-    first = stub.ask("compose", {"sleep": 0.1})
-    assert stub.ask("compose", {"sleep": 0.1}) is first
-    assert stub.ask("compose", {"sleep": 0.2}) is not first
+def test_an_answer_is_worked_out_once(ask: Ask) -> None:
+    first = ask({"sleep": 0.1})
+    assert ask({"sleep": 0.1}) is first
+    assert ask({"sleep": 0.2}) is not first
 
 
 @pytest.mark.slow
-def test_of_too_many_questions_the_last_are_turned_away(stub: Workers) -> None:
+def test_of_too_many_questions_the_last_are_turned_away(ask: Ask) -> None:
     told: list[Any] = []
 
-    def ask(number: int) -> None:
+    def one(number: int) -> None:
         try:
-            told.append(stub.ask("compose", {"n": number, "sleep": 0.3}))
+            told.append(ask({"n": number, "sleep": 0.3}))
         except ServiceError as error:
             told.append(error.code)
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert told.count("overloaded") == 12 - 1 - compute_pool._MOST_WAITING
+
+
+@pytest.mark.slow
+def test_calculation_beyond_the_memory_limit_is_refused() -> None:
+    code = "from ldp_budget_service import compute_pool as c; c.QUESTIONS['a'] = lambda asked: "
+    code += 'len(bytearray(c.MOST_MEMORY)); c.answer(\'{"question": "a"}\')'
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MemoryError" in ended.stderr
 
 
 def test_simulation_is_worked_out_beside_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

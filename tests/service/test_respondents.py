@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.invitations import Invitations
-from ldp_budget_service import Settings, create_app
+from ldp_budget_service import create_app
 from survey_site import ledger, tokens
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ def accountant(clock: Clock) -> Iterator[Accountant]:
 
 
 @pytest.fixture
-def client(accountant: Accountant, tmp_path: Path) -> TestClient:
-    return TestClient(create_app(accountant, Settings(reports=tmp_path)))
+def client(accountant: Accountant) -> TestClient:
+    return TestClient(create_app(accountant))
 
 
 class Device:
@@ -172,12 +171,6 @@ def test_an_erased_respondent_has_no_budget(device: Device, accountant: Accounta
     me = device.me().json()
     assert (me["erased"], me["limits"], me["charges"]) == (True, [], [])
     assert code(device.send()) == (409, "budget-exceeded")
-
-
-def test_a_service_that_takes_no_reports_says_so(accountant: Accountant) -> None:
-    device = Device(TestClient(create_app(accountant)), accountant)
-    assert code(device.send()) == (400, "not-supported")
-    assert accountant.history("alice") == []
 
 
 def test_an_invitation_that_runs_out_while_a_report_waits_is_unauthorized(device: Device, clock: Clock) -> None:

@@ -14,14 +14,13 @@ MANY = 12
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site() -> Iterator[Site]:
     pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
     pytest.importorskip("schemathesis", reason="no schemathesis")
     from generated_requests import Site
 
-    made = Site(tmp_path_factory.mktemp("reports"))
+    made = Site()
     yield made
-    made.app.state.workers.close()
     made.accountant.close()
 
 

@@ -30,7 +30,7 @@ SEND = "button[type=submit]"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("survey")
-    with ledger(folder / "budget.db") as accountant, running(accountant, folder / "inboxes") as made:
+    with ledger(folder / "budget.db") as accountant, running(accountant) as made:
         yield made
 
 
@@ -208,7 +208,7 @@ def ways(**counts: int) -> list[Respondent]:
 
 @pytest.fixture
 def own_site(tmp_path: Path) -> Iterator[Site]:
-    with ledger(tmp_path / "budget.db") as accountant, running(accountant, tmp_path / "inboxes") as made:
+    with ledger(tmp_path / "budget.db") as accountant, running(accountant) as made:
         yield made
 
 
@@ -574,8 +574,8 @@ def test_where_there_is_no_budget_nothing_is_offered_and_nothing_drawn(site: Sit
 
 
 @pytest.mark.slow
-def test_the_device_refuses_what_does_not_fit_its_own_budget(tmp_path: Path, device: Any) -> None:
-    with ledger() as accountant, running(accountant, tmp_path, device_lifetime="0.75") as small:
+def test_the_device_refuses_what_does_not_fit_its_own_budget(device: Any) -> None:
+    with ledger() as accountant, running(accountant, device_lifetime="0.75") as small:
         page = opened(device(), small.link("careful"))
         assert page.locator("[data-notice=nodevice]").count() == 1
         # Of a memoised answer it is known when the answer is: the second one costs as much again.

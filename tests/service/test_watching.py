@@ -91,6 +91,12 @@ class Process:
             time.sleep(0.01)
         raise TimeoutError(self.said)
 
+    def children(self) -> list[int]:
+        """The processes that it started, on Linux."""
+        pid = self._process.pid
+        tasks = Path(f"/proc/{pid}/task").glob("*/children")
+        return [int(child) for task in tasks for child in task.read_text().split()]
+
     def end(self) -> int:
         """Ctrl-C."""
         self._process.send_signal(signal.SIGINT)
@@ -98,6 +104,17 @@ class Process:
         for thread in self._threads:
             thread.join(PATIENCE)
         return code
+
+
+def test_serve_works_out_a_question_in_a_process_that_ends_with_it(place: str) -> None:
+    secret = new_ledger(place, "lifetime=1", scopes=("admin",))
+    with Process(place) as process:
+        with Caller(process.port(), secret) as caller:
+            body = {"mechanism": {"name": "oue", "epsilon": "1", "domain_size": 7}}
+            assert caller.ask("POST", "/v1/calibrate", body).status == 200
+        (worker,) = process.children()
+        assert process.end() == 0
+        assert not Path(f"/proc/{worker}").exists()
 
 
 def tell_tales(caller: Caller) -> int:
@@ -147,7 +164,7 @@ def test_neither_log_nor_metrics_name_a_user_or_hold_a_secret(place: str) -> Non
         caller.close()
         with socket.create_connection((HOST, process.port())) as line:
             line.sendall(f"{TELLTALE} {TELLTALE}\r\n\r\n".encode())
-            assert b"malformed" in line.recv(10_000)
+            assert line.recv(10_000).startswith(b"HTTP/1.1 400")
         assert process.end() == 0
     everything = "".join([told, *process.logged, *process.said])
     assert TELLTALE not in everything.lower()
@@ -191,6 +208,20 @@ def test_a_ledger_that_fails_is_told_in_the_log_and_not_to_the_caller(
     assert answer.status == 503
     assert place.encode() not in answer.body
     assert any(place in str(getattr(record, "error", "")) for record in caplog.records)
+
+
+def test_spend_in_a_moved_ledger_is_answered_by_ledger_moved(
+    served: Served, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_FRESH_SECONDS", 0)
+    secret = served.secret("spend")
+    with Accountant(place) as operator:
+        operator.ledger.move_to(tmp_path / "moved.db")
+    with Caller(served.port, secret) as caller:
+        answer = caller.spend("alice", "k")
+    assert (answer.status, answer.json()["type"], answer.json()["complete"]) == (503, "/problems/ledger-moved", True)
+    assert str(tmp_path).encode() not in answer.body
+    assert served.ask("GET", "/readyz").json()["detail"] == "not ready: schema"
 
 
 # -- health --------------------------------------------------------------------------------------------------
@@ -284,7 +315,9 @@ def test_metrics_count_requests_charges_refusals_and_keys(served: Served) -> Non
     assert found['ldp_budget_problems_total{code="budget-exceeded"}'] == 1
     assert found['ldp_budget_key_requests_total{key="app"}'] == 4
     assert found["ldp_budget_http_requests_in_flight"] == 1  # this one
-    assert found["ldp_budget_ledger_readable"] == 1
+    assert {name for name in found if "check_ok" in name} == {
+        f'ldp_budget_check_ok{{check="{check}"}}' for check in ("schema", "key", "clock", "disk")
+    }
     assert found["ldp_budget_journal_entries_total"] >= 2
     assert not any("alice" in name for name in found)
     caller.close()
@@ -305,8 +338,9 @@ def test_metrics_of_a_ledger_that_cannot_be_read_say_so(served: Served, place: s
         os.rename(place, f"{place}.away")
         told = opened.ask("GET", "/metrics").body.decode()
         os.rename(f"{place}.away", place)
-    assert "ldp_budget_ledger_readable 0.0" in told
+    assert 'ldp_budget_check_ok{check="schema"} 0.0' in told
     assert "ldp_budget_journal_entries_total" not in told
+    assert "ldp_budget_limit_users" not in told
 
 
 # -- traces --------------------------------------------------------------------------------------------------

@@ -15,31 +15,45 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from .._validation import check_instance, check_path, shown
-from ..errors import InvalidParameter
+from .._validation import check_instance, check_path, check_switch, shown
+from ..errors import InvalidParameter, LdpBudgetError
 from ..ledger import Ledger, export
 from ..ledger.calendar import BOUND_SECONDS, check_bound
 from ..ledger.checkpoints import Checkpointer, head_of, take
-from . import admin_log, batch_charging, batch_run, charging, connect, ledger_operations, policy_versions, queries
+from ..ledger.models import RESERVED
+from ..ledger.write_queue import result_of
+from . import (
+    admin_log,
+    batch,
+    bulk_run,
+    connect,
+    engine,
+    ledger_operations,
+    policy_versions,
+    queries,
+    reservations,
+)
 from . import collections as ledger_collections
-from .charge_request import LOCAL, Principal
+from .charge_request import LOCAL, Principal, request_in
 from .ledger_operations import LedgerOperations
 from .policies import DEFAULT
-from .reservations import reservation_row
+from .receipts import REFUSED, BudgetExceeded
+from .reservations import check_expires, reservation_row
+from .stored_reports import StoredReports
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..errors import LdpBudgetError
     from ..ledger.storage import Store
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
     from .admin_log import Record
-    from .batch_charging import BulkResult
-    from .batch_run import BatchRun, Spend
+    from .batch import Spend, SpendResult
     from .budget_projection import Binding, Remaining
+    from .bulk_run import BulkResult
+    from .charge_request import ChargeRequest
     from .limits import Limit
     from .policies import Plan, Policy
     from .receipts import Balance, Receipt
@@ -121,6 +135,11 @@ class Accountant:
     def ledger(self) -> LedgerOperations:
         """Operations for the operator, on the ledger's host: check the ledger, move it, rotate its key."""
         return LedgerOperations(self._ledger, self._read_clock)
+
+    @property
+    def reports(self) -> StoredReports:
+        """The reports that respondents sent: stored with their charges, and sealed in rounds."""
+        return StoredReports(self._ledger, self._caller)
 
     def close(self) -> None:
         """Close the ledger. Calling `close` twice is allowed; any other call after it fails.
@@ -293,9 +312,9 @@ class Accountant:
             UnknownName: the policy does not exist.
             ClockError: the system clock is not plausible.
         """
-        return charging.quote(
-            self._ledger, self._caller, user, mechanism, reports=reports, label=label, policy=policy
-        )
+        request = self._request(user, mechanism, reports=reports, label=label, policy=policy)
+        with self._ledger.reading(request.partition) as reading:
+            return engine.quote(reading, request)
 
     def spend(
         self,
@@ -341,9 +360,62 @@ class Accountant:
             BudgetExceeded: the request was refused, and `strict` is True.
             ClockError: the system clock is not plausible.
         """
-        return charging.spend(
-            self._ledger,
-            self._caller,
+        request = self._request(
+            user, mechanism, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy
+        )
+        return self._charge(request, strict)
+
+    def _request(self, user: str, mechanism: Mechanism | Collection | object, **arguments: Any) -> ChargeRequest:
+        return request_in(self._ledger, self._caller, user, mechanism, **arguments)
+
+    def _charge(self, request: ChargeRequest, strict: bool) -> Receipt:
+        check_switch("strict", strict)
+        return _answer(self._ledger.charge(engine.charge, [request])[0], strict)
+
+    async def _charge_async(self, request: ChargeRequest, strict: bool) -> Receipt:
+        check_switch("strict", strict)
+        return _answer((await self._ledger.charge_async(engine.charge, [request]))[0], strict)
+
+    async def spend_async(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection | object,
+        *,
+        reports: int = 1,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile.
+
+        Tasks that charge at the same time share a transaction. If the task is cancelled, the user may have been
+        charged: ask again by the key.
+        """
+        request = self._request(
+            user, mechanism, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy
+        )
+        return await self._charge_async(request, strict)
+
+    async def reserve_async(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection | object,
+        *,
+        reports: int = 1,
+        expires: float = 3600,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
+        lasts = check_expires(expires)
+        request = self._request(
             user,
             mechanism,
             reports=reports,
@@ -352,8 +424,16 @@ class Accountant:
             digest=digest,
             note=note,
             policy=policy,
-            strict=strict,
+            kind=RESERVED,
+            lasts=lasts,
         )
+        return await self._charge_async(request, strict)
+
+    async def balance_async(self, user: str, policy: str = DEFAULT) -> Balance:
+        """Do the same as `balance` in a task of an event loop, which runs other tasks meanwhile."""
+        from asyncio import to_thread  # an event loop has imported it
+
+        return await to_thread(self.balance, user, policy)
 
     def spend_many(
         self,
@@ -400,7 +480,7 @@ class Accountant:
             KeyConflict: the key was used for a run of other users, or of another request.
             ClockError: the system clock is not plausible.
         """
-        return batch_charging.spend_many(
+        return bulk_run.spend_many(
             self._ledger,
             self._caller,
             users,
@@ -427,22 +507,30 @@ class Accountant:
         Raises:
             InvalidParameter: one of `spends` is neither a `Spend` nor an error. No user was charged.
         """
-        return batch_run.spend_each(self._ledger, self._caller, spends)
+        return batch.spend_each(self._ledger, self._caller, spends)
 
-    def run(self, key: str) -> BatchRun:
-        """Charge many users, each for a request of their own, line by line; see `BatchRun`.
+    def spend_batch(self, spends: Sequence[Spend | LdpBudgetError], *, key: str) -> list[SpendResult]:
+        """Charge many users, each for a request of their own, under one idempotency key.
+
+        Lines with the same request are charged together, so this is faster than `spend_each`. The same lines under
+        the same key return the same results; a line that failed is tried again. To end a run of several batches,
+        give an empty one the key that would follow: the run accepts no more lines then.
 
         Parameters:
-            key: an idempotency key for the run. Repeat an interrupted run from its first line: the results of charged
-                lines are returned again, and the run continues after them.
+            spends: one `Spend` for each line, without a `key`. For an input that cannot be read, give the error that
+                says why.
+            key: the name of the batch. The keys of single spends are others: they belong to their users.
 
         Returns:
-            The run, before its first line.
+            A result for each line, in order.
 
         Raises:
-            InvalidParameter: the key is not a text.
+            InvalidParameter: one of `spends` is neither a `Spend` nor an error, or the key is not a text. No user was
+                charged.
+            KeyConflict: the key was used for other lines. Nothing was charged.
+            ClockError: the system clock is not plausible.
         """
-        return batch_run.BatchRun(self._ledger, self._caller, key)
+        return batch.spend_batch(self._ledger, self._caller, spends, key)
 
     def reserve(
         self,
@@ -488,20 +576,19 @@ class Accountant:
             BudgetExceeded: the request was refused, and `strict` is True.
             ClockError: the system clock is not plausible.
         """
-        return charging.reserve(
-            self._ledger,
-            self._caller,
+        request = self._request(
             user,
             mechanism,
-            expires=expires,
             reports=reports,
             key=key,
             label=label,
             digest=digest,
             note=note,
             policy=policy,
-            strict=strict,
+            kind=RESERVED,
+            lasts=check_expires(expires),
         )
+        return self._charge(request, strict)
 
     def commit(self, receipt: str) -> Receipt:
         """Keep the charge of a reservation.
@@ -519,7 +606,7 @@ class Accountant:
             InvalidParameter: the receipt is not a text.
             ClockError: the system clock is not plausible.
         """
-        return charging.commit(self._ledger, receipt)
+        return reservations.end(self._ledger, receipt, reservations.commit)
 
     def void(self, receipt: str) -> Receipt:
         """Reverse the charge of a reservation, if it has neither been committed nor expired.
@@ -536,7 +623,7 @@ class Accountant:
             InvalidParameter: the receipt is not a text.
             ClockError: the system clock is not plausible.
         """
-        return charging.void(self._ledger, receipt)
+        return reservations.end(self._ledger, receipt, reservations.void)
 
     # -- looking at users ---------------------------------------------------------------------------------------
 
@@ -644,9 +731,10 @@ class Accountant:
         return queries.is_erased(self._ledger, user)
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        """Erase a user: unlink the account from the user and delete the user's keys, labels and notes.
+        """Erase a user: unlink the account from the user and delete the user's keys, labels, notes and reports.
 
-        The sum of the account stays in the ledger. The user gets no fresh budget.
+        Reports in sealed rounds stay, because nothing links them to a user. The sum of the account stays too. The user
+        gets no fresh budget.
 
         Parameters:
             user: the user to erase.
@@ -787,7 +875,7 @@ class Accountant:
 
         Raises:
             InvalidParameter: `path` is not a path.
-            LedgerError: the file already exists, or `copy_to` has not completed this ledger yet.
+            LedgerError: the file already exists, or a move has not completed this ledger yet.
             NotSupported: the ledger is in a database. Use the database's own backup tools.
         """
         self._ledger.backup(check_path("path", path))
@@ -894,6 +982,9 @@ class Accountant:
         return self._ledger.newest_record
 
 
-def spend_group(asked: Sequence[tuple[Accountant, Spend | LdpBudgetError]]) -> list[Receipt | LdpBudgetError]:
-    """Call `spend_each` for several callers of one ledger: each spend comes with its caller's accountant."""
-    return batch_run.spend_group([(accountant._ledger, accountant._caller, spend) for accountant, spend in asked])
+def _answer(outcome: Receipt | LdpBudgetError, strict: bool) -> Receipt:
+    """Return the receipt of an outcome, or raise its error; raise `BudgetExceeded` for a `strict` refusal."""
+    receipt: Receipt = result_of(outcome)
+    if strict and receipt.status == REFUSED:
+        raise BudgetExceeded(receipt)
+    return receipt

@@ -27,12 +27,8 @@ DEMANDED, PROPOSED, APPROVED, WITHDRAWN = "approvals-demanded", "proposed", "app
 """The kinds of record of approvals: the demand for them, and the steps of a proposal."""
 OVERRIDDEN = "approval-overridden"
 """The kind of record of a policy that was set without the demanded approval, with the reason."""
-ALERT, ALERT_TRIED, ALERT_SENT, ALERT_GIVEN_UP = "alert", "alert-tried", "alert-sent", "alert-given-up"
-"""The kinds of record of the service's alerts."""
 VERIFIED = "verified"
 """The kind of record of a verification."""
-INBOX = "inbox"
-"""The kind of record that gives a collection its inbox; its name is the fingerprint of the collection."""
 
 SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN = "spend", "collect", "read", "policy", "erase", "audit", "admin"
 SCOPES = (SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN)
@@ -45,7 +41,6 @@ MOST_REASON = 500
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"[0-9a-f]{1,128}")
-_IDENTITY = re.compile(r"[0-9a-f]{32}")
 _LARGEST = 2**62
 
 
@@ -72,8 +67,6 @@ def fault_of(kind: str, name: str, body: object) -> str | None:
         return "its body is not an object"
     if kind in (KEY, KEY_REVOKED) and not KEY_NAME.fullmatch(name):
         return "its name is no name of an API key"
-    if kind == INBOX and not _HASH.fullmatch(name):
-        return "its name is not the fingerprint of a collection"
     needed, optional = shape
     for member in needed.keys() - body.keys():
         return f"its body lacks {member!r}"
@@ -152,10 +145,6 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
 def _is_names(value: Any) -> bool:
     return value is None or (isinstance(value, list) and bool(value) and all(map(_is_name, value)))
 
@@ -170,10 +159,6 @@ def _is_share(value: Any) -> bool:
 
 def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and _HASH.fullmatch(value) is not None
-
-
-def _is_identity(value: Any) -> bool:
-    return isinstance(value, str) and _IDENTITY.fullmatch(value) is not None
 
 
 def _is_whom(value: Any) -> bool:
@@ -246,11 +231,6 @@ _SHAPES: Mapping[str, tuple[_Tests, _Tests]] = {
     APPROVED: ({"proposal": is_whole}, {}),
     WITHDRAWN: ({"proposal": is_whole}, {}),
     OVERRIDDEN: ({"version": is_whole, "reason": _is_reason, "reasons": _is_texts}, {}),
-    ALERT: ({"type": _is_text, "data": _is_object}, {}),
-    ALERT_TRIED: ({"alert": is_whole, "try": is_whole}, {}),
-    ALERT_SENT: ({"alert": is_whole, "try": is_whole}, {}),
-    ALERT_GIVEN_UP: ({"alert": is_whole, "why": _is_text}, {}),
     VERIFIED: ({"ok": _is_flag, "entries": is_whole, "head": _is_text, "problems": is_whole}, {}),
-    INBOX: ({"id": _is_identity, "folder": _is_name}, {}),
 }
 """The required and the optional members in the body of each kind, each with the test of its value."""

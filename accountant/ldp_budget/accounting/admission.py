@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..guarantees import Guarantee
+    from ..guarantees.fixed_point import Costs
     from ..ledger.calendar import Window
     from ..ledger.snapshot import Price
-    from .charge_request import Charge, Request
+    from .charge_request import Charge, ChargeRequest
     from .limits import Limit
     from .policies import Policy
 
@@ -62,7 +63,7 @@ class ApplicablePolicy(NamedTuple):
         held = 0 if found is None else found.number
         return cls(policy, limits, held, quota, why=why, number=number)
 
-    def beside(self, others: tuple[Price, ...]) -> ApplicablePolicy:
+    def with_other_plans(self, others: tuple[Price, ...]) -> ApplicablePolicy:
         """Apply it to a user who has used quotas of other plans, given the full prices of those plans."""
         crowded = _crowded(self.policy, others) if others else ""
         return self._replace(crowded=crowded, why=self.why or crowded)
@@ -125,35 +126,87 @@ def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:
 ERASED_USER = "this user was erased, and gets no fresh budget"
 
 
-def decide(account: Account, request: Request, terms: ApplicablePolicy, windows: Mapping[str, Window]) -> Decision:
-    """Decide if `request` fits on top of `account` in these windows. The result depends on the arguments only."""
-    return Decision(account, request, terms, windows)
+class ChargeCost(NamedTuple):
+    """What a request costs under a policy, worked out once for all users.
+
+    `costs` are the amounts that it adds in each window in which it counts, by gauge. `rooms` has, for each limit, its
+    gauge, and for each amount that it counts the largest sum to which the cost can be added. `units` has the same
+    with the limit and the cost of one report.
+    """
+
+    costs: dict[str, Costs]
+    rooms: tuple[tuple[Limit, str, tuple[tuple[int, int], ...]], ...]
+    units: tuple[tuple[str, tuple[tuple[int, int, int | None], ...]], ...]
+
+
+def cost_of(
+    request: ChargeRequest, terms: ApplicablePolicy, windows: Mapping[str, Window], account: Account
+) -> ChargeCost:
+    """Return the cost of a request. It depends on the account only if the request follows a cost curve."""
+    costs, charge = request.costs_in(windows, terms.share, account), request.charge
+    rooms, units = [], []
+    for limit in terms.limits:
+        added, unit = costs[limit.gauge], charge.cost_under(limit.measure)
+        rooms.append((limit, limit.gauge, tuple([(n, _room(most, added[n])) for n, most in limit.counted])))
+        units.append((limit.gauge, tuple([(n, most, unit[n]) for n, most in limit.counted])))
+    return ChargeCost(costs, tuple(rooms), tuple(units))
+
+
+def _room(most: int, cost: int | None) -> int:
+    return -1 if cost is None else most - cost
+
+
+def decide(
+    account: Account,
+    request: ChargeRequest,
+    terms: ApplicablePolicy,
+    windows: Mapping[str, Window],
+    cost: ChargeCost | None = None,
+) -> Decision:
+    """Decide if `request` fits on top of `account` in these windows. The result depends on the arguments only.
+
+    `cost` is `cost_of` the other arguments, if the caller has it.
+    """
+    return Decision(account, request, terms, windows, cost or cost_of(request, terms, windows, account))
 
 
 class Decision:
     """The decision about one request.
 
-    `costs` are the amounts that the request adds in each window in which it counts. `why` is the reason why no budget
+    `cost` has the amounts that the request adds in each window in which it counts. `why` is the reason why no budget
     would help. `exceeded` are the limits that the request does not fit. `binding` has their names, and `plan` if a
     quota is used up or the user's plans together cost too much.
     """
 
+    __slots__ = ("account", "binding", "cost", "exceeded", "request", "terms", "why", "windows")
+
     def __init__(
-        self, account: Account, request: Request, terms: ApplicablePolicy, windows: Mapping[str, Window]
+        self,
+        account: Account,
+        request: ChargeRequest,
+        terms: ApplicablePolicy,
+        windows: Mapping[str, Window],
+        cost: ChargeCost,
     ) -> None:
         self.account = account
         self.request = request
         self.terms = terms
-        self._windows = windows
-        self.costs = costs = request.costs_in(windows, terms.share, account)
+        self.windows = windows
+        self.cost = cost
         self.why = ERASED_USER if account.erased else terms.why
+        self.exceeded: list[Limit] = []
         spent = account.spent
-        self.exceeded = [each for each in terms.limits if not each.fits(spent[each.gauge], costs[each.gauge])]
+        for limit, gauge, room in cost.rooms:
+            sums = spent[gauge]
+            for place, most in room:
+                used = sums[place]
+                if used is None or used > most:
+                    self.exceeded.append(limit)
+                    break
         over = [limit.label for limit in self.exceeded]
         if terms.crowded or _left(terms, account) < request.reports:
             over.append(PLAN)
         self.binding = tuple(dict.fromkeys(over)) if over else ()
-        self._after: Account | None = None
 
     @property
     def fits(self) -> bool:
@@ -161,49 +214,65 @@ class Decision:
         return not self.why and not self.binding
 
     @property
-    def after(self) -> Account:
-        """The account after the request is charged."""
-        if self._after is None:
-            account, reports = self.account, self.request.reports
-            before, reported = account.spent, account.reported
-            spent = {gauge: before[gauge].plus(cost) for gauge, cost in self.costs.items()}
-            done = {period: count + reports for period, count in reported.items()} if reported else reported
-            self._after = account._replace(spent=spent, reported=done, quota_used=account.quota_used + reports)
-        return self._after
+    def costs(self) -> dict[str, Costs]:
+        """The amounts that the request adds in each window in which it counts."""
+        return self.cost.costs
 
-    def affordable(self, account: Account) -> int:
-        """Return the number of such reports that fit on top of `account`."""
+    def charge(self) -> None:
+        """Add the request to the account."""
+        account, reports, costs = self.account, self.request.reports, self.cost.costs
+        spent = account.spent
+        for gauge, added in costs.items():
+            spent[gauge] = spent[gauge].plus(added)
+        account.changed.update(costs)
+        if account.reported:
+            account.reported = {gauge: count + reports for gauge, count in account.reported.items()}
+        account.quota_used += reports
+
+    def affordable(self) -> int:
+        """Return the number of such reports that fit on top of the account."""
+        account, curve = self.account, self.request.curve
         if self.why:
             return 0
-        charge, curve = self.request.charge, self.request.curve
-        counts = [_left(self.terms, account)]
+        count = _left(self.terms, account)
+        if curve is None:
+            return min(count, self._affordable_units())
         for limit in self.terms.limits:
             gauge = limit.gauge
-            spent = account.spent[gauge]
-            if curve is None:
-                counts.append(limit.affordable(spent, charge.cost_under(self._windows[gauge].measure)))
-            else:
-                earlier, done = account.label_count(gauge, self._windows[gauge])
-                counts.append(limit.affordable_along(curve, done, spent, earlier=earlier))
-        return min(counts)
+            earlier, done = account.label_count(gauge, self.windows[gauge])
+            count = min(count, limit.affordable_along(curve, done, account.spent[gauge], earlier=earlier))
+        return count
 
-    def receipt(self, status: str, receipt: str | None = None) -> Receipt:
-        """Return the receipt, with the limits before the charge for a refusal or a quote, else after it."""
+    def _affordable_units(self) -> int:
+        count, spent = LARGEST, self.account.spent
+        for gauge, units in self.cost.units:
+            sums = spent[gauge]
+            for place, most, each in units:
+                used = sums[place]
+                # A zero cost fits any number of times, unless a lowered limit is already overdrawn.
+                if used is None or each is None or used > most:
+                    return 0
+                if each and (most - used) // each < count:
+                    count = (most - used) // each
+        return count
+
+    def receipt(self, status: str, receipt: str | None = None, position: str = "") -> Receipt:
+        """Return the receipt, with the limits as they are now: after the charge, if `charge` was called."""
         undecided = status in (REFUSED, QUOTED)
-        account = self.account if undecided else self.after
-        spent, windows = account.spent, self._windows
+        spent, windows, terms, request = self.account.spent, self.windows, self.terms, self.request
         return Receipt(
             status,
-            self.request.user,
-            self.terms.policy.name,
-            self.costs[LIFETIME],
-            self.request.reports,
-            tuple([LimitState(each, spent[each.gauge], windows[each.gauge].ends) for each in self.terms.limits]),
+            request.user,
+            terms.policy.name,
+            self.cost.costs[LIFETIME],
+            request.reports,
+            tuple([LimitState(each, spent[each.gauge], windows[each.gauge].ends) for each in terms.limits]),
             self.binding if undecided else (),
-            self.affordable(account),
+            self.affordable(),
             receipt,
             why=self.why if undecided else "",
-            checked=self.request.charge.checked,
+            checked=request.charge.checked,
+            position=position,
         )
 
 

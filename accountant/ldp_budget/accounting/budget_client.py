@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
     from .admin_log import Record
-    from .batch_charging import BulkResult
-    from .batch_run import Spend
+    from .batch import Spend
     from .budget_projection import Binding, Remaining
+    from .bulk_run import BulkResult
     from .limits import Limit
     from .policies import Plan, Policy
     from .receipts import Balance, Receipt
@@ -99,6 +99,21 @@ class BudgetClient(Protocol):
     ) -> Receipt:
         """Charge reports of a mechanism to a user, or refuse."""
 
+    async def spend_async(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection | object,
+        *,
+        reports: int = 1,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile."""
+
     def spend_many(
         self,
         users: Iterable[str],
@@ -132,6 +147,22 @@ class BudgetClient(Protocol):
     ) -> Receipt:
         """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it."""
 
+    async def reserve_async(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection | object,
+        *,
+        reports: int = 1,
+        expires: float = 3600,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
+
     def commit(self, receipt: str) -> Receipt:
         """Keep the charge of a reservation."""
 
@@ -140,6 +171,9 @@ class BudgetClient(Protocol):
 
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
         """The amounts that a user has spent and has left under each limit of a policy, in the current windows."""
+
+    async def balance_async(self, user: str, policy: str = DEFAULT) -> Balance:
+        """Do the same as `balance` in a task of an event loop, which runs other tasks meanwhile."""
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         """The balances of many users, in their order; or of every account, ordered by its number."""
@@ -160,7 +194,7 @@ class BudgetClient(Protocol):
         """True if the user was erased; such a user gets no budget."""
 
     def erase(self, user: str, *, unknown: bool = False) -> bool:
-        """Erase a user: unlink the account from the user and delete the user's keys, labels and notes."""
+        """Erase a user: unlink the account from the user and delete keys, labels, notes and unsealed reports."""
 
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         """Every journal entry in order, from one snapshot of the ledger; other callers can write meanwhile."""

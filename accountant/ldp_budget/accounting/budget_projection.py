@@ -23,7 +23,7 @@ from ..ledger.keyfile import Key, new_key
 from ..ledger.models import CHARGES
 from ..ledger.snapshot import Account, Replay, promises
 from .admission import ApplicablePolicy, decide
-from .charge_request import Request
+from .charge_request import ChargeRequest
 from .limits import Limit
 from .receipts import PLAN
 
@@ -210,7 +210,7 @@ def simulate(
     check_series(every, start)
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
-    request = Request(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
+    request = ChargeRequest(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
     terms = ApplicablePolicy.of(policy, request.charge, labelled=memoised)
     if terms.why:
         raise NotSupported(terms.why)
@@ -253,7 +253,7 @@ def _in_months(start: datetime, months: int) -> datetime:
 class _Series:
     """One request, repeated on an account that has no other charges."""
 
-    def __init__(self, terms: ApplicablePolicy, request: Request) -> None:
+    def __init__(self, terms: ApplicablePolicy, request: ChargeRequest) -> None:
         self._terms = terms
         self._policy = policy = terms.policy
         self._request = request
@@ -286,16 +286,16 @@ class _Series:
             self._begin(new)
         decision = decide(self._account, self._request, self._terms, windows)
         if decision.fits:
-            self._account = decision.after
+            decision.charge()
             self._charged += self._request.reports
         self._asked += self._request.reports
         return decision
 
     def _begin(self, gauges: list[str]) -> None:
         """Start new windows without charges."""
-        spent: dict[str, Costs] = {**self._account.spent, **dict.fromkeys(gauges, ZERO)}
-        reported = {**self._account.reported, **dict.fromkeys(gauges, 0)} if self._request.label else {}
-        self._account = self._account._replace(spent=spent, reported=reported)
+        self._account.spent.update(dict.fromkeys(gauges, ZERO))
+        if self._request.label:
+            self._account.reported = {**self._account.reported, **dict.fromkeys(gauges, 0)}
 
     def _note(self, decision: Decision, moment: datetime) -> None:
         refusing: list[Limit | None] = [*decision.exceeded, *([None] if PLAN in decision.binding else [])]

@@ -2,34 +2,33 @@
 
 The first part holds the principal that uses a ledger: a user of the ledger's host, or the holder of an API key. The
 second part makes retries safe: an idempotency key returns its stored response, and the work is not done again. The
-third part holds the priced mechanism (`Charge`) and the `Request`.
+third part holds the priced mechanism (`Charge`) and the `ChargeRequest`.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
 from .._files import canonical_json
 from .._validation import check_name, check_text, check_user, check_whole, shown
-from ..errors import InvalidParameter, KeyConflict
+from ..errors import InvalidParameter
 from ..guarantees import Guarantee, Memoised
 from ..guarantees.costs import cost_in_window, measured
-from ..ledger.models import SPENT, BatchRunRecord
+from ..ledger.models import SPENT
 from ..registry import certification
 from ..registry.collections import Collection
 from ..registry.third_party import EXPECTED, charged_for, what_is
 from ..sdk.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ..guarantees.fixed_point import Costs
-    from ..ledger import Account, Transaction
+    from ..ledger import Account, Ledger, Transaction
     from ..ledger.calendar import Window
     from ..ledger.keyfile import Key
-    from ..ledger.models import IdempotencyRecord
 
 
 # -- principal ---------------------------------------------------------------------------------------------------
@@ -54,8 +53,6 @@ LOCAL = Principal(0, "")
 
 # -- idempotency -------------------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-
 
 def check_key(key: object) -> str:
     """Return `key` if it is a text without surrounding blanks and control characters. Raises `InvalidParameter`.
@@ -63,6 +60,8 @@ def check_key(key: object) -> str:
     HTTP strips surrounding blanks, and a key without them would be a different key.
     """
     found = check_text("key", key)
+    if found.isascii() and found.isprintable() and found[0] != " " and found[-1] != " ":
+        return found
     if found != found.strip() or any(category(each) == "Cc" for each in found):
         raise InvalidParameter("key", "a text without blanks around it and without control characters", shown(found))
     return found
@@ -84,48 +83,6 @@ class IdempotencyKey(NamedTuple):
 def key_hash(secret: Key, key: str, scope: str) -> bytes:
     """Return the hash of an idempotency key in the ledger: one for each scope; the plain hash without a scope."""
     return secret.hash(b"caller key", ascii((scope, key))) if scope else secret.hash(b"key", key)
-
-
-class StoredResponse(NamedTuple):
-    """A stored response, and the number of its journal entry, if any; the response of a batch has a kind."""
-
-    text: str
-    entry: int | None = None
-    kind: str = ""
-
-
-def run_idempotent(
-    transaction: Transaction,
-    key: IdempotencyKey | None,
-    act: Callable[[], T],
-    *,
-    write: Callable[[T], StoredResponse | None],
-    read: Callable[[Any], T],
-) -> T:
-    """Run `act` and return its result, or return the stored result of the same request under the same key.
-
-    `write` encodes a result for the ledger, or returns None for a result that is not stored; `read` decodes the
-    stored record. Raises `KeyConflict` if the key was used for another request.
-    """
-    if key is None:
-        return act()
-    stored: IdempotencyRecord | BatchRunRecord | None
-    if key.user_hash is None:
-        stored = transaction.numbered(BatchRunRecord, key.key_hash)
-    else:
-        stored = transaction.idempotency_record(key.user_hash, key.key_hash)
-    if stored is None:
-        answer = act()
-        kept = write(answer)
-        if kept is not None and key.user_hash is None:
-            transaction.add_numbered(BatchRunRecord(0, key.key_hash, key.request_digest, kept.kind, 0, kept.text))
-        elif kept is not None and key.user_hash is not None:
-            asked = key.user_hash, key.key_hash, kept.entry, key.request_digest
-            transaction.store_idempotency_record(*asked, kept.text)
-        return answer
-    if stored.request_digest != key.request_digest:
-        raise KeyConflict(key.name)
-    return read(stored)
 
 
 # -- priced mechanism and request --------------------------------------------------------------------------------
@@ -156,11 +113,14 @@ class Charge:
         self.cost = self.guarantee.costs()
         self._chosen = mechanism
         self._measured: dict[str, Costs] = {}
+        self._proved: bool | None = None
 
     @property
     def checked(self) -> str:
         """The way in which the mechanism's guarantee was checked, see `certificates`."""
-        return certification.checked_at(self._chosen)
+        if self._proved is None:
+            self._proved = certification.in_proved_range(self._chosen)
+        return certification.level_of(type(self._chosen), self._proved)
 
     def cost_under(self, measure: str | None) -> Costs:
         """Return the cost of one report in windows with this measure; None is the plain cost."""
@@ -263,12 +223,13 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
     raise InvalidParameter("mechanism", EXPECTED, found)
 
 
-class Request:
+class ChargeRequest:
     """A validated charge request with its price and its hashes. Raises `InvalidParameter`.
 
     The idempotency `key` is scoped to the name of the `caller`. If the caller is bound to a sub-limit of the policy,
     the charge must fit it too. `kind` is the kind of the journal entry that a granted request becomes. `lasts` is the
-    duration of a reservation, in microseconds.
+    duration of a reservation, in microseconds. `partitions` is the number of partitions of the ledger. `report` is
+    stored with a granted charge of a collection.
     """
 
     def __init__(
@@ -286,6 +247,8 @@ class Request:
         note: str | None = None,
         kind: str = SPENT,
         lasts: int | None = None,
+        partitions: int = 1,
+        report: bytes | None = None,
     ) -> None:
         self.user = check_user(user)
         self.reports = check_whole("reports", reports, 1, MOST_REPORTS)
@@ -295,7 +258,9 @@ class Request:
         self.note = check_note(note)
         self.kind = kind
         self.lasts = lasts
+        self.report = report
         self.share = caller.share
+        self.api_key = caller.number
         self.charge = charge_of(chosen)
         guarantee = self.charge.guarantee
         self.curve = guarantee if label is not None and isinstance(guarantee, Memoised) else None
@@ -305,8 +270,16 @@ class Request:
         # The user and the label as the ledger stores them.
         self.user_hash = secret.hash(b"user", self.user)
         # Equal labels of two users must not have equal hashes.
-        self.label_hash = None if label is None else secret.hash(b"label", f"{self.user_hash.hex()} {label}")
+        self.label_hash = (
+            None if label is None else secret.hash(b"label", f"{secret.plain(self.user_hash).hex()} {label}")
+        )
         self.key = None if key is None else self._bind(secret, check_key(key), caller.name)
+        self.partition = secret.partition_of(self.user_hash, partitions) if partitions > 1 else 0
+
+    @property
+    def needs(self) -> tuple[bytes, bytes | None]:
+        """The hashes of the user and of the idempotency key."""
+        return self.user_hash, None if self.key is None else self.key.key_hash
 
     def costs_in(self, windows: Mapping[str, Window], share: int, account: Account) -> dict[str, Costs]:
         """Return the cost of the request in each window in which charges of this sub-limit count, by gauge.
@@ -328,12 +301,22 @@ class Request:
     def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
         """Return the idempotency key, bound to everything that makes two requests the same.
 
-        A note is not part of it, because it charges nothing. A repeated request keeps its first note.
+        A note is not part of it, because it charges nothing. A repeated request keeps its first note. A report is not
+        part of it either: the digest stays, and would reveal whose a sealed report is.
         """
         operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
+        operation = operation if self.report is None else "report"
         parts = (operation, self.user, *self.charge.identity, self.reports, self.label, self.report_digest)
         digest = secret.hash(b"request", ascii((*parts, self.policy)))
         return IdempotencyKey(key, self.user_hash, key_hash(secret, key, scope), digest)
+
+
+def request_in(
+    ledger: Ledger, caller: Principal, user: str, mechanism: Mechanism | Collection | object, **arguments: Any
+) -> ChargeRequest:
+    """Return the charge request of a caller for a ledger, with the other arguments of `ChargeRequest`."""
+    partitions = len(ledger.partitions)
+    return ChargeRequest(ledger.key, user, mechanism, caller=caller, partitions=partitions, **arguments)
 
 
 def check_note(note: str | None) -> str | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from hmac import compare_digest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ..errors import InvalidParameter, LedgerError, LedgerMissing
 from ..ledger import Ledger, lifecycle
 from ..ledger.keyfile import check_kind
 from ..ledger.migration_copy import Copy
-from ..ledger.migration_cutover import begin, check_opening, differences, give_up, new_copy, open_copy, shut, size
+from ..ledger.migration_cutover import begin, check_empty, differences, fence, hand_over, open_target, size
 from ..ledger.verification import check_integrity, head_of
 from .decision_replay import DecisionReplay
 from .receipts import Receipt
@@ -26,10 +26,8 @@ from .receipts import Receipt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..ledger import Ledger
     from ..ledger.calendar import Read
     from ..ledger.hash_chain import Name
-    from ..ledger.migration_copy import Scratch
     from ..ledger.models import IdempotencyRecord
     from ..ledger.storage import Store
 
@@ -42,7 +40,7 @@ _STEPS = 4
 
 
 @dataclass(frozen=True)
-class Copied:
+class Moved:
     """A completed move: the names and heads of both ledgers, and the numbers of accounts and entries."""
 
     source: str
@@ -54,7 +52,7 @@ class Copied:
 
     def __repr__(self) -> str:
         much = f"{self.accounts} accounts and {self.entries} entries"
-        return f"<Copied: {much} from {self.source} to {self.target}, head {self.target_head}>"
+        return f"<Moved: {much} from {self.source} to {self.target}, head {self.target_head}>"
 
     def to_json(self) -> dict[str, Any]:
         """The output of `ledger move --json`."""
@@ -66,112 +64,77 @@ class Copied:
         }
 
 
-def copy_ledger(
+def move_to(
     source: Ledger,
-    open_target: Callable[[bool], Ledger],
-    scratch: Scratch,
-    on_progress: Progress = lambda done, total: None,
-) -> Copied:
-    """Copy all of `source` to another ledger and close `source` to charges, or resume such a copy.
+    clock: Read,
+    place: str | os.PathLike[str] | Store,
+    *,
+    on_progress: Callable[[int, int], None] | None,
+) -> Moved:
+    """Move everything to another file or `postgresql://…`, where the ledger continues with the same key."""
+    check_call("on_progress", on_progress)
+    if isinstance(place, str) and place == ":memory:":
+        raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", place)
+    progress = on_progress or (lambda done, total: None)
+    with source.reading() as reading:
+        moved, refusal = reading.end.state == lifecycle.MOVED_AWAY, lifecycle.refusal(source.name, reading)
+    with ExitStack() as opened:
+        target = None
+        with suppress(LedgerMissing):
+            target = opened.enter_context(closing(_open_target(source, clock, place, create=False)))
+        if moved and target is None:
+            raise refusal
+        if not moved and target is not None:
+            _check_target(source, target)
+        if not moved:
+            _verify(source, _step(progress, 0))  # before the target is created, and before charges stop
+        if target is None:
+            target = opened.enter_context(closing(_open_target(source, clock, place, create=True)))
+            _check_target(source, target)
+        if not moved:
+            _fill(source, target, progress)
+        open_target(source, target)
+        return Moved(source.name, target.name, head_of(source), head_of(target), *size(source))
 
 
-    `open_target` opens the other ledger. Its argument is True if it may create that ledger. Raises `LedgerError`.
-    """
-    verified = False
-    try:
-        target = open_target(False)
-    except LedgerMissing:
-        _check_open(source)
-        _verify(source, _step(on_progress, 0))  # before the target is created
-        target, verified = open_target(True), True
-    try:
-        if not _is_done(source, target):
-            _prepare(source, target, verified, _step(on_progress, 0))
-            _fill(source, target, scratch, on_progress)
-        return Copied(source.name, target.name, head_of(source), head_of(target), *size(source))
-    finally:
-        target.close()
+def _open_target(source: Ledger, clock: Read, place: str | os.PathLike[str] | Store, *, create: bool) -> Ledger:
+    key = source.key
+    store = open_store(place, create, key.secret, ledger_id=key.ledger_id or None)
+    return Ledger(store, clock, half=True, filled_under=key.in_use.number)
 
 
-def abort_migration(source: Ledger, target: Ledger) -> None:
-    """Reopen `source` after an incomplete copy to `target`. Raises `LedgerError`."""
-    with source.reading() as here, target.reading() as there:
-        copy = lifecycle.reason_of(there, lifecycle.origin(there.end.lifecycle)).move
-        last = lifecycle.reason_of(here, here.end.lifecycle) if here.end.state == lifecycle.MOVED_AWAY else None
-        if last is None:
-            raise LedgerError(source.name, "it was not moved, so there is nothing to give up")
-        if copy != last.move:
-            raise LedgerError(target.name, f"it is not what {source.name} was moved to, which is {last.ledger}")
-        if there.end.state == lifecycle.IMPORTING:
-            check_opening(source, target)
-    give_up(source, target)
-
-
-def _fill(source: Ledger, target: Ledger, scratch: Scratch, on_progress: Progress) -> None:
-    """Copy, compare, verify, and open the target."""
-    Copy(source, target, scratch, _carry, _step(on_progress, 1)).run()
-    wrong = list(islice(differences(source, target, scratch), 3))
-    if wrong:
-        raise LedgerError(target.name, f"the copy does not hold the same: {'; '.join(wrong)}")
-    _verify(source, _step(on_progress, 2))
-    _verify(target, _step(on_progress, 3))
-    open_copy(source, target)
-
-
-def _check_open(source: Ledger) -> None:
-    with source.reading() as here:
-        if here.end.state == lifecycle.MOVED_AWAY:
-            raise LedgerError(source.name, lifecycle.why_shut(here))
-
-
-def _is_done(source: Ledger, target: Ledger) -> bool:
-    """True if the copy from `source` to `target` is complete. Raises `LedgerError` if no copy is possible."""
+def _check_target(source: Ledger, target: Ledger) -> None:
+    """Raise `LedgerError` unless the target is another place, of the same kind and key, and empty."""
     if source.name == target.name or source.identity == target.identity:
-        raise LedgerError(target.name, "expected another place than that of the ledger itself")
+        raise LedgerError(target.name, "it is the ledger that is to be moved. Name another place")
     if source.key.sandbox != target.key.sandbox:
         kinds = "a ledger that counts", "a sandbox"
-        why = f"expected a place where nothing is yet; found {kinds[target.key.sandbox]}, and {source.name} is"
-        raise LedgerError(target.name, f"{why} {kinds[source.key.sandbox]}: nothing goes from the one to the other")
+        why = f"it is {kinds[target.key.sandbox]}, and {source.name} is {kinds[source.key.sandbox]}"
+        raise LedgerError(target.name, f"{why}: nothing moves from one to the other. Name a new place")
     if not compare_digest(source.key.secret, target.key.secret):
-        raise LedgerError(target.name, "expected a place where nothing is yet; found a ledger with another key")
-    with source.reading() as here, target.reading() as there:
-        state = there.end.state
-        if state == lifecycle.ABORTED:
-            raise LedgerError(target.name, lifecycle.why_half(there))
-        copy = lifecycle.reason_of(there, lifecycle.origin(there.end.lifecycle)).move
-        if here.end.state == lifecycle.MOVED_AWAY:
-            reason = lifecycle.reason_of(here, here.end.lifecycle)
-            if there.generation != here.generation + 1 or reason.move != copy:
-                why = f"it was moved to {reason.ledger}, and not to what is now at {target.name}"
-                raise LedgerError(source.name, why)
-            if state == lifecycle.IMPORTING:
-                check_opening(source, target)
-            return state != lifecycle.IMPORTING
-        # A copy that has only begun has no entries yet. Resuming it checks that it belongs to this generation.
-        begun = state == lifecycle.IMPORTING and there.end.lifecycle == lifecycle.importing_state(here.end.lifecycle)
-        if there.end.entries or not (begun or there.end.lifecycle == lifecycle.Lifecycle()):
-            raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
-        return False
+        raise LedgerError(
+            target.name, f"there is a ledger already, with another key than {source.name}. Name a new place"
+        )
+    check_empty(target)
 
 
-def _prepare(source: Ledger, target: Ledger, verified: bool, on_progress: Progress) -> None:
-    """Close both ledgers to charges, the target first."""
-    with source.reading() as here, target.reading() as there:
-        if here.end.state == lifecycle.MOVED_AWAY:
-            return
-        begun = there.end.state == lifecycle.IMPORTING
-        copy = lifecycle.reason_of(there, there.end.lifecycle).move if begun else new_copy()
-    if not verified:
-        _verify(source, on_progress)  # before charges stop
-    if not begun:
-        begin(source, target, copy)
-    shut(source, target, copy)
+def _fill(source: Ledger, target: Ledger, on_progress: Progress) -> None:
+    """Close both ledgers, copy, compare and verify, and mark the source as moved."""
+    move = begin(source, target)
+    fence(source, target, move)
+    Copy(source, target, _carry, _step(on_progress, 1)).run()
+    wrong = list(islice(differences(source, target), 3))
+    if wrong:
+        raise LedgerError(target.name, f"the copy is not the same: {'; '.join(wrong)}")
+    _verify(source, _step(on_progress, 2))
+    _verify(target, _step(on_progress, 3))
+    hand_over(source, target, move)
 
 
 def _verify(ledger: Ledger, on_progress: Progress) -> None:
     found = check_integrity(ledger, on_progress=on_progress, decide_again=DecisionReplay)
     if not found.ok:
-        raise LedgerError(ledger.name, f"it does not verify, so it is not copied: {'; '.join(found.problems[:3])}")
+        raise LedgerError(ledger.name, f"it does not verify, so it is not moved: {'; '.join(found.problems[:3])}")
 
 
 def _step(on_progress: Progress, step: int) -> Progress:
@@ -182,42 +145,6 @@ def _step(on_progress: Progress, step: int) -> Progress:
 def _carry(stored: IdempotencyRecord, name: Name) -> str:
     """Encode a stored response for the moved ledger: each receipt keeps its text."""
     return Receipt.named(stored.response, name)
-
-
-def copy_to(
-    ledger: Ledger,
-    clock: Read,
-    target: str | os.PathLike[str] | Store,
-    *,
-    on_progress: Callable[[int, int], None] | None,
-) -> Copied:
-    """Move everything to another file or `postgresql://…`, where the ledger continues with the same key."""
-    check_call("on_progress", on_progress)
-    from ..ledger.sqlite import SqliteScratch
-
-    if isinstance(target, str) and target == ":memory:":
-        raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", target)
-    scratch = SqliteScratch()
-    try:
-        open_target = partial(_half_copied, ledger, clock, target)
-        return copy_ledger(ledger, open_target, scratch, on_progress or (lambda done, total: None))
-    finally:
-        scratch.close()
-
-
-def give_up_copy(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store) -> None:
-    """Reopen this ledger after an incomplete copy by `copy_to`."""
-
-    half = _half_copied(ledger, clock, target, create=False)
-    try:
-        abort_migration(ledger, half)
-    finally:
-        half.close()
-
-
-def _half_copied(ledger: Ledger, clock: Read, target: str | os.PathLike[str] | Store, create: bool) -> Ledger:
-    key = ledger.key
-    return Ledger(open_store(target, create, key.secret, ledger_id=key.ledger_id or None), clock, half=True)
 
 
 # -- opening a store ---------------------------------------------------------------------------------------------

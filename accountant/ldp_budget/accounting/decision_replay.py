@@ -131,7 +131,7 @@ class DecisionReplay:
         for limit in policy.limits:
             if limit.measure is not None:
                 return None
-            limits.append((self._plain_gauges.index(limit.gauge), _counted(limit)))
+            limits.append((self._plain_gauges.index(limit.gauge), limit.counted))
         return _PlainCharge(version.since, version.until, tuple(limits))
 
     def _codes_on(self, day: int) -> tuple[int, ...]:
@@ -276,7 +276,9 @@ class _AccountReplay:
             if used > quota:
                 yield f"{where} exceeds a quota of the plan of policy {policy.name}: {used} of {quota}"
             others = {plan for (plan, _), count in self._used.items() if count > 0} - {policy.plan.identity}
-            crowded = ApplicablePolicy(policy, limits).beside(self._past.prices(others, entry.number)).crowded
+            crowded = (
+                ApplicablePolicy(policy, limits).with_other_plans(self._past.prices(others, entry.number)).crowded
+            )
             if crowded:
                 yield f"{where} was not allowed: {crowded}"
 
@@ -336,11 +338,6 @@ def _versions(past: Past) -> dict[int, _Version]:
 def _identity(entry: Entry) -> tuple[int, ...]:
     """Return the fields that the end of a reservation has in common with it."""
     return entry.priced_mechanism, entry.policy, entry.reports, entry.sub_limit
-
-
-def _counted(limit: Limit) -> tuple[tuple[int, int], ...]:
-    """Return the amounts that a limit counts: their indexes in `Costs`, and the largest permitted sums."""
-    return tuple((place, most) for place, most in enumerate(limit.capacity) if most is not None)
 
 
 def _is_below(costs: Costs, guarantee: Guarantee, reports: int) -> bool:

@@ -26,7 +26,7 @@ from .._validation import check_name, check_text, check_user, shown
 from ..errors import InvalidParameter
 from .admin_log_projection import FRESH_SECONDS, Projection
 from .admin_records import INVITATIONS_REVOKED
-from .ledger_operations import digest_under, newest_secret, secret_in_force
+from .ledger_operations import digest_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,7 +127,7 @@ class Invitations:
         if expires <= now:
             raise InvalidParameter("expires", f"a moment after now, {now.isoformat()}", expires.isoformat())
         until = expires.astimezone(UTC)
-        secret = secret_in_force(self._ledger)
+        secret = self._ledger.key.in_use.number
         invited = check_texts("users", users, "many users; a single text would be read letter by letter")
         return (
             (user, self._write(Invitation(collection, _user(user), round, now, until, ""), secret))
@@ -143,12 +143,12 @@ class Invitations:
         Raises:
             LedgerError: the ledger cannot be read.
         """
-        until = self._revoked.known().until  # first: this read may find that the ledger key was rotated
+        until = self._revoked.known().until
         found = self._read(token)
         if found is None or self._accountant.now() >= found[0].expires:
             return None
         read, signed = found
-        secrets = range(1, newest_secret(self._ledger) + 1)
+        secrets = range(1, self._ledger.key.in_use.number + 1)
         for whom in (_EVERYBODY, *(self._whom(read.collection, read.user, secret) for secret in secrets)):
             end = until.get((read.collection, whom))
             if end is not None and (read.made <= end.at or signed < end.secret):
@@ -171,7 +171,7 @@ class Invitations:
             InvalidParameter: an argument is not a text.
         """
         self._accountant.collection(collection)
-        secret = secret_in_force(self._ledger)
+        secret = self._ledger.key.in_use.number
         whom = _EVERYBODY if user is None else self._whom(collection, _user(user), secret)
         under = {} if secret == 1 else {"secret": secret}
         self._revoked.append(lambda _: (INVITATIONS_REVOKED, collection, {"user": whom, **under}))
@@ -191,7 +191,7 @@ class Invitations:
         if not isinstance(token, str) or len(token) > _MOST_TOKEN or not token.isascii():
             return None
         content, _, signature = token.partition(".")
-        secrets = range(newest_secret(self._ledger), 0, -1)
+        secrets = range(self._ledger.key.in_use.number, 0, -1)
         signed = [number for number in secrets if compare_digest(signature, self._signature(content, number))]
         if not signed:
             return None

@@ -13,6 +13,7 @@ from .._validation import check_call, check_switch, check_text, shown
 from ..errors import InvalidParameter, UnknownName
 from ..ledger import key_rotation
 from ..ledger.ledger import check_up
+from ..ledger.migration_cutover import abort
 from ..ledger.snapshot import secret_of
 from ..ledger.verification import Integrity, check_integrity
 from ..ledger.window_backfill import recount_after_clock_repair
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger, Transaction
     from ..ledger.calendar import Read
-    from ..ledger.key_rotation import KeyState
     from ..ledger.storage import Store
-    from .connect import Copied
+    from .connect import Moved
     from .usage_stats import Overview
 
 
 def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
-    """Erase a user: idempotency keys, labels and notes are deleted.
+    """Erase a user: idempotency keys, labels, notes and unsealed reports are deleted.
 
     The account's sum stays, and there is no fresh budget.
     """
@@ -94,17 +94,6 @@ def digest_under(ledger: Ledger, secret: int, data: bytes) -> str:
     return secret_of(ledger.key, secret).hash_outside(b"data", data.hex()).hex()
 
 
-def secret_in_force(ledger: Ledger) -> int:
-    """The number of the active secret of the ledger key, which signs new objects."""
-    with ledger.reading() as reading:
-        return reading.secret.number
-
-
-def newest_secret(ledger: Ledger) -> int:
-    """The number of the newest secret that is known to be active, without a query of the ledger."""
-    return ledger.key.used
-
-
 class LedgerOperations:
     """Operations that need the machine where a ledger is stored: `Accountant.ledger`.
 
@@ -132,26 +121,27 @@ class LedgerOperations:
     def overview(self) -> Overview:
         """The anonymous usage statistics of the ledger: charges and refusals by day, and what is left of limits.
 
-        Keep the returned object: it caches what it has read, and later continues from there.
+        Each of its methods reads the ledger; the time grows with the size of the ledger.
         """
         from .usage_stats import Overview
 
         return Overview(self._ledger)
 
-    def copy_to(
+    def move_to(
         self,
         ledger: str | os.PathLike[str] | Store,
         *,
         on_progress: Callable[[int, int], None] | None = None,
-    ) -> Copied:
-        """Move the ledger to another store, a file or `postgresql://…`, where it keeps its key.
+    ) -> Moved:
+        """Move the ledger to a new place, a file or `postgresql://…`, where it keeps its key.
 
-        This ledger refuses charges from before the first copied row; it can still be read. The other ledger is
-        unusable until everything is copied and both are verified. If interrupted at any point, the same call
-        resumes. Receipts and idempotency keys stay valid.
+        This ledger refuses every write from before the first row is copied; it can still be read. The other ledger is
+        unusable until everything is copied and both are verified. If a move is interrupted, start it again with a new
+        place, or call `abort_move`. A move that has already marked this ledger as moved is completed by the same call.
+        Receipts and idempotency keys stay valid.
 
         Parameters:
-            ledger: the other store, as for `Accountant`.
+            ledger: the other store, as for `Accountant`. Nothing may have been written to it.
             on_progress: called as `on_progress(done, total)` from time to time, with steps.
 
         Returns:
@@ -159,80 +149,38 @@ class LedgerOperations:
 
         Raises:
             InvalidParameter: an argument has the wrong type.
-            LedgerError: the other place holds something else, or this ledger does not verify; then nothing was
-                changed.
+            LedgerError: the other place is in use, or this ledger does not verify; then nothing was changed.
+            LedgerMoved: this ledger was moved to another place.
             ClockError: the clock is not plausible.
             NotSupported: the store is a database whose driver is not installed.
         """
-        return connect.copy_to(self._ledger, self._clock, ledger, on_progress=on_progress)
+        return connect.move_to(self._ledger, self._clock, ledger, on_progress=on_progress)
 
-    def give_up_copy(self, ledger: str | os.PathLike[str] | Store) -> None:
-        """Abandon an incomplete move that `copy_to` began, and open this ledger again.
-
-        The partial copy can never be used or completed.
-
-        Parameters:
-            ledger: the other store, as for `copy_to`.
+    def abort_move(self) -> None:
+        """Abort an incomplete move of this ledger, and open it again. The other place can never be used.
 
         Raises:
-            InvalidParameter: `ledger` is not the location of a ledger.
-            LedgerError: the copy is complete or missing: then it may charge users.
-            NotSupported: the store is a database whose driver is not installed.
+            LedgerError: the ledger is not being moved, or its move is complete.
         """
-        connect.give_up_copy(self._ledger, self._clock, ledger)
+        abort(self._ledger)
 
-    def key_states(self) -> list[KeyState]:
-        """The secrets of the ledger key, oldest first: pending, activating, active or expired.
+    def rotate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
+        """Replace the secret of the ledger key by a new one. The old one expires.
 
-        Returns:
-            For each secret its number, its state and the number of partitions where it is active.
-
-        Raises:
-            LedgerError: the ledger cannot be read.
-        """
-        return key_rotation.states(self._ledger)
-
-    def prepare_key(self) -> int:
-        """Add a new, unused secret to the key file; a secret that is already pending stays.
-
-        Then copy the file to every machine that opens the ledger. Open ledgers need not be reopened.
-
-        Returns:
-            The number of the secret.
-
-        Raises:
-            LedgerError: the ledger is shut, or the file cannot be written.
-        """
-        return key_rotation.prepare(self._ledger)
-
-    def discard_key(self) -> bool:
-        """Remove a pending secret from the key file.
-
-        Returns:
-            True if there was one.
-
-        Raises:
-            LedgerError: the file cannot be written.
-        """
-        return key_rotation.discard(self._ledger)
-
-    def activate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
-        """Activate the pending secret, and expire the one before it.
-
-        If interrupted at any point, the same call resumes. Each partition changes in one transaction, and writers
-        to it wait meanwhile. From then on the old secret cannot find users' names in stored data, and nothing made
-        with it is accepted. On another machine with a copied key file, this call marks the secret as active in that
-        file.
+        Stop every process that uses the ledger first: writers wait, and each open ledger, this one too, then refuses
+        all use until it is opened again. Afterwards copy the key file to every machine that opens the ledger. From
+        then on the old secret cannot find users' names in stored data, and nothing made with it is accepted. If the
+        call is interrupted, call it again on the opened ledger.
 
         Parameters:
             on_progress: called as `on_progress(done, total)` from time to time, with partitions.
 
         Returns:
-            The number of the active secret.
+            The number of the new secret.
 
         Raises:
             InvalidParameter: `on_progress` is not a function.
-            LedgerError: the ledger was tampered with, or is shut; partitions with the new secret keep it.
+            LedgerError: the ledger was tampered with, or is closed; then it keeps the old secret.
         """
         check_call("on_progress", on_progress)
-        return key_rotation.activate(self._ledger, on_progress or (lambda done, total: None))
+        return key_rotation.rotate(self._ledger, on_progress or (lambda done, total: None))

@@ -180,7 +180,7 @@ class Limit:
         return f"{canonical(DOWN.subtract(self.delta, self.aside))}+{canonical(self.aside)}"
 
     @cached_property
-    def _counted(self) -> tuple[tuple[int, int], ...]:
+    def counted(self) -> tuple[tuple[int, int], ...]:
         """The amounts that this limit counts: their positions in `Costs`, and the capacity for each."""
         return tuple((place, most) for place, most in enumerate(self.capacity) if most is not None)
 
@@ -195,7 +195,7 @@ class Limit:
             InvalidParameter: an argument is not a `Costs`.
         """
         _costs("spent", spent), _costs("cost", cost)
-        for place, most in self._counted:
+        for place, most in self.counted:
             used, each = spent[place], cost[place]
             if used is None or each is None or used + each > most:
                 return False
@@ -228,7 +228,7 @@ class Limit:
         """
         _costs("spent", spent), _costs("cost", cost)
         count = LARGEST
-        for place, most in self._counted:
+        for place, most in self.counted:
             used, each = spent[place], cost[place]
             # A zero cost fits any number of times, unless a lowered limit is already overdrawn.
             if used is None or each is None or used > most:

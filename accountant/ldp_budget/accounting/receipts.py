@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..ledger import Reading, Transaction
     from ..ledger.keyfile import Secret
     from ..ledger.models import IdempotencyRecord
-    from .charge_request import Request
+    from .charge_request import ChargeRequest
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
 
@@ -179,7 +179,8 @@ class Receipt(NamedTuple):
     reports that still fit; `LARGEST` if nothing counts them, a number that is not for display. `checked` is the
     level at which the mechanism's guarantee was checked ("exact", "audited" or "no"; None when a reservation is
     resolved). `cost_units` is the request in the ledger's whole units (see `LimitState`), all reports together;
-    `cost`, `epsilon` and `delta` are the same as plain numbers.
+    `cost`, `epsilon` and `delta` are the same as plain numbers. `position` is the journal's position after the
+    request, as `Accountant.position` returns it for the user; empty if the request wrote nothing.
     """
 
     status: str
@@ -194,6 +195,7 @@ class Receipt(NamedTuple):
     repeated: bool = False
     why: str = ""
     checked: str | None = None
+    position: str = ""
 
     def __bool__(self) -> bool:
         return self.status not in (REFUSED, VOIDED)
@@ -363,7 +365,7 @@ class Receipt(NamedTuple):
 
 
 def answer_again(
-    transaction: Transaction, request: Request, stored: IdempotencyRecord, policy_of: Callable[[int], Policy]
+    transaction: Transaction, request: ChargeRequest, stored: IdempotencyRecord, policy_of: Callable[[int], Policy]
 ) -> Receipt:
     """The stored result.
 

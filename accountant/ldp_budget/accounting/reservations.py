@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._validation import check_text
-from ..errors import ReservationConflict, UnknownName
+from .._validation import check_text, shown
+from ..errors import InvalidParameter, ReservationConflict, UnknownName
 from ..guarantees.costs import refund_in_window
 from ..guarantees.fixed_point import ZERO, Costs
 from ..ledger.calendar import LIFETIME, code_at, holds, is_lifetime, measure_in, share_in
@@ -18,13 +18,24 @@ from ..ledger.hash_chain import find, place_of
 from ..ledger.models import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
 from ..ledger.snapshot import Replay, cost_under, curve_of, promise, promises
 from .policies import Policy
-from .receipts import is_receipt, name_in
+from .policy_versions import latest_policy, policy_version
+from .queries import limit_states
+from .receipts import Receipt, is_receipt, name_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..ledger import Ledger, Transaction
     from ..ledger.hash_chain import Name
 
 MOST_SECONDS = 366 * 86_400
+
+
+def check_expires(expires: float) -> int:
+    """Return the duration of a reservation in microseconds. Raises `InvalidParameter`."""
+    if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
+        raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
+    return int(expires * 1_000_000)
 
 
 class ReservationOutcome(NamedTuple):
@@ -57,6 +68,60 @@ def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
                 return name.partition, name.entry
     with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
         return find(reading, name)
+
+
+def end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], ReservationOutcome]) -> Receipt:
+    """Commit or void a reservation, wherever it is now. Raises `UnknownName`, and the errors of `how`."""
+    name = name_in(check_text("receipt", receipt))
+    ended = None if name is None else _end_named(ledger, name, receipt, how)
+    if ended is None:
+        raise UnknownName("reservation", receipt, [])
+    return ended
+
+
+def _end_named(
+    ledger: Ledger, name: Name, receipt: str, how: Callable[[Transaction, str, int], ReservationOutcome]
+) -> Receipt | None:
+    def end_at(number: int) -> Callable[[Transaction], Receipt | None]:
+        return lambda transaction: _resolve(transaction, name, receipt, how, number)
+
+    def end_here(transaction: Transaction) -> Receipt | None:
+        # A reservation that was made before the ledger was moved has another place now.
+        return end_at(name.entry)(transaction) if name.generation == transaction.generation else None
+
+    ended = ledger.run(end_here, name.partition) if name.partition in ledger.partitions else None
+    if ended is not None:
+        return ended
+    with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
+        found = find(reading, name)
+    return None if found is None else ledger.run(end_at(found[1]), found[0])
+
+
+def _resolve(
+    transaction: Transaction,
+    name: Name,
+    receipt: str,
+    how: Callable[[Transaction, str, int], ReservationOutcome],
+    number: int,
+) -> Receipt:
+    if not is_receipt(transaction, name, receipt):
+        raise UnknownName("reservation", receipt, [])
+    entry, state, repeated = how(transaction, receipt, number)
+    _, policy = latest_policy(transaction, policy_version(transaction, entry.policy).name)
+    windows = transaction.windows_to_read() if repeated else transaction.windows
+    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
+    spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
+    return Receipt(
+        status=state,
+        user=None,
+        policy=policy.name,
+        cost_units=entry.costs,
+        reports=entry.reports,
+        limits=limit_states(windows, limits, spent),
+        receipt=receipt,
+        repeated=repeated,
+        position=transaction.position,
+    )
 
 
 def commit(transaction: Transaction, receipt: str, number: int) -> ReservationOutcome:

@@ -19,6 +19,7 @@ from ..errors import (
     LedgerError,
     LedgerKeyMissing,
     LedgerMissing,
+    LedgerMoved,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -69,6 +70,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "clock-error": ("repairable", "newest"),
     "sandbox-error": ("sandbox",),
     "ledger-key-missing": ("secret",),
+    "ledger-moved": ("complete",),
     "ledger-error": ("unknown",),
 }
 
@@ -95,6 +97,7 @@ _OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
     "ledger-error": lambda url, said: LedgerError(url, str(said["detail"]), unknown=said.get("unknown") is True),
     "ledger-key-missing": lambda url, said: LedgerKeyMissing(url, int(said.get("secret") or 0)),
     "ledger-missing": lambda url, said: LedgerMissing(url),
+    "ledger-moved": lambda url, said: LedgerMoved(url, "another place", complete=said.get("complete") is True),
     "sandbox-error": lambda url, said: SandboxError(url, said.get("sandbox") is True),
     "clock-error": lambda url, said: ClockError(
         url, str(said["detail"]), repairable=said.get("repairable") is True, newest=_moment(said.get("newest"))

@@ -185,8 +185,12 @@ Form = dict[str, Any]
 
 NEXT_ENTRY = "Next-Entry"
 """The header that gives the position of the next history entry."""
+POSITION = "Journal-Position"
+"""The header that gives the position of the journal."""
 MOST_ENTRIES = 10_000
 """The most history entries in one answer."""
+MOST_LINES, MOST_BYTES = 10_000, 8 << 20
+"""Limits of one batch of charges."""
 
 
 def receipt_form(receipt: Receipt) -> Form:

@@ -1,39 +1,33 @@
-"""Charging many users over HTTP: one line for each user, in batches that are resent whole until all are answered.
+"""Charging many users over HTTP: one line for each user, in batches that the service accepts.
 
-Batch n of a run is bound to KEY#n, and each of its lines to a digest of all its users. So a run with other users
-under the same key is a conflict before any user is charged. A batch without lines binds the end of the run.
+Batch n of a run has the key KEY#n. So other users under the same key are a conflict, and none of them is charged. A
+batch without lines binds the end of the run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._dataframes import check_texts
 from .._validation import check_user
-from ..accounting.batch_charging import BulkResult, in_shard
-from ..accounting.batch_run import FAILED
+from ..accounting.batch import FAILED
+from ..accounting.bulk_run import BulkResult, in_shard
 from ..api.problem_details import error_of
-from ..api.schemas import charge_body, header_of, sendable
+from ..api.schemas import MOST_BYTES, MOST_LINES, charge_body, header_of, sendable
 from ..ledger.models import SPENT
 
 if TYPE_CHECKING:
-    from ..accounting.batch_charging import Shard
-    from ..accounting.batch_run import Spend
+    from ..accounting.batch import Spend
+    from ..accounting.bulk_run import Shard
     from .transport import Service
 
 T = TypeVar("T")
 
 PATH = "/v1/spends:batch"
-MOST_LINES, MOST_BYTES = 10_000, 2 << 20
-"""Limits of one batch. A service must hold a whole batch, because the client sends it all before it reads answers."""
-
 MOST_KEYED = 500
-
-_DIGEST = 32
 
 
 class Batch(NamedTuple):
@@ -47,7 +41,6 @@ def charge_all(
     service: Service,
     users: Iterable[str],
     common: Mapping[str, Any],
-    digest: str | None,
     key: str,
     shard: Shard,
     *,
@@ -58,7 +51,7 @@ def charge_all(
     `ends`: True to bind the end of the run to its key too.
     """
     following = 0
-    for number, batch in enumerate(batches(users, common, digest)):
+    for number, batch in enumerate(batches(users, common)):
         following = number + 1
         if in_shard(number, shard):
             yield batch, _answers(service, batch.lines, f"{key}#{number}")
@@ -90,31 +83,27 @@ def count(result: BulkResult, batch: Batch, rows: Sequence[Mapping[str, Any]], f
     return refused
 
 
-def batches(users: Iterable[str], common: Mapping[str, Any], digest: str | None) -> Iterator[Batch]:
+def batches(users: Iterable[str], common: Mapping[str, Any]) -> Iterator[Batch]:
     """Yield the users in batches, always the same for the same users. Raises `InvalidParameter` at an invalid user."""
     shared = json.dumps(common, separators=(",", ":"))[1:-1]
-    more = len(shared) + _DIGEST + 30
+    more = len(shared) + 12  # of the line around the user
     together: list[str] = []
-    names: list[str] = []
     texts: list[str] = []
     size = 0
     for user in check_texts("users", users, "many users; a single text would be charged letter by letter"):
-        name = check_user(user)
-        text = json.dumps(sendable("user", name))
+        text = json.dumps(sendable("user", check_user(user)))
         if together and (len(together) == MOST_LINES or size + len(text) + more > MOST_BYTES):
-            yield Batch(together, _lines(names, texts, shared, digest))
-            together, names, texts, size = [], [], [], 0
+            yield Batch(together, _lines(texts, shared))
+            together, texts, size = [], [], 0
         together.append(user)
-        names.append(name)
         texts.append(text)
         size += len(text) + more
     if together:
-        yield Batch(together, _lines(names, texts, shared, digest))
+        yield Batch(together, _lines(texts, shared))
 
 
-def _lines(names: list[str], texts: list[str], shared: str, digest: str | None) -> list[bytes]:
-    bound = sha256(json.dumps([digest, names]).encode()).hexdigest()[:_DIGEST]
-    return [f'{{"user":{text},"digest":"{bound}",{shared}}}\n'.encode() for text in texts]
+def _lines(texts: list[str], shared: str) -> list[bytes]:
+    return [f'{{"user":{text},{shared}}}\n'.encode() for text in texts]
 
 
 def line_of(spend: Spend) -> bytes:

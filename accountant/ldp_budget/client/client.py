@@ -23,21 +23,22 @@ from .._validation import (
 )
 from ..accounting.admin_log import Record, check_own_record, check_record
 from ..accounting.admin_records import KEY, KEY_REVOKED
-from ..accounting.batch_charging import BulkResult, check_shard
-from ..accounting.batch_run import FAILED
+from ..accounting.batch import FAILED
 from ..accounting.budget_client import BudgetClient
 from ..accounting.budget_projection import check_series
+from ..accounting.bulk_run import BulkResult, check_shard
 from ..accounting.charge_request import MOST_REPORTS, Principal, check_digest, check_note, mechanism_of
 from ..accounting.limits import as_limits, as_shares
 from ..accounting.policies import DEFAULT, Plan
 from ..accounting.policy_versions import check_override
 from ..accounting.receipts import BudgetExceeded
-from ..accounting.reservations import MOST_SECONDS
+from ..accounting.reservations import check_expires
 from ..api import schemas
 from ..api.problem_details import BUDGET_EXCEEDED, error_of
 from ..api.schemas import (
     MOST_ENTRIES,
     NEXT_ENTRY,
+    POSITION,
     asked_for,
     charge_body,
     charged,
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..accounting.batch_run import Spend
+    from ..accounting.batch import Spend
     from ..accounting.budget_projection import Binding, Remaining
     from ..accounting.limits import Limit
     from ..accounting.policies import Policy
@@ -88,16 +89,12 @@ class Client(BudgetClient):
     """The privacy budgets of the users of one service: all calls of `BudgetClient`, over HTTP.
 
     A request is repeated if no answer arrives or the service is busy, for at most `patience` seconds. Then it raises
-    a
-    `LedgerError`, whose `unknown` is True if the request may have been done. Every charge is sent under an
-    idempotency
-    key, a new one if you give none, so repeating it never charges a user twice. A refusal is stored under that key
-    too.
-    A call outside the scopes of the API key raises `ServiceProblem`.
+    a `LedgerError`, whose `unknown` is True if the request may have been done. Every charge is sent under an
+    idempotency key, a new one if you give none, so repeating it never charges a user twice. A refusal is stored under
+    that key too. A call outside the scopes of the API key raises `ServiceProblem`.
 
     Threads may share a client. After a fork it opens new connections. Calls that need the ledger's own machine, such
-    as
-    a backup, are not available.
+    as a backup, are not available.
 
     Parameters:
         url: of the service, `https://…`.
@@ -254,6 +251,22 @@ class Client(BudgetClient):
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
         return self._ask_to_charge("/v1/spends", body, mechanism, key, strict)
 
+    async def spend_async(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection | object,
+        *,
+        reports: int = 1,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        spend = partial(self.spend, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy)
+        return await _in_thread(spend, user, mechanism, strict=strict)
+
     def spend_many(
         self,
         users: Iterable[str],
@@ -270,14 +283,13 @@ class Client(BudgetClient):
             **charged(mechanism),
             "policy": sendable("policy", check_name("policy", policy)),
             **({} if note is None else {"note": check_note(note)}),
+            **({} if digest is None else {"digest": check_digest(digest)}),
         }
         mine = check_shard(shard, key)
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
         with _Named(self.name, mechanism, run if key is None else key):
-            charged_now = charge_all(
-                self._service, users, common, check_digest(digest), run, mine, ends=key is not None
-            )
+            charged_now = charge_all(self._service, users, common, run, mine, ends=key is not None)
             for batch, rows in charged_now:
                 refused = self._read_value(partial(count, result, batch, fresh=key is None), rows, True)
                 if on_batch is not None:
@@ -303,10 +315,26 @@ class Client(BudgetClient):
         policy: str = DEFAULT,
         strict: bool = False,
     ) -> Receipt:
-        if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
-            raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
+        check_expires(expires)
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
         return self._ask_to_charge("/v1/reservations", {**body, "expires": expires}, mechanism, key, strict)
+
+    async def reserve_async(
+        self,
+        user: str,
+        mechanism: Mechanism | Collection | object,
+        *,
+        reports: int = 1,
+        expires: float = 3600,
+        key: str | None = None,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        policy: str = DEFAULT,
+        strict: bool = False,
+    ) -> Receipt:
+        reserve = partial(self.reserve, reports=reports, expires=expires, key=key, label=label, digest=digest)
+        return await _in_thread(reserve, user, mechanism, note=note, policy=policy, strict=strict)
 
     def commit(self, receipt: str) -> Receipt:
         return self._ask_to_end(receipt, "commit")
@@ -324,6 +352,9 @@ class Client(BudgetClient):
     def balance(self, user: str, policy: str = DEFAULT) -> Balance:
         body = {**user_body(user), "policy": check_name("policy", policy)}
         return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
+
+    async def balance_async(self, user: str, policy: str = DEFAULT) -> Balance:
+        return await _in_thread(self.balance, user, policy)
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         # An unknown policy raises an error even if no balance is asked for.
@@ -515,9 +546,11 @@ class Client(BudgetClient):
         sent = header_of(key)
         with _Named(self.name, chosen, sent if key is None else key):
             answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
+            position = answer.headers.get(POSITION, "")
             if answer.code != BUDGET_EXCEEDED:
-                return self._read(schemas.receipt_of, answer)
+                return self._read(schemas.receipt_of, answer)._replace(position=position)
             receipt = self._read(lambda told: schemas.receipt_of(told, told["outcome"]), answer)
+            receipt = receipt._replace(position=position)
         if strict:
             raise BudgetExceeded(receipt)
         return receipt
@@ -525,7 +558,8 @@ class Client(BudgetClient):
     def _ask_to_end(self, receipt: str, how: str) -> Receipt:
         check_text("receipt", receipt)
         path = f"/v1/reservations/{in_path(sendable('receipt', receipt))}/{how}"
-        return self._read(schemas.receipt_of, self._service.ask("POST", path, writes=True))
+        answer = self._service.ask("POST", path, writes=True)
+        return self._read(schemas.receipt_of, answer)._replace(position=answer.headers.get(POSITION, ""))
 
     def _balances(self, users: Iterable[str] | None, policy: Policy) -> Iterator[Balance]:
         if users is None:
@@ -580,6 +614,13 @@ class _Named:
         if isinstance(error, LedgerError) and error.unknown:
             vars(error)["key"] = self._key
             error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
+
+
+async def _in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """Return what a call returns in a thread, while the event loop runs other tasks."""
+    from asyncio import to_thread  # an event loop has imported it
+
+    return await to_thread(call, *arguments, **more)
 
 
 def _of_version(policy: Policy, told: Any) -> Balance:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from .._validation import check_instance, check_switch, shown
-from ..accounting.batch_run import FAILED
+from ..accounting.batch import FAILED
 from ..api.problem_details import ServiceProblem, code_of, error_of
 from ..errors import (
     ApprovalConflict,
@@ -35,6 +35,7 @@ from ..errors import (
     LedgerError,
     LedgerKeyMissing,
     LedgerMissing,
+    LedgerMoved,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -127,8 +128,8 @@ _LASTING = tuple(
     kind.code
     for kind in (ClockError, SandboxError, LedgerMissing, PluginError, ReportFileError, TableError, LdpBudgetError)
 )
-# One instance may lack the ledger's new secret while others have it.
-_NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code)
+# One instance may lack the ledger's new secret, or have the moved ledger open, while others do not.
+_NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code, LedgerMoved.code)
 # Codes that only the ledger itself sends: an earlier request under the same key was not done either.
 _CONCLUSIVE = frozenset(
     kind.code
@@ -273,10 +274,7 @@ class Service:
                 raise tries.settled(answer)
 
     def exchange(self, path: str, lines: Sequence[bytes], *, key: str | None = None) -> list[Any]:
-        """Send lines and return an answer to each, in order; the list ends early if the service stopped there.
-
-        All lines are resent until that is so. They must be few enough to be sent before an answer is read.
-        """
+        """Send lines and return an answer to each, in order; all lines are resent until each has one."""
         tries = _Tries(self, True, self._patience)
         body = b"".join(lines)
         while True:
@@ -294,7 +292,7 @@ class Service:
                 ended = [row for row in rows if row.get("status") == FAILED and code_of(row["problem"]) in _AGAIN]
             except (ValueError, LookupError, TypeError, AttributeError):
                 raise tries.error("its answer cannot be read", True) from None
-            if not ended and (len(rows) == len(lines) or (rows and rows[-1]["status"] == FAILED)):
+            if not ended and len(rows) == len(lines):
                 return rows
             why = str(ended[0]["problem"].get("detail", "")) if ended else "not every line was answered"
             tries.again(Failure("lines", why, True))
@@ -374,7 +372,7 @@ class Service:
         answer = Answer(response.status_code, code_of(problem), data, response.headers)
         failure = _failure(answer)
         # A read that took too long will take too long again.
-        if failure is not None and (tries.writes or answer.code != "timed-out"):
+        if failure is not None and (tries.writes or answer.status != HTTPStatus.GATEWAY_TIMEOUT):
             tries.again(failure)
             return None
         if answer.status != HTTPStatus.OK and not answer.code:

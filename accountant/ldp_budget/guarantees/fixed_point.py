@@ -166,7 +166,12 @@ class Costs(NamedTuple):
 
     def plus(self, other: Costs) -> Costs:
         """Return the sum of both costs; a sum with an unbounded amount is unbounded."""
-        return Costs._make(add_amounts(self, other))
+        epsilon, delta, rho, mu_squared = self
+        try:
+            total = epsilon + other[0], delta + other[1], rho + other[2], mu_squared + other[3]  # type: ignore[operator]
+        except TypeError:  # an amount is unbounded
+            return Costs._make(add_amounts(self, other))
+        return Costs(*total) if max(total) <= LARGEST else Costs._make(add_amounts(self, other))
 
     def minus(self, other: Costs) -> Costs:
         """Return these costs without `other`; an unbounded amount stays unbounded."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees.fixed_point import Costs
 from .calendar import DAY_MICROS, LIFETIME, code_at, gauge_of, gauges_in, measure_in, share_in
-from .ledger import partition_of
 from .models import CHARGES, SPENT, VOIDED, Entry, User
 from .row_macs import AccountMacMaker, counts_of, finish_account_mac
 from .snapshot import Replay, parts, promises
@@ -175,7 +174,7 @@ class _Part:
             yield f"users: the row of account {user.account} was changed"
         elif (
             user.user_hash is not None
-            and partition_of(user.user_hash, self._reading.partitions) != self._reading.partition
+            and self._reading.key.partition_of(user.user_hash, self._reading.partitions) != self._reading.partition
         ):
             yield f"users: the row of account {user.account} is of another partition"
         if user.user_hash in self._erased_users:

@@ -15,7 +15,6 @@ writes to it.
 from __future__ import annotations
 
 import math
-import os
 import queue
 import threading
 import time
@@ -213,12 +212,12 @@ class Checkpointer:
         self._seconds = seconds
         # Not a threading.Event, which is Python code: an interrupt (Ctrl-C) inside it could leave it locked forever.
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._pid = 0
+        self._started = False
 
     def wake(self) -> None:
-        """Report a write. The first call starts the thread, and so does the first call after a fork."""
-        if self._pid != os.getpid():
-            self._pid, self._ended = os.getpid(), queue.SimpleQueue()
+        """Report a write. The first call starts the thread."""
+        if not self._started:
+            self._started = True
             threading.Thread(target=self._keep, args=(self._ended,), name=NAME, daemon=True).start()
 
     def close(self) -> None:

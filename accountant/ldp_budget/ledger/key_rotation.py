@@ -1,23 +1,19 @@
-"""Rotation of the ledger secret, partition by partition, while other processes keep writing.
+"""Rotation of the ledger secret: an exclusive maintenance step.
 
-A new secret is *pending* while it is in the key file but no partition uses it. It can then be distributed to every
-machine. A secret is *active* when every partition uses it. Older secrets are then *expired*: they only verify older
-data.
+One transaction of all partitions encrypts every stored hash again, gives every row a new MAC, and appends a `rekeyed`
+entry to each partition. So the whole ledger is under one secret, before and after. The chain hash of the `rekeyed`
+entry and all later ones are made with the new secret. The new chain hash covers the previous one, and so protects
+everything that the old secret chained: an attacker with the old secret cannot rewrite it.
 
-A partition takes a new secret in one transaction. The transaction encrypts every stored hash again, gives every row a
-new MAC and appends a `rekeyed` entry. The chain hash of that entry and all later ones are made with the new secret.
-The new chain hash covers the previous one, and so protects everything that the old secret chained: an attacker with
-the old secret cannot rewrite it.
-
-The lifecycle of a partition names the secret in use there. So all processes switch to the new secret from one
-transaction to the next. A process that does not have the secret refuses to work. An interrupted rotation leaves a
-consistent ledger, because every process holds both secrets. Calling `activate` again resumes it.
+The new secret is in the key file before the transaction begins. If the rotation is interrupted, the ledger is under
+the old secret or under the new one, and the key file has both. A process that has the ledger open refuses all
+use from then on, because its hashes are encrypted with the old secret: open the ledger again.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO
@@ -36,8 +32,6 @@ if TYPE_CHECKING:
     from .transaction import Transaction
 
     Progress = Callable[[int, int], None]
-
-PENDING, ACTIVATING, ACTIVE, EXPIRED = "pending", "activating", "active", "expired"
 
 
 # -- key epochs -------------------------------------------------------------------------------------------
@@ -80,111 +74,41 @@ def secret_for(reading: Reading, name: Name) -> Secret:
     return reading.key
 
 
-# -- states of the secrets --------------------------------------------------------------------------------
+# -- the rotation -----------------------------------------------------------------------------------------
 
 
-class KeyState(NamedTuple):
-    """One secret of a key: its number, its state, and the number of partitions that use it.
+def rotate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> int:
+    """Put a new secret in use, or complete an interrupted rotation; return its number."""
+    number = ledger.key.in_use.number
+    with ledger.reading():
+        pass  # fails if the key was rotated since the ledger was opened
+    key = ledger.change_key(lambda key: key.secret)
+    if key.active == number:
+        number += 1
+        # A new secret of an interrupted rotation is used now.
+        key = ledger.change_key(lambda key: key.with_new_secret() if key.newest < number else key.secret)
+        new = secret_of(key, number)
 
-    The state is pending, activating, active or expired.
-    """
+        def take(transactions: list[Transaction]) -> None:
+            for done, transaction in enumerate(transactions):
+                if transaction.end.state != lifecycle.OPEN:
+                    raise lifecycle.refusal(ledger.name, transaction)
+                on_progress(done, len(transactions))
+                _take(ledger.name, transaction, new)
 
-    secret: int
-    state: str
-    partitions: int
-
-
-def states(ledger: Ledger) -> list[KeyState]:
-    """Return the state of every secret of the key, the oldest first."""
-    ledger.look_at_key()
-    used = _used(ledger)
-    return [KeyState(number, _state(number, used), used.count(number)) for number in range(1, ledger.key.newest + 1)]
-
-
-def _state(number: int, used: list[int]) -> str:
-    if number > max(used):
-        return PENDING
-    if number < min(used):
-        return EXPIRED
-    return ACTIVE if min(used) == max(used) else ACTIVATING
-
-
-def _used(ledger: Ledger) -> list[int]:
-    """Return the number of the secret in use in each partition."""
-    used = []
-    for partition in ledger.partitions:
-        with ledger.reading(partition) as reading:
-            used.append(reading.secret.number)
-    return used
-
-
-# -- steps of a rotation ----------------------------------------------------------------------------------
-
-
-def prepare(ledger: Ledger) -> int:
-    """Add a new secret to the key file, which no partition uses yet; return its number.
-
-    If the key file already has a secret that not all partitions use, that secret is kept and its number returned.
-    """
-    ledger.look_at_key()
-    used = min(_used(ledger))
-    _check_open(ledger)
-    ledger.change_key(lambda key: key.with_new_secret() if key.newest == used else key.secret)
-    return ledger.key.newest
-
-
-def discard(ledger: Ledger) -> bool:
-    """Remove the secrets that no partition uses from the key file; True if there was one."""
-    ledger.look_at_key()
-    used, found = max(_used(ledger)), ledger.key.newest
-    ledger.change_key(lambda key: key.without_new_secrets(used))
-    return found > ledger.key.newest
-
-
-def activate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> int:
-    """Make every partition use the newest secret, one by one, and mark it active; return its number."""
-    ledger.look_at_key()
-    number = ledger.key.newest
-    _check_open(ledger)
-    _used(ledger)  # fails if another machine prepared a secret with the same number
-    ledger.change_key(lambda key: key.with_begun(min(number, key.newest)))
-    if ledger.key.newest < number:
-        raise LedgerError(ledger.name, f"secret {number} of its key was discarded just now, so it is not activated")
-    # All processes begin with the first partition. If two machines prepared a secret each, one of them fails there.
-    for done, partition in enumerate(ledger.partitions, 1):
-        ledger.run_in_partitions(
-            lambda transactions: _take(ledger, transactions[0], number), [partition], allow_closed=True
-        )
-        ledger.key.found_in_force(number)
-        on_progress(done, len(ledger.partitions))
+        ledger.run_in_partitions(take, ledger.partitions, allow_closed=True)
     ledger.change_key(lambda key: key.with_active(number))
     ledger.clear_log()  # data written under the old secret
     return number
 
 
-def _check_open(ledger: Ledger) -> None:
-    with ledger.reading() as reading:
-        if reading.end.state != lifecycle.OPEN:
-            raise LedgerError(ledger.name, lifecycle.why_shut(reading))
-
-
-def _take(ledger: Ledger, transaction: Transaction, number: int) -> None:
-    """Make a partition use its next secret, if that has this number."""
+def _take(ledger: str, transaction: Transaction, new: Secret) -> None:
+    """Put a new secret in use in a partition."""
     old = transaction.secret
-    if old.number >= number:
-        return
-    if transaction.end.state != lifecycle.OPEN:
-        raise LedgerError(ledger.name, lifecycle.why_shut(transaction))
-    if old.number != number - 1:
-        raise LedgerError(
-            ledger.name, f"partition {transaction.partition} is under secret {old.number}; expected {number - 1}"
-        )
-    new = secret_of(transaction.key, number)
     transaction.account_macs.renew(old, new)
-    transaction.renew(_Renewal(ledger.name, transaction.partition, old, new).tables())
-    transaction.set_lifecycle(transaction.end.lifecycle._replace(secret=number))
+    transaction.rotate(_Renewal(ledger, transaction.partition, old, new).tables(), new)
     note(transaction, transaction.generation)
-    transaction.append(Entry(0, transaction.time(), REKEYED, 0, 0, 0, number, ZERO))
+    transaction.append(Entry(0, transaction.time(), REKEYED, 0, 0, 0, new.number, ZERO))
 
 
 class _Renewal:
@@ -205,7 +129,7 @@ class _Renewal:
             "collections": lambda row: self._with_mac("collections", row),
             "priced_mechanisms": lambda row: self._with_mac("priced_mechanisms", row),
             "policies": lambda row: self._with_mac("policies", row),
-            "notes": self._note,
+            "notes": lambda row: self._with_mac("notes", row, named=("note", self._partition)),
             "memoised_counts": lambda row: (row[0], self._again(row[1]), *row[2:]),
             "entry_labels": lambda row: (row[0], self._again(row[1]), self._again(row[2])),
             **{table.name: partial(self._numbered, table) for table in NUMBERED.values()},
@@ -222,26 +146,13 @@ class _Renewal:
         `hashes` are its columns with hashes; the MAC covers `named`, then the row.
         """
         *values, row_mac = row
+        if self._old.row_mac(*named, *values) != row_mac:
+            why = f"a row of {table} was changed, so its key is not rotated. Run: ldp-budget ledger verify"
+            raise LedgerError(self._ledger, why)
         for place in hashes:
             if values[place] is not None:
-                values[place] = self._old.decrypt_hash(values[place])
-        self._check(table, self._old.row_mac(*named, *values), row_mac)
-        new = self._new.row_mac(*named, *values)
-        for place in hashes:
-            if values[place] is not None:
-                values[place] = self._new.encrypt_hash(values[place])
-        return (*values, new)
-
-    def _note(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        entry, text, row_mac = row
-        sealed = ("note", self._partition, entry, text)
-        self._check("notes", self._old.row_mac(*sealed), row_mac)
-        return entry, text, self._new.row_mac(*sealed)
+                values[place] = self._again(values[place])
+        return (*values, self._new.row_mac(*named, *values))
 
     def _again(self, stored: bytes) -> bytes:
         return self._new.encrypt_hash(self._old.decrypt_hash(stored))
-
-    def _check(self, table: str, expected: bytes, found: bytes) -> None:
-        if expected != found:
-            why = f"a row of {table} was changed, so its key is not exchanged; `ledger verify` says which"
-            raise LedgerError(self._ledger, why)

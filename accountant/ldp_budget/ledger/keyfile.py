@@ -9,9 +9,10 @@ same name has unrelated hashes under the two kinds, and every MAC and chain hash
 ledger itself does not store its kind, so no change to a stored value can turn one kind into the other.
 
 A leaked key can be rotated (see `key_rotation`). The key file then holds several secrets. The first secret continues
-to hash user names, because a user cannot be hashed again without the name. Every hash is stored *encrypted* with the
-secret in use, which also makes chain hashes, MACs and receipts. An attacker with all secrets except that one can
-neither find a name in the stored data nor write data that passes the checks.
+to hash user names, because a user cannot be hashed again without the name. `Key.hash` *encrypts* every such hash with
+the secret in use, which also makes chain hashes, MACs and receipts. All other code sees encrypted hashes only. An
+attacker with all secrets except that one can neither find a name in the stored data nor write data that passes the
+checks.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Secret:
 
         Another ledger with the same key has another hash.
         """
-        return self.hash(purpose, f"{self.ledger_id}\n{text}" if self.ledger_id else text)
+        return Secret.hash(self, purpose, f"{self.ledger_id}\n{text}" if self.ledger_id else text)
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
         """Return `hash` of many texts."""
@@ -162,28 +163,58 @@ class Secret:
 class Key(Secret):
     """All secrets of a ledger, from the content of its key file.
 
-    The object itself is the first secret, which permanently hashes users, keys and labels. Each partition of the
-    ledger names the secret in use there. A process that meets an unknown secret reads the file again. All holders of
-    this object then know the new secrets.
+    The object itself is the first secret, which permanently hashes users, keys and labels. `in_use` is the secret that
+    encrypts these hashes. It never changes: an open ledger continues under one secret or not at all. Otherwise a hash
+    that was made before a rotation would find no user after it, and the user would get a fresh budget.
     """
 
-    def __init__(self, content: bytes) -> None:
-        super().__init__(_parse(content)[2][0])
-        self._seen = 1
+    def __init__(self, content: bytes, in_use: int = 1) -> None:
+        super().__init__(_parse(content)[1][0])
         self._read(content)
+        self.in_use = self._secrets[in_use]
+        """The secret that makes everything that is stored."""
 
     def _read(self, content: bytes) -> None:
-        active, begun, secrets = _parse(content)
+        active, secrets = _parse(content)
         later = {number: Secret(secret, number) for number, secret in enumerate(secrets[1:], 2)}
         for each in later.values():
             each.ledger_id = self.ledger_id
         self._secrets: dict[int, Secret] = {1: self, **later}
         self.active = active
-        """The number of a secret that every partition uses; a partition under an older one was rolled back."""
-        self.begun = begun
-        """The number of the newest secret that some partition may use; no partition uses a later one."""
+        """The number of a secret that was in use; a ledger under an older one was rolled back."""
         self.secret = content
         """The content of the key file."""
+
+    def with_in_use(self, number: int) -> Key:
+        """Return the same key with another secret in use."""
+        key = Key(self.secret, number)
+        key.set_ledger_id(self.ledger_id)
+        return key
+
+    # -- stored hashes ------------------------------------------------------------------------------------
+
+    def hash(self, purpose: bytes, text: str) -> bytes:
+        """Return the keyed hash of `text`, as it is stored and looked up."""
+        return self.in_use.encrypt_hash(super().hash(purpose, text))
+
+    def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
+        """Return `hash` of many texts."""
+        hashes = super().hashes(purpose, texts)
+        return hashes if self.in_use.number == 1 else [*map(self.in_use.encrypt_hash, hashes)]
+
+    def plain(self, stored: bytes) -> bytes:
+        """Return the hash without its encryption: it is the same under each secret."""
+        return self.in_use.decrypt_hash(stored)
+
+    def commitment(self, salt: bytes, label: bytes) -> bytes:
+        """Return the commitment to a label. Salt and label are encrypted, so a rotation keeps the commitment valid."""
+        return super().commitment(self.plain(salt), self.plain(label))
+
+    def partition_of(self, stored: bytes, partitions: int) -> int:
+        """Return the partition of a stored hash."""
+        return int.from_bytes(self.plain(stored)[:4]) % partitions
+
+    # -- secrets ------------------------------------------------------------------------------------------
 
     def set_ledger_id(self, ledger_id: str) -> None:
         """Set the ledger id of every secret."""
@@ -209,8 +240,8 @@ class Key(Secret):
         return compare_digest(self._secret, other._secret)
 
     def replaces(self, other: Key) -> bool:
-        """True if this key can replace `other`: it has every secret of `other` that is or was in use."""
-        mine, others = self._all(), other._all()[: other.used]
+        """True if this key can replace `other`: it has every secret of `other`."""
+        mine, others = self._all(), other._all()
         return len(mine) >= len(others) and all(map(compare_digest, mine, others))
 
     def learn(self, other: Key) -> None:
@@ -218,66 +249,45 @@ class Key(Secret):
         if other.secret != self.secret:
             self._read(other.secret)
 
-    @property
-    def used(self) -> int:
-        """The number of the newest secret that is known to be in use in a partition."""
-        return max(self.active, self._seen)
-
-    def found_in_force(self, number: int) -> None:
-        """Remember that a partition uses a secret, even if the key file on this machine does not say so."""
-        self._seen = max(self._seen, number)
-
     def with_new_secret(self) -> bytes:
         """Return the key file's content with one more secret, which is not in use yet."""
-        return _write(self.active, self.begun, [*self._all(), new_key(self.sandbox)])
-
-    def without_new_secrets(self, used: int) -> bytes:
-        """Return the key file's content without unused secrets. Secrets up to number `used` are in use."""
-        return _write(self.active, self.begun, self._all()[: max(used, self.begun)])
-
-    def with_begun(self, number: int) -> bytes:
-        """Return the key file's content before any partition uses a secret, which cannot be removed from then on."""
-        return _write(self.active, max(self.begun, number), self._all())
+        return _write(self.active, [*self._all(), new_key(self.sandbox)])
 
     def with_active(self, number: int) -> bytes:
-        """Return the key file's content when all partitions use a secret."""
-        return _write(max(self.active, number), max(self.begun, number), self._all())
+        """Return the key file's content when a secret is in use."""
+        return _write(max(self.active, number), self._all())
 
     def at_moment(self, number: int) -> Key:
-        """Return the key for a copy of a ledger with one partition, in which that secret was in use."""
-        return Key(_write(number, number, self._all()))
+        """Return the key for a copy of a ledger in which that secret was in use."""
+        return Key(_write(number, self._all()))
 
     def _all(self) -> list[bytes]:
         return [secret._secret for _, secret in sorted(self._secrets.items())]
 
 
-def _parse(content: bytes) -> tuple[int, int, list[bytes]]:
-    """Return the number of the active secret, of the newest that may be in use, and all secrets.
-
-    Raises `ValueError`.
-    """
+def _parse(content: bytes) -> tuple[int, list[bytes]]:
+    """Return the number of the active secret, and all secrets. Raises `ValueError`."""
     if len(content) == KEY_BYTES or content[KEY_BYTES:] == SANDBOX:
-        return 1, 1, [content]
+        return 1, [content]
     try:
         found = json.loads(content)
-        active, begun = found["active"], found["begun"]
+        active = found["active"]
         secrets = [bytes.fromhex(secret) for secret in found["secrets"]]
     except (ValueError, TypeError, LookupError):
         raise ValueError(f"has {len(content)} bytes instead of {KEY_BYTES}") from None
-    if type(active) is not int or type(begun) is not int:
+    if type(active) is not int:
         raise ValueError("was changed")
     whole = all(len(each) == KEY_BYTES or each[KEY_BYTES:] == SANDBOX for each in secrets)
-    numbered = active in range(1, len(secrets) + 1) and begun in range(active, len(secrets) + 1)
-    if not whole or not numbered or len({len(each) for each in secrets}) != 1:
+    if not whole or active not in range(1, len(secrets) + 1) or len({len(each) for each in secrets}) != 1:
         raise ValueError("was changed")
-    return active, begun, secrets
+    return active, secrets
 
 
-def _write(active: int, begun: int, secrets: list[bytes]) -> bytes:
+def _write(active: int, secrets: list[bytes]) -> bytes:
     """Return the content of a key file: the bytes of the secret if there is only one, else JSON."""
     if len(secrets) == 1:
         return secrets[0]
-    content = {"active": active, "begun": begun, "secrets": [each.hex() for each in secrets]}
+    content = {"active": active, "secrets": [each.hex() for each in secrets]}
     return f"{canonical_json(content)}\n".encode("ascii")
 
 

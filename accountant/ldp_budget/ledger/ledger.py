@@ -1,69 +1,71 @@
 """A ledger: a store, its clock, and the only way to read from it and write to it.
 
-The module also assigns users to partitions (`partition_of`) and checks whether a ledger is ready for writes
-(`check_up`).
+The module also checks whether a ledger is ready for writes (`check_up`).
 """
 
 from __future__ import annotations
 
 import copy
+import os
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
 from . import lifecycle
 from .calendar import BOUND_SECONDS, Clock
-from .group_commit import GroupCommit, hint
 from .hash_chain import counters_mac
+from .models import PartitionHead
 from .snapshot import Reading
 from .transaction import Cache, Transaction
+from .write_queue import Work, WriteQueue, prefetch_of, result_of, run_each
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .calendar import Moment, Read
-    from .group_commit import Needs, Piece, _Work
-    from .keyfile import Key, Secret
-    from .models import PartitionHead
-    from .storage import Partitions, Prefetch, Snapshot, Store
-
-
-def partition_of(user: bytes, partitions: int) -> int:
-    """Return the partition of a user, given by a keyed hash."""
-    return int.from_bytes(user[:4]) % partitions
+    from .keyfile import Key
+    from .storage import Partitions, Snapshot, Store
+    from .write_queue import Engine, Item
 
 
 T = TypeVar("T")
-
-
-# The number of group-commit queues, each with a connection of its own. With one leader, a server idles while the
-# leader decides. With many leaders, transactions have little work to share.
-GROUPS = 2
 
 
 class Ledger:
     """The reads and writes of an accountant on its store, independent of the engine."""
 
     def __init__(
-        self, store: Store, read_clock: Read, clock_bound: float = BOUND_SECONDS, *, half: bool = False
+        self,
+        store: Store,
+        read_clock: Read,
+        clock_bound: float = BOUND_SECONDS,
+        *,
+        half: bool = False,
+        filled_under: int | None = None,
     ) -> None:
         self._store = store
-        # True if it may be read while it is only partly copied, which is for the copying code itself.
+        # True if it may be read while it is only partly copied, which is for the copying code itself. That fills an
+        # empty ledger under the secret with this number.
         self._half = half
+        try:
+            self.key = _key_in_use(store, half, filled_under)
+        except BaseException:
+            store.close()
+            raise
         self._clock = Clock(read_clock, store.name, clock_bound, sandbox=store.key.sandbox)
         self._caches = [Cache() for _ in range(store.partitions)]
         # The head of each partition as this process last reported it. A partition can only have grown since.
         self._told: list[PartitionHead | None] = [None] * store.partitions
-        # The secret of each partition, once the MAC of the partition head was found to be made with it.
-        self._secrets: list[Secret | None] = [None] * store.partitions
-        self._groups = [GroupCommit(store.name, self._transact) for _ in range(min(GROUPS, store.partitions))]
-        self.name, self.key = store.name, store.key
+        self._queue = WriteQueue(store.name, _Transactor(self))
+        self._process = os.getpid()
+        self.name = store.name
         self.partitions = range(store.partitions)
         """The numbers of its partitions."""
         # The API key number that entries written through this object record; and the state that all views of the
         # ledger share.
         self._by = 0
+        self._parent: Ledger | None = None  # of a view, which keeps it alive
         self._seen = _Seen()
         self.after_commit: Callable[[], None] = lambda: None
         """Called after each transaction, by the thread that ran it."""
@@ -71,7 +73,7 @@ class Ledger:
     def acting_for(self, by: int) -> Ledger:
         """Return a view of the same ledger whose entries record the number of an API key."""
         view = copy.copy(self)
-        view._by = by
+        view._by, view._parent = by, self._parent or self
         return view
 
     @property
@@ -86,7 +88,7 @@ class Ledger:
 
     def partition_of(self, user: bytes) -> int:
         """Return the partition that holds the rows of a user."""
-        return partition_of(user, len(self.partitions))
+        return self.key.partition_of(user, len(self.partitions))
 
     def entries(self) -> Sequence[int]:
         """Return the number of the newest entry of each partition, in one query."""
@@ -106,30 +108,33 @@ class Ledger:
         newest = max((told.at or 0 for told in self._told if told is not None), default=None)
         return self._clock.moment_to_read(newest)
 
-    def run(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> T:
-        """Run `work` in a transaction of a partition and return its result once that is durable.
+    def charge(self, engine: Engine, requests: Sequence[Item], *, bulk: bool = False) -> list[Any]:
+        """Run charge requests by `engine` in shared transactions; return their outcomes once they are durable.
 
-        The transaction may be shared with other work. `needs` are the hashes of the user and of the key that the work
-        will look up.
+        The outcome of a request that failed and wrote nothing is an `LdpBudgetError`. A `bulk` submission waits for
+        single ones.
         """
-        return self._groups[partition % len(self._groups)].run(_by(self._by, work), partition, needs)
+        self._check_process()
+        return self._queue.run(engine, requests, bulk=bulk)
 
-    def work_item(self, work: Callable[[Transaction], T], partition: int = 0, needs: Needs | None = None) -> Piece[T]:
-        """Return a work item for `run_all`, on behalf of this ledger's API key."""
-        return _by(self._by, work), partition, needs
+    async def charge_async(self, engine: Engine, requests: Sequence[Item]) -> list[Any]:
+        """Do the same for a task of an event loop."""
+        self._check_process()
+        return await self._queue.run_async(engine, requests)
 
-    def run_all(self, pieces: Sequence[Piece[T]]) -> list[T | Exception]:
-        """Run many work items, each as by `run`, in shared transactions.
+    def run(self, function: Callable[[Transaction], T], partition: int = 0) -> T:
+        """Run a function in a transaction of a partition and return its result once that is durable.
 
-        An item's exception takes the place of its result.
+        The transaction may be shared with other work.
         """
-        results: dict[int, T | Exception] = {}
-        for number, group in enumerate(self._groups):
-            places = [
-                place for place, (_, partition, _) in enumerate(pieces) if partition % len(self._groups) == number
-            ]
-            results.update(zip(places, group.run_all([pieces[place] for place in places]), strict=True))
-        return [results[place] for place in range(len(pieces))]
+        self._check_process()
+        result: T = result_of(self._queue.run(run_each, [Work(function, partition, self._by)])[0])
+        return result
+
+    def _check_process(self) -> None:
+        """Raise `LedgerError` in a forked child: neither the writer thread nor the connections exist there."""
+        if os.getpid() != self._process:
+            raise LedgerError(self.name, "it was opened before this process was forked; open it in the child process")
 
     def run_in_partitions(
         self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
@@ -150,31 +155,23 @@ class Ledger:
                 transaction.together = tuple(each for each in those if each is not transaction)
             results[:] = [work(those)]
 
-        self._transact(together, list(partitions), [], allow_closed)
+        self._check_process()
+        self.transact(together, list(partitions), (), allow_closed)
         return results[0]
 
-    def _transact(
+    def transact(
         self,
         work: Callable[[Mapping[int, Transaction]], None],
         partitions: list[int],
-        works: list[_Work[Any]],
+        items: Sequence[Item],
         allow_closed: bool = False,
     ) -> None:
-        asked = self._veiled(hint(works, self._windows_ahead(partitions[0]))) if len(self.partitions) > 1 else None
+        """Run `work` in one transaction; `items` are what it begins with, for the store to prefetch."""
+        asked = prefetch_of(items, self._windows_ahead(partitions[0])) if len(self.partitions) > 1 else None
         ends = self._store.run(lambda rows: self._in_transaction(rows, work, allow_closed), partitions, asked)
         for partition, cache in ends.items():
             self._caches[partition], self._told[partition] = cache, cache.end
         self.after_commit()
-
-    def _veiled(self, hint: Prefetch | None) -> Prefetch | None:
-        """Return the look-ups with encrypted hashes. If a partition has another secret by then, they are repeated."""
-        if hint is None or not any(self._secrets):
-            return hint
-        needs: list[tuple[int, bytes, bytes | None]] = []
-        for partition, user, key in hint.needs:
-            secret = self._secrets[partition] or self.key
-            needs.append((partition, secret.encrypt_hash(user), None if key is None else secret.encrypt_hash(key)))
-        return hint._replace(needs=needs)
 
     def _windows_ahead(self, partition: int) -> list[int] | None:
         """Return the windows that the next look-up of accounts will probably need."""
@@ -197,7 +194,7 @@ class Ledger:
             )
             self._check_told(transaction, self._told[partition], "; nothing was charged")
             if not allow_closed and transaction.end.state != lifecycle.OPEN:
-                raise LedgerError(self.name, lifecycle.why_shut(transaction))
+                raise lifecycle.refusal(self.name, transaction)
         work(transactions)
         for transaction in transactions.values():
             transaction.finish()
@@ -206,6 +203,7 @@ class Ledger:
     @contextmanager
     def reading(self, partition: int = 0) -> Iterator[Reading]:
         """Read a snapshot of a partition. No writer waits for it."""
+        self._check_process()
         told = self._told[partition]
         with self._store.snapshot(partition) as rows:
             self._check_secret(partition, rows)
@@ -215,37 +213,20 @@ class Ledger:
             yield reading
 
     def _check_secret(self, partition: int, rows: Snapshot) -> None:
-        """Determine the secret in use in a partition.
+        """Raise `LedgerKeyMissing` if the key was rotated since the ledger was opened here.
 
-        Raises `LedgerKeyMissing`, or `LedgerError` after a rollback.
+        Raises `LedgerError` if the partition was rolled back to before a rotation.
         """
-        end, row_mac = rows.end()
-        number = end.secret
-        if number == self.key.used == 1:
+        end, mine = rows.end()[0], self.key.in_use.number
+        if end.secret == mine or (self._half and is_fresh(end)):
             return
-        known = self._secrets[partition]
-        if known is not None and known is self.key.at(number) and number >= self.key.used:
-            return
-        for looked_again in (False, True):
-            secret = self.key.at(number)
-            # Another secret with the same number would find no users, so every user would get a fresh budget.
-            if secret is not None and counters_mac(secret, end) == row_mac:
-                break
-            if looked_again:
-                raise LedgerKeyMissing(self.name, number)
-            self._store.look_at_key()
-        if number < self.key.used:
-            # A rotation may be in progress. Or it is complete, and someone has restored an older state.
-            self._store.look_at_key()
-        self.key.found_in_force(number)
-        if number < self.key.active and not self._half:
-            why = f"partition {partition} has gone back: it is under secret {number} of the key, and {self.key.active} is active"
-            raise LedgerError(self.name, why)
-        self._secrets[partition] = secret
+        if end.secret > mine:
+            raise LedgerKeyMissing(self.name, end.secret)
+        raise _gone_back(self.name, f"partition {partition}", end.secret, mine)
 
     def _check_whole(self, reading: Reading) -> None:
-        if not self._half and reading.end.state >= lifecycle.IMPORTING:
-            raise LedgerError(self.name, lifecycle.why_half(reading))
+        if not self._half and reading.end.state == lifecycle.IMPORTING:
+            raise lifecycle.refusal(self.name, reading)
 
     def _check_told(self, reading: Reading, told: PartitionHead | None, then: str = "") -> None:
         """Refuse a ledger that lacks entries this process has reported: an older copy, or one without its WAL."""
@@ -264,13 +245,10 @@ class Ledger:
         """Raise `LedgerError` if no write could begin now."""
         self._store.check_writable()
 
-    def look_at_key(self) -> None:
-        """Read the key file again."""
-        self._store.look_at_key()
-
-    def change_key(self, change: Callable[[Key], bytes]) -> None:
-        """Replace the content of the key file with what `change` makes of the current key."""
+    def change_key(self, change: Callable[[Key], bytes]) -> Key:
+        """Replace the content of the key file with what `change` makes of its key; return the new key."""
         self._store.change_key(change)
+        return self._store.key
 
     def clear_log(self) -> None:
         """Allow deleted data to be overwritten. Raises `LedgerError` if an active reader prevents that."""
@@ -295,7 +273,9 @@ class Ledger:
         self._store.backup(path, check)
 
     def close(self) -> None:
-        """Close the store."""
+        """Write what is waiting, and close the store."""
+        if os.getpid() == self._process:
+            self._queue.close()
         self._store.close()
 
 
@@ -305,19 +285,18 @@ class _Seen:
     record = 0
 
 
-def _by(number: int, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
-    """Return the same work, done for the holder of an API key. Other work in the transaction may have other keys."""
-    if not number:
-        return work
+class _Transactor:
+    """Runs a ledger's transactions for its write queue; it keeps no ledger alive that the program has dropped."""
 
-    def acting(transaction: Transaction) -> T:
-        transaction.by = number
-        try:
-            return work(transaction)
-        finally:
-            transaction.by = 0
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = weakref.ref(ledger)
 
-    return acting
+    def __call__(
+        self, work: Callable[[Mapping[int, Transaction]], None], partitions: list[int], items: Sequence[Item]
+    ) -> None:
+        ledger = self._ledger()
+        assert ledger is not None  # a caller waits for the result
+        ledger.transact(work, partitions, items)
 
 
 def _goes_on(reading: Reading, told: PartitionHead) -> bool:
@@ -327,6 +306,32 @@ def _goes_on(reading: Reading, told: PartitionHead) -> bool:
         return False
     links = [chain_hash for _, chain_hash in reading.rows.entries(told.entries, told.entries)]
     return links == [told.chain_hash] or not told.entries
+
+
+def is_fresh(end: PartitionHead) -> bool:
+    """True if nothing was ever written to a partition with this head, except that a checkpoint was seen."""
+    return end._replace(checkpoints=0) == PartitionHead()
+
+
+def _key_in_use(store: Store, half: bool, filled_under: int | None) -> Key:
+    """Return the ledger's key with the secret that its first partition names. All partitions name the same one."""
+    if store.key.newest == 1:
+        return store.key  # the first transaction checks this
+    with store.snapshot() as rows:
+        end, row_mac = rows.end()
+    if filled_under is not None and is_fresh(end):
+        return store.key.with_in_use(filled_under)
+    # Another secret with the same number would find no users, so every user would get a fresh budget.
+    secret = store.key.at(end.secret)
+    if secret is None or counters_mac(secret, end) != row_mac:
+        raise LedgerKeyMissing(store.name, end.secret)
+    if end.secret < store.key.active and not half:
+        raise _gone_back(store.name, "it", end.secret, store.key.active)
+    return store.key.with_in_use(end.secret)
+
+
+def _gone_back(ledger: str, what: str, found: int, known: int) -> LedgerError:
+    return LedgerError(ledger, f"{what} has gone back: it is under secret {found} of the key, and {known} was in use")
 
 
 # -- readiness check --------------------------------------------------------------------------------------
@@ -344,7 +349,7 @@ def check_up(ledger: Ledger) -> dict[str, str | None]:
         with ledger.reading() as reading:
             reading.newest_policies()
             if reading.end.state != lifecycle.OPEN:
-                raise LedgerError(ledger.name, lifecycle.why_shut(reading))
+                raise lifecycle.refusal(ledger.name, reading)
             if found["key"] is None:  # writers lock the key file
                 ledger.check_writable()
             found["clock"] = None

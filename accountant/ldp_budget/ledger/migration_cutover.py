@@ -1,171 +1,133 @@
 """Cut-over steps of a migration, and the comparison of the two ledgers.
 
-Each step is one transaction of all partitions of one ledger. `begin` closes the target, `shut` closes the source, and
-`open_copy` opens the target when everything was copied. Until then, `give_up` opens the source again. At no moment do
-both ledgers accept charges.
+Each step is one transaction of all partitions of one ledger:
 
-Files can be duplicated while they are filled, and every duplicate could be filled to the end. So the source records
-which target opens, by a random id that this target made and by its location. No other target opens after that.
+1. `begin` closes the target, which is empty.
+2. `fence` closes the source: from then on it refuses every write. `abort` opens it again.
+3. `hand_over` marks the source as moved, once everything is copied and verified. This cannot be undone.
+4. `open_target` opens the target.
 
-`differences` compares the users, the counts, and every account's sums in every window.
+So at most one of the two is open, wherever a process is killed. The source names the move that may hand it over. A
+target of an aborted move, or of one that was started again with another target, can therefore never open. Files can
+be duplicated while they are filled, so the source also records the identity of the target that may open.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from itertools import zip_longest
+from hashlib import blake2b
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO
 from . import key_rotation, lifecycle
-from .calendar import LIFETIME, gauge_of, gauges_in
-from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED, Entry, PartitionHead
-from .snapshot import parts
+from .ledger import is_fresh
+from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED, Entry
+from .snapshot import by_account, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .ledger import Ledger
-    from .migration_copy import Scratch
+    from .models import PartitionHead
     from .transaction import Transaction
 
 
-def new_copy() -> str:
-    """Return a random name for a migration, which both ledgers record."""
-    return token_hex(8)
+def check_empty(target: Ledger) -> None:
+    """Raise `LedgerError` unless nothing was ever written to a ledger."""
+    for partition in target.partitions:
+        with target.reading(partition) as reading:
+            _check_empty(target, reading.end)
 
 
-def begin(source: Ledger, target: Ledger, copy: str) -> None:
-    """Close the target to all other use. Raises `LedgerError` if it is not empty.
-
-    Also raises `LedgerError` if the source's key is being rotated, or was rotated since the target was made.
-    """
-    secrets = set()
-    for partition in source.partitions:
-        with source.reading(partition) as reading:
-            secrets.add(reading.secret.number)
-            begun = lifecycle.importing_state(reading.end.lifecycle)
-    if len(secrets) > 1:
-        raise LedgerError(source.name, "its key is being exchanged, partition by partition; end that, and copy then")
-    if not target.key.replaces(source.key):
-        why = f"the key of {source.name} was exchanged since this place was made; remove it, and copy anew"
+def _check_empty(target: Ledger, end: PartitionHead) -> None:
+    if end.state == lifecycle.IMPORTING:
+        why = "it is the rest of an interrupted move, and can never be used. Remove it, or name a new place"
         raise LedgerError(target.name, why)
+    if not is_fresh(end):
+        raise LedgerError(target.name, "there is a ledger already. Name a new place")
 
-    def shut(transactions: list[Transaction]) -> None:
+
+def begin(source: Ledger, target: Ledger) -> str:
+    """Close the empty target to all other use; return the random name of the move, which both ledgers record."""
+    move = token_hex(8)
+    with source.reading() as reading:
+        begun = lifecycle.importing_state(reading.end.lifecycle)
+
+    def close(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end._replace(checkpoints=0) != PartitionHead():
-                raise LedgerError(target.name, "expected a place where nothing is yet; found another ledger")
-            transaction.set_lifecycle(begun, (copy, source.name))
-            if transaction.secret.number > 1:
+            _check_empty(target, transaction.end)
+            transaction.set_lifecycle(begun, (move, source.name, ""))
+            if begun.secret > 1:
                 key_rotation.note(transaction, begun.generation)
 
-    target.run_in_partitions(shut, target.partitions, allow_closed=True)
+    target.run_in_partitions(close, target.partitions, allow_closed=True)
+    return move
 
 
-def shut(source: Ledger, target: Ledger, copy: str) -> None:
-    """Close the source. It continues in the target, under the same secret of the key; only `give_up` opens it again.
+def fence(source: Ledger, target: Ledger, move: str) -> None:
+    """Close the source, or give a source that an interrupted move has closed to this move."""
 
-    Raises `LedgerError` if the key was rotated since the copy began, or if only some partitions use the new secret.
-    """
-    with target.reading() as reading:
-        secret = reading.secret.number
-
-    def move(transactions: list[Transaction]) -> None:
+    def close(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end.state != lifecycle.OPEN:
-                raise LedgerError(source.name, lifecycle.why_shut(transaction))
-            if transaction.secret.number != secret:
-                why = (
-                    f"partition {transaction.partition} is under secret {transaction.secret.number} of its key, which was "
-                    f"exchanged since the copy was begun; end that, remove what is at {target.name}, and copy anew"
-                )
+            if transaction.end.state not in (lifecycle.OPEN, lifecycle.MOVING):
+                raise lifecycle.refusal(source.name, transaction)
+            if transaction.end.state == lifecycle.OPEN:
+                transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO))
+            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVING)
+            transaction.set_lifecycle(following, (move, target.name, ""))
+
+    source.run_in_partitions(close, source.partitions, allow_closed=True)
+
+
+def hand_over(source: Ledger, target: Ledger, move: str) -> None:
+    """Mark the source as moved, permanently. Raises `LedgerError` if it was opened again, or names another move."""
+
+    def close(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            if transaction.end.state != lifecycle.MOVING or lifecycle.reason_of(transaction).move != move:
+                why = f"its move to {target.name} was aborted or started again, so that place can never be used"
                 raise LedgerError(source.name, why)
-            transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO))
             following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVED_AWAY)
-            transaction.set_lifecycle(following, (copy, target.name))
+            transaction.set_lifecycle(following, (move, target.name, target.identity))
 
-    source.run_in_partitions(move, source.partitions, allow_closed=True)
-
-
-def check_opening(source: Ledger, target: Ledger) -> None:
-    """Raise `LedgerError` if `source` has recorded another target as the one that opens."""
-    with source.reading() as here, target.reading() as there:
-        noted, mine = lifecycle.opening_of(here), lifecycle.opening_of(there)
-        if noted is not None:
-            _check_opening(noted, mine, target)
+    source.run_in_partitions(close, source.partitions, allow_closed=True)
 
 
-def _check_opening(noted: lifecycle.Opening, mine: lifecycle.Opening | None, target: Ledger) -> None:
-    """Raise `LedgerError` unless the target that the source has recorded is this one."""
-    if mine is None or (noted.id, noted.identity) != (mine.id, target.identity):
-        why = f"this is a second copy of the ledger that was moved to {noted.ledger}, and can never be used"
-        raise LedgerError(target.name, f"{why}. Remove this copy, and use {noted.ledger}")
+def open_target(source: Ledger, target: Ledger) -> None:
+    """Open the target of a source that was handed over, unless it is open. Raises `LedgerError` for another target."""
+    with source.reading() as reading:
+        named, refusal = lifecycle.reason_of(reading), lifecycle.refusal(source.name, reading)
 
-
-def open_copy(source: Ledger, target: Ledger) -> None:
-    """Open the target, which is complete. Raises `LedgerError` if another target has opened."""
-    opening = lifecycle.Opening(0, 0, 0, token_hex(16), "", "")
-
-    def propose(transactions: list[Transaction]) -> lifecycle.Opening:
-        noted = lifecycle.opening_of(transactions[0])
-        if noted is None:
-            _note_opening(transactions[0], opening)
-        return noted or opening
-
-    def choose(transactions: list[Transaction]) -> None:
-        (transaction,) = transactions
-        if transaction.end.state != lifecycle.MOVED_AWAY:
-            raise LedgerError(source.name, f"it was opened again, so its copy at {target.name} can never be used")
-        noted = lifecycle.opening_of(transaction)
-        if noted is None:
-            _note_opening(transaction, mine._replace(identity=target.identity, ledger=target.name))
-        else:
-            _check_opening(noted, mine, target)
-
-    mine = target.run_in_partitions(propose, [0], allow_closed=True)
-    source.run_in_partitions(choose, [0], allow_closed=True)
-    _open(target)
-
-
-def _note_opening(transaction: Transaction, opening: lifecycle.Opening) -> None:
-    """Record the target that may open, in the source or in the target itself."""
-    end = transaction.end
-    transaction.add_numbered(opening._replace(generation=end.generation, changes=end.changes))
-
-
-def _open(target: Ledger) -> None:
     def finish(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end.state != lifecycle.IMPORTING:
-                raise LedgerError(target.name, "it is not being copied any more")
-            transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
-            transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
+            if lifecycle.origin_of(transaction).move != named.move:
+                raise refusal
+            if transaction.end.state == lifecycle.IMPORTING:
+                if target.identity != named.identity:
+                    why = f"it is a duplicate of {named.ledger}, and can never be used. Remove it"
+                    raise LedgerError(target.name, why)
+                transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
+                transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 
     target.run_in_partitions(finish, target.partitions, allow_closed=True)
 
 
-def give_up(source: Ledger, target: Ledger) -> None:
-    """Abort: open the source again. The incomplete copy becomes permanently unusable."""
-
-    def spoil(transactions: list[Transaction]) -> None:
-        for transaction in transactions:
-            if transaction.end.state not in (lifecycle.IMPORTING, lifecycle.ABORTED):
-                raise LedgerError(target.name, "it is complete, and the ledger goes on there")
-            if transaction.end.state == lifecycle.IMPORTING:
-                reason = lifecycle.reason_of(transaction, transaction.end.lifecycle)
-                aborted = lifecycle.next_state(transaction.end.lifecycle, lifecycle.ABORTED)
-                transaction.set_lifecycle(aborted, (reason.move, reason.ledger))
+def abort(source: Ledger) -> None:
+    """Open the source again. The target of its move can never be used."""
 
     def reopen(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end.state == lifecycle.MOVED_AWAY:
-                transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
-                transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
+            state = transaction.end.state
+            if state == lifecycle.MOVED_AWAY:
+                why = f"its move to {lifecycle.reason_of(transaction).ledger} is complete, and cannot be aborted"
+                raise LedgerError(source.name, why)
+            if state != lifecycle.MOVING:
+                raise LedgerError(source.name, "it is not being moved, so there is nothing to abort")
+            transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
+            transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 
-    target.run_in_partitions(spoil, target.partitions, allow_closed=True)
     source.run_in_partitions(reopen, source.partitions, allow_closed=True)
 
 
@@ -178,50 +140,40 @@ _EVERYWHERE = (POLICY_SET, PERIOD, CLOCK, MOVED, REOPENED, COPIED, REKEYED)
 _ENTRIES = "entries "
 
 
-def differences(source: Ledger, target: Ledger, scratch: Scratch) -> Iterator[str]:
-    """Yield the differences between `source` and its copy `target`; `scratch` maps accounts and entries."""
+def differences(source: Ledger, target: Ledger) -> Iterator[str]:
+    """Yield the differences between a ledger and its copy. The sums follow from the histories, see `verification`."""
     of_source, of_target = _counts(source), _counts(target)
     for name in sorted(of_source.keys() | of_target.keys()):
         if of_source[name] != of_target[name]:
             yield f"{name}: {of_source[name]} in the ledger and {of_target[name]} in the copy"
-    exact = _read_sums(source, scratch)
-    limited = _limited(source)
-    for partition in target.partitions:
-        for one, other in zip_longest(scratch.users(partition), _users(target, partition)):
-            if one != other:
-                yield f"users: partition {partition} of the copy has other accounts"
-                break
-        stored = (row for row in _sums(target, partition) if _counts_in(row[1], limited))
-        copied = (row for row in scratch.sums(partition) if _counts_in(row[1], limited))
-        yield from _sum_differences(partition, copied, stored, exact)
+    if _digest_of_histories(source) != _digest_of_histories(target):
+        yield "the histories of the users are not the same"
 
 
-def _sum_differences(
-    partition: int, copied: Iterator[tuple[Any, ...]], stored: Iterator[tuple[Any, ...]], exact: bool
-) -> Iterator[str]:
-    """Yield the differences between sums in one order:
-
-    `copied` from the source, `stored` in a partition of the copy.
-    """
-    was, now = next(copied, None), next(stored, None)
-    while was is not None or now is not None:
-        if now is None or (was is not None and was[:2] < now[:2]):
-            assert was is not None
-            yield f"window_sums: account {was[0]}, window {was[1]}, is not in partition {partition} of the copy"
-            was = next(copied, None)
-        elif was is None or now[:2] < was[:2]:
-            if exact:
-                yield f"window_sums: account {now[0]}, window {now[1]}, is in partition {partition} of the copy alone"
-            now = next(stored, None)
-        else:
-            if was != now and (exact or not _covers(now[2:], was[2:])):
-                yield f"window_sums: account {now[0]}, window {now[1]}, differs in partition {partition} of the copy"
-            was, now = next(copied, None), next(stored, None)
+def _digest_of_histories(ledger: Ledger) -> int:
+    """Return a digest of every user with all of the user's charges, independent of the order of the users."""
+    total = 0
+    for partition in ledger.partitions:
+        with ledger.reading(partition) as reading:
+            last = reading.end.accounts
+            charges = {charge.number: charge.covered[1:] for charge in reading.rows.priced_mechanisms()}
+        for first, until in parts(last, _ACCOUNTS_TOGETHER):
+            with ledger.reading(partition) as reading:
+                users = {user.account: user.user_hash for user in reading.rows.users(first, until)}
+                for account, history in by_account(reading.rows.histories(first, until)):
+                    total += _digest(users.get(account), history, charges)
+    return total
 
 
-def _covers(now: tuple[int | None, ...], was: tuple[int | None, ...]) -> bool:
-    """True if no amount is less than before; None is unbounded."""
-    return all(a is None or (b is not None and a >= b) for a, b in zip(now, was, strict=True))
+def _digest(user: bytes | None, history: Iterator[tuple[Any, ...]], charges: dict[int, tuple[Any, ...]]) -> int:
+    digest = blake2b(ascii(user).encode("ascii"), digest_size=32)
+    numbers: dict[int, int] = {}
+    for place, row in enumerate(history):
+        numbers[row[0]] = place
+        # Number, account, priced mechanism and reservation have other numbers in a copy.
+        same = (*row[1:3], charges.get(row[4]), *row[5:13], numbers.get(row[13]), *row[14:])
+        digest.update(ascii(same).encode("ascii"))
+    return int.from_bytes(digest.digest())
 
 
 def size(ledger: Ledger) -> tuple[int, int]:
@@ -238,57 +190,11 @@ def _counts(ledger: Ledger) -> Counter[str]:
         with ledger.reading(partition) as reading:
             counts = reading.rows.counts()
             counted["collections"] += reading.end.collections
+            for (collection, state), count in reading.rows.report_counts().items():
+                counted[f"reports of {collection}, {state}"] += count
         for name in ("users", "erased", "cut_off", "keys", "notes"):
             counted[name] += counts[name]
         for kind, count in counts["entries_by_kind"].items():
             if kind not in _EVERYWHERE:
                 counted[_ENTRIES + kind] += count
     return counted
-
-
-def _read_sums(source: Ledger, scratch: Scratch) -> bool:
-    """Load the sums of the source into `scratch`; True if the sums of the copy must be exactly equal.
-
-    If partitions are merged, a clock repair in one of them also counts for earlier charges in the others. So a sum in
-    the copy may be larger, but never smaller.
-    """
-    exact = True
-    for partition in source.partitions:
-        with source.reading(partition) as reading:
-            last = reading.end.accounts
-            exact = exact and not (len(source.partitions) > 1 and reading.repairs())
-        for first, until in parts(last, _ACCOUNTS_TOGETHER):
-            with source.reading(partition) as reading:
-                scratch.add_sums((partition, *row) for row in reading.rows.sums(first, until))
-    return exact
-
-
-def _limited(source: Ledger) -> set[str]:
-    """Return the gauges that a policy limits. Windows of other gauges are not used, and may be partly backfilled."""
-    with source.reading() as reading:
-        definitions = [json.loads(policy.definition) for policy in reading.rows.policies()]
-    return {LIFETIME}.union(*map(gauges_in, definitions))
-
-
-def _counts_in(window: int, limited: set[str]) -> bool:
-    return gauge_of(window) in limited
-
-
-def _sums(target: Ledger, partition: int) -> Iterator[tuple[Any, ...]]:
-    for first, last in _all_parts(target, partition):
-        with target.reading(partition) as reading:
-            part = [tuple(row) for row in reading.rows.sums(first, last)]
-        yield from part
-
-
-def _users(target: Ledger, partition: int) -> Iterator[tuple[int, bytes | None]]:
-    for first, last in _all_parts(target, partition):
-        with target.reading(partition) as reading:
-            part = [(user.account, user.user_hash) for user in reading.rows.users(first, last)]
-        yield from part
-
-
-def _all_parts(target: Ledger, partition: int) -> Iterator[tuple[int, int]]:
-    with target.reading(partition) as reading:
-        last = reading.end.accounts
-    return parts(last, _ACCOUNTS_TOGETHER)

@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
     A `clock` entry records a clock repair. Only such an entry may be dated before the entry that it follows. From a
     `period` entry on, windows of a period are kept that no policy limits yet, because they are still to be
-    backfilled. `moved` records that everything is copied to another ledger, which continues. `reopened` records that
+    backfilled. `moved` records that a move to another ledger closed this one. `reopened` records that
     this move was aborted. `copied` ends the entries that came from another ledger. `recorded` records that an
     administrative record was added; `collection`, that a collection was added with an API key. From the transaction
     of a `rekeyed` entry on, another secret of the ledger's key is in use.
@@ -94,8 +94,8 @@ class Entry(NamedTuple):
         return (number, *self[1:7], *self.costs, *self[8:11], int(self.has_record), int(self.has_note), *self[13:])
 
 
-OPEN, MOVED_AWAY, IMPORTING, ABORTED = range(4)
-"""The states of a ledger: open; moved to another ledger, and closed; being filled by a move; aborted and unusable."""
+OPEN, MOVING, MOVED_AWAY, IMPORTING = range(4)
+"""The states of a ledger: open; closed while it is copied; moved to another ledger permanently; being filled by a move."""
 
 
 class Lifecycle(NamedTuple):
@@ -214,14 +214,12 @@ class IdempotencyRecord(NamedTuple):
     row_mac: bytes
 
 
-BOUND, CHARGED, CHUNK, CHUNK_PART = "bound", "charged", "chunk", "chunk part"
+BOUND, CHARGED = "bound", "charged"
 """The kinds of batch runs.
 
-`BOUND` is a batch that is bound to its key before its parts are charged. `CHARGED` is a batch, or a part, that was
-charged. `CHUNK` and `CHUNK_PART` are the same two for a chunk of lines.
+`BOUND` is a batch that is bound to its key before its parts are charged; they have records of their own. `CHARGED` is
+a batch, or a part, that was charged.
 """
-BEGUN = (BOUND, CHUNK)
-"""The kinds whose parts have records of their own."""
 
 
 class BatchRunRecord(NamedTuple):
@@ -253,25 +251,17 @@ class KeyEpoch(NamedTuple):
 
 
 class Closing(NamedTuple):
-    """The move that closed a ledger, and the other ledger's name in messages."""
+    """The move that closed a ledger, and the other ledger's name in messages.
+
+    In a ledger that was moved, `identity` is that of the only target that may open; else it is empty.
+    """
 
     number: int
     generation: int
     changes: int
     move: str
     ledger: str
-    row_mac: bytes = b""
-
-
-class Opening(NamedTuple):
-    """The target of a move that may open: a random id that it made; in the source also its identity and name."""
-
-    number: int
-    generation: int
-    changes: int
-    id: str
     identity: str
-    ledger: str
     row_mac: bytes = b""
 
 
@@ -294,7 +284,44 @@ class ErasedRecord(NamedTuple):
     row_mac: bytes = b""
 
 
-Numbered: TypeAlias = BatchRunRecord | KeyEpoch | Closing | Opening | MovedEntry | ErasedRecord
+WAITING, SEALED = "waiting", "sealed"
+"""The states of a stored report, next to `ERASED`. Only a waiting report has its bytes."""
+IN_ROUNDS = "in rounds"
+"""Counts the reports that are in sealed rounds."""
+
+
+class StoredReport(NamedTuple):
+    """A report that a respondent sent, stored in the transaction of its charge.
+
+    Sealing a round or erasing the user deletes its bytes. The row stays, so that a report that was removed or put
+    back is detected.
+    """
+
+    number: int
+    entry: int
+    """The entry that charged it."""
+    collection: str
+    state: str
+    report: bytes
+    row_mac: bytes = b""
+
+
+class RoundPart(NamedTuple):
+    """A part of a sealed round: so many reports, one after the other in random order."""
+
+    number: int
+    collection: str
+    name: str
+    part: int
+    """The number of the part, from 0."""
+    parts: int
+    """The number of parts of the round."""
+    reports: int
+    content: bytes
+    row_mac: bytes = b""
+
+
+Numbered: TypeAlias = BatchRunRecord | KeyEpoch | Closing | MovedEntry | ErasedRecord | StoredReport | RoundPart
 
 
 class NumberedTable(NamedTuple):
@@ -303,15 +330,18 @@ class NumberedTable(NamedTuple):
     name: str
     key: int
     hashes: tuple[int, ...] = ()
+    together: int = 20_000
+    """The number of rows that fit into memory."""
 
 
 NUMBERED: dict[type[Any], NumberedTable] = {
     BatchRunRecord: NumberedTable("batch_runs", 1, (1, 2)),
     KeyEpoch: NumberedTable("key_epochs", 3),
     Closing: NumberedTable("closings", 2),
-    Opening: NumberedTable("openings", 2),
     MovedEntry: NumberedTable("moved_entries", 3),
     ErasedRecord: NumberedTable("erased_records", 0),
+    StoredReport: NumberedTable("reports", 1, together=500),
+    RoundPart: NumberedTable("rounds", 3, together=500),
 }
 """The tables with numbered rows. All share one sequence per partition, so that a deleted row is detected."""
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from operator import itemgetter
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import proxy
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
-from .calendar import DAY_MICROS, code_at
+from .calendar import DAY_MICROS, code_at, gauge_of
 from .models import CHARGES, AccountMac, AccountMacState, Entry
-from .snapshot import Replay, parts, promises
+from .snapshot import Account, Replay, parts, promises
 from .storage import NO_SUM
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..guarantees.fixed_point import Amounts
     from .keyfile import Secret
     from .snapshot import Reading
-    from .storage import Batch
+    from .storage import Batch, Rows
 
     Sums = dict[int, Amounts]
     """Four amounts by window."""
@@ -54,23 +54,28 @@ class AccountMacMaker:
     def begin(self, day: int, sums: tuple[Amounts, ...], counts: Counts) -> blake2b:
         """Return the hasher over sums (rows of a window and its amounts) and over counts; a zero counts as absent."""
         if counts:
-            return self._begin(day, sums, counts)
+            return self.hasher(day, _charged_rows(sums), counts)
         begun = self._begun.get((day, sums))
         if begun is None:
             if len(self._begun) >= _MOST_BEGUN:
                 self._begun = {}
-            begun = self._begun[day, sums] = self._begin(day, sums, counts)
+            begun = self._begun[day, sums] = self.hasher(day, _charged_rows(sums), counts)
         return begun
 
-    def _begin(self, day: int, sums: tuple[Amounts, ...], counts: Counts) -> blake2b:
-        charged = sorted([tuple(row) for row in sums if tuple(row[1:]) != ZERO], key=itemgetter(0))
-        counted = sorted([ascii((*key, count)) for key, count in counts.items() if count])
+    def hasher(self, day: int, charged: Sequence[Amounts], counts: Counts) -> blake2b:
+        """Return the hasher over sums that are not zero, in the order of their windows, and over counts."""
+        counted = sorted([ascii((*key, count)) for key, count in counts.items() if count]) if counts else []
         return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
 
     def row_mac(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
         """Return the MAC of an account for a day."""
         rows = tuple([(window, *costs) for window, costs in sums.items()])
         return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
+
+
+def _charged_rows(sums: tuple[Amounts, ...]) -> list[Amounts]:
+    """Return the rows of sums that are not zero, in the order of their windows."""
+    return sorted([tuple(row) for row in sums if tuple(row[1:]) != ZERO], key=itemgetter(0))
 
 
 def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
@@ -85,6 +90,11 @@ def counts_of(labels: Iterable[Sequence[Any]], quotas: Iterable[Sequence[Any]], 
     counts: Counts = {(window, charge, label): n for _, label, charge, window, n in labels if window in codes}
     counts.update({(plan, promise): used for _, plan, promise, used in quotas})
     return counts
+
+
+def _with_label(key: tuple[Any, ...], again: Callable[[bytes], bytes]) -> tuple[Any, ...]:
+    """Return the key of a count with its label converted. The key of a quota has no label."""
+    return key if len(key) == _QUOTA else (*key[:2], again(key[2]))
 
 
 def _rows(codes: Sequence[int], flat: Amounts) -> tuple[Amounts, ...]:
@@ -102,22 +112,27 @@ def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amoun
 
 
 class AccountMacs:
-    """The accounts that one transaction has checked, and the values their MACs cover in the windows of its day."""
+    """The accounts that one transaction has checked, with the values that their MACs cover in its windows.
+
+    The objects are the truth of the transaction until `write` writes what changed.
+    """
 
     def __init__(self, transaction: Reading) -> None:
         # A weak reference avoids a cycle, so a transaction is freed as soon as it is done.
         self._transaction: Reading = proxy(transaction)
-        self._sums: dict[int, Sums] = {}
-        self._counts: dict[int, Counts] = {}
-        self._newest: dict[int, int | None] = {}
-        self._users: dict[int, bytes] = {}
+        self.accounts: dict[int, Account] = {}
         self._changed: set[int] = set()
         self._codes: dict[int, frozenset[int]] = {}
+        self._gauges: list[tuple[int, str]] = []
         self._batch: dict[int, tuple[bytes, Amounts]] = {}
         self._maker_now: AccountMacMaker | None = None
 
     def __contains__(self, account: int) -> bool:
-        return account in self._sums
+        return account in self.accounts
+
+    @property
+    def _rows(self) -> Rows:
+        return cast("Rows", self._transaction.rows)
 
     @property
     def _today(self) -> int:
@@ -130,9 +145,16 @@ class AccountMacs:
             self._codes[day] = frozenset([code_at(gauge, day * DAY_MICROS) for gauge in kept])
         return self._codes[day]
 
+    def _open_windows(self) -> list[tuple[int, str]]:
+        """Return the windows of today, each with its gauge, in the order in which a MAC covers them."""
+        if not self._gauges:
+            self._gauges = sorted([(window.code, gauge) for gauge, window in self._transaction.windows.items()])
+        return self._gauges
+
     def forget_windows(self) -> None:
-        """Drop the cached windows, because another period is kept from now on."""
-        self._codes = {}
+        """Drop the cached windows and accounts, because another period is kept from now on."""
+        self._codes, self._gauges = {}, []
+        self.accounts, self._changed = {}, set()
 
     # -- checking -------------------------------------------------------------------------------------------
 
@@ -143,13 +165,56 @@ class AccountMacs:
             self._maker_now = AccountMacMaker(secret, self._transaction.partition)
         return self._maker_now
 
+    def load(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
+        """Read and check the accounts of users. For an account that was changed, return the error."""
+        windows = self._open_windows()
+        gauges, today, maker = dict(windows), self._today, self._maker
+        found: dict[bytes, Account | LedgerError] = {}
+        stored: dict[int, tuple[Account, AccountMacState]] = {}
+        nothing = dict.fromkeys([gauge for _, gauge in windows], ZERO)
+        for row in self._transaction.rows.accounts(users, [code for code, _ in windows]):
+            user, number, code = row[:3]
+            known = stored.get(number)
+            if known is not None:
+                account = known[0]
+            elif number in self.accounts:
+                found[user] = self.accounts[number]
+                continue
+            else:
+                account = found[user] = Account(number, nothing.copy(), user=user, newest=row[7])
+                stored[number] = account, AccountMacState._make(row[7:])
+            if code is not None:
+                account.spent[gauges[code]] = Costs._make(row[3:7])
+        for number, (account, mac) in stored.items():
+            if mac.day == today and not mac.counted:
+                if self._mac_of(maker, account, today) == mac.row_mac:
+                    self.accounts[number] = account
+                else:
+                    found[account.user] = self._refusal(number)
+            else:
+                try:
+                    self.take({number: mac}, {number: {code: account.spent[gauge] for code, gauge in windows}})
+                    found[account.user] = self.accounts[number]
+                except LedgerError as error:
+                    found[account.user] = error
+        return found
+
+    def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
+        """Return the MAC of an account's current values."""
+        spent = account.spent
+        charged = [(code, *spent[gauge]) for code, gauge in self._open_windows() if spent[gauge] != ZERO]
+        assert account.number is not None
+        return finish_account_mac(
+            maker.hasher(day, charged, account.counts), account.number, account.user, account.newest
+        )
+
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.
 
         With `though_later`, accounts with a MAC of a later day are accepted; their windows of today are about to be
         written.
         """
-        unknown = [account for account in accounts if account not in self._sums]
+        unknown = [account for account in accounts if account not in self.accounts]
         today = self.codes_on(self._today)
         for first in range(0, len(unknown), _ACCOUNTS_TOGETHER):
             found, sums = self._read(unknown[first : first + _ACCOUNTS_TOGETHER], today)
@@ -174,7 +239,7 @@ class AccountMacs:
             if hasher.digest() != row_mac:
                 raise self._refusal(account)
             checked[account] = user, amounts
-        if self._sums:
+        if self.accounts:
             self.drop(self._batch)
         self.check(others)
 
@@ -236,12 +301,8 @@ class AccountMacs:
         counts = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in today}
         if late and not though_later and not self._was_dated_later(account, sums, counts):
             raise self._refusal(account)
-        self.trust(account, state, sums, counts)
-
-    def trust(self, account: int, state: AccountMacState, sums: Sums, counts: Counts) -> None:
-        """Use these sums and counts of an account in the windows of today."""
-        self._sums[account], self._counts[account] = sums, counts
-        self._newest[account], self._users[account] = state.newest, state.user
+        spent = {gauge: Costs._make(sums.get(code, ZERO)) for code, gauge in self._open_windows()}
+        self.accounts[account] = Account(account, spent, user=user, newest=newest, counts=counts)
 
     def _was_dated_later(self, account: int, sums: Sums, counts: Counts) -> bool:
         """True if windows after the newest charge have amounts because the clock was repaired after charges."""
@@ -265,36 +326,57 @@ class AccountMacs:
 
     # -- new MACs -------------------------------------------------------------------------------------------
 
-    def open(self, account: int, user: bytes) -> None:
-        """Start the values of a new account, which has nothing stored."""
-        self.trust(account, AccountMacState(None, None, None, False, user), {}, {})
+    def open(self, number: int, account: Account) -> None:
+        """Give a new user's account its number."""
+        account.number = number
+        self.accounts[number] = account
 
     def open_batch(self, first: int, users: Sequence[bytes]) -> None:
         """Start the values of a batch's new accounts, numbered from `first`."""
         self._batch.update((account, (user, ())) for account, user in enumerate(users, first))
 
-    def set(self, account: int, window: int, costs: Costs) -> None:
-        """Replace a sum of an account that was checked."""
-        if window in self.codes_on(self._today):
-            self._sums[account][window] = costs
-        self._changed.add(account)
+    def charged(self, account: Account, entry: int) -> None:
+        """Register the newest charge of a checked account, whose values the caller has changed."""
+        account.newest = entry
+        assert account.number is not None
+        self._changed.add(account.number)
+
+    def spent(self, number: int, window: int) -> Costs | None:
+        """Return a sum of a checked account in a window of today; None for any other."""
+        account = self.accounts.get(number)
+        if account is None or window not in self.codes_on(self._today):
+            return None
+        return account.spent[gauge_of(window)]
+
+    def set(self, number: int, window: int, costs: Costs) -> bool:
+        """Replace a sum of a checked account; return False if the caller must write the row."""
+        account = self.accounts.get(number)
+        if account is None:
+            return False
+        self._changed.add(number)
+        if window not in self.codes_on(self._today):
+            return False
+        gauge = gauge_of(window)
+        account.spent[gauge] = costs
+        account.changed.add(gauge)
+        return True
 
     def count_reports(self, account: int, window: int, charge: int, label: bytes, reports: int) -> None:
         """Replace a label count of an account that was checked."""
         if window in self.codes_on(self._today):
-            self._counts[account][window, charge, label] = reports
+            self.accounts[account].counts[window, charge, label] = reports
         self._changed.add(account)
 
     def count_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace a used quota of an account that was checked."""
-        self._counts[account][plan, promise] = used
+        self.accounts[account].counts[plan, promise] = used
         self._changed.add(account)
 
     def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[int, Costs]) -> list[bytes]:
         """Return the MACs of a checked batch after it is charged, in entries from number `first` on."""
         today, maker, codes = self._today, self._maker, sorted(self.codes_on(self._today))
         begun: dict[Amounts, blake2b] = {}
-        row_macs, checked = [], self._sums
+        row_macs, checked = [], self.accounts
         for number, account in enumerate(accounts, first):
             if account in checked:
                 row_macs.append(self._mac_after(account, number, costs))
@@ -309,53 +391,55 @@ class AccountMacs:
         self._batch = {}
         return row_macs
 
-    def _mac_after(self, account: int, number: int, costs: Mapping[int, Costs]) -> bytes:
-        sums = self._sums[account]
+    def _mac_after(self, number: int, entry: int, costs: Mapping[int, Costs]) -> bytes:
+        account = self.accounts[number]
         for window, cost in costs.items():
-            sums[window] = add_amounts(sums[window], cost) if window in sums else cost
-        self._newest[account] = number
-        return self._maker.row_mac(account, self._users[account], number, self._today, sums, self._counts[account])
+            gauge = gauge_of(window)
+            account.spent[gauge] = account.spent[gauge].plus(cost)
+        account.newest = entry
+        return self._mac_of(self._maker, account, self._today)
 
     def see(self, entry: Entry, number: int) -> None:
         """Register an appended entry as its account's newest charge, if it is a charge."""
-        if entry.kind in CHARGES and entry.account in self._sums:
-            self._newest[entry.account] = number
-            self._changed.add(entry.account)
+        if entry.kind in CHARGES and entry.account in self.accounts:
+            self.charged(self.accounts[entry.account], number)
 
     def write(self) -> None:
-        """Write the MACs of the accounts that changed."""
+        """Write the sums and the MACs of the accounts that changed."""
         if not self._changed:
             return
-        day, maker, newest, users = self._today, self._maker, self._newest, self._users
-        sums, counts = self._sums, self._counts
-        self._transaction.rows.set_account_macs(
-            [
-                AccountMac(
-                    account,
-                    day,
-                    maker.row_mac(account, users[account], newest[account], day, sums[account], counts[account]),
-                )
-                for account in sorted(self._changed)
-            ]
+        day, maker, windows = self._today, self._maker, self._open_windows()
+        accounts = [self.accounts[number] for number in sorted(self._changed)]
+        sums = []
+        for account in accounts:
+            changed, spent = account.changed, account.spent
+            sums += [(account.number, code, *spent[gauge]) for code, gauge in windows if gauge in changed]
+            account.changed = set()
+        if sums:
+            self._rows.set_sums(sums)
+        self._rows.set_account_macs(
+            [AccountMac(each.number or 0, day, self._mac_of(maker, each, day)) for each in accounts]
         )
         self._changed = set()
 
     def renew(self, old: Secret, new: Secret) -> None:
-        """Make the MACs of all accounts with another secret.
+        """Make the MACs of all accounts with another secret, which also encrypts users and labels again.
 
         Raises `LedgerError` if a MAC is invalid under the old one.
         """
-        partition = self._transaction.partition
-        before, after = AccountMacMaker(old, partition), AccountMacMaker(new, partition)
+        maker = AccountMacMaker(new, self._transaction.partition)
+
+        def again(stored: bytes) -> bytes:
+            return new.encrypt_hash(old.decrypt_hash(stored))
+
         for first, last in parts(self._transaction.end.accounts, _ACCOUNTS_TOGETHER):
             accounts = range(first, last + 1)
-            self._renew_stored(accounts, lambda account, day: -1 if day is None else day, after, before)
+            self._renew_stored(accounts, lambda account, day: -1 if day is None else day, maker, again)
 
     def drop(self, accounts: Iterable[int]) -> None:
         """Drop checked accounts, so that they are read again when needed."""
         for account in accounts:
-            for known in (self._sums, self._counts, self._newest, self._users):
-                known.pop(account, None)
+            self.accounts.pop(account, None)
             self._changed.discard(account)
 
     def renew_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
@@ -372,9 +456,9 @@ class AccountMacs:
         accounts: Sequence[int],
         day_of: Callable[[int, int | None], int],
         maker: AccountMacMaker,
-        before: AccountMacMaker | None = None,
+        again: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """Write MACs by `maker`. With `before`, each old MAC must be valid under that maker, and the days stay."""
+        """Write MACs by `maker`. With `again`, each old MAC must be valid, and users and labels are converted."""
         days: dict[int, dict[int, AccountMacState]] = {}
         for account, state in self._read(accounts, ())[0].items():
             days.setdefault(day_of(account, state.day), {})[account] = state
@@ -382,9 +466,13 @@ class AccountMacs:
             codes, rows = self.codes_on(day), []
             sums, counts = self._read([*found], codes)[1], self._read_counts(found, codes)
             for account, (newest, _, row_mac, _, user) in found.items():
-                covered = account, user, newest, day, sums[account], counts.get(account, {})
-                if before is not None and before.row_mac(*covered) != row_mac:
-                    why = f"the user or the sums of account {account} were changed, so its key is not exchanged"
-                    raise LedgerError(self._transaction.ledger_name, f"{why}. Run: ldp-budget ledger verify")
-                rows.append(AccountMac(account, day, maker.row_mac(*covered)))
-            self._transaction.rows.set_account_macs(rows)
+                counted = counts.get(account, {})
+                if again is not None:
+                    if self._maker.row_mac(account, user, newest, day, sums[account], counted) != row_mac:
+                        why = f"the user or the sums of account {account} were changed, so its key is not rotated"
+                        raise LedgerError(self._transaction.ledger_name, f"{why}. Run: ldp-budget ledger verify")
+                    user = again(user)
+                    counted = {_with_label(key, again): count for key, count in counted.items()}
+                mac = maker.row_mac(account, user, newest, day, sums[account], counted)
+                rows.append(AccountMac(account, day, mac))
+            self._rows.set_account_macs(rows)

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, LabelCount, cost_in_window, count_in_window, measured, refund_in_window
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
 from .calendar import LIFETIME, code_at, gauge_of, holds, is_lifetime, measure_in, share_in
-from .hash_encryption import decrypting_view
 from .models import (
     CHARGES,
     NUMBERED,
     RESERVED,
     VOIDED,
-    AccountMacState,
     Entry,
     Numbered,
-    PartitionHead,
     PricedMechanism,
     Repair,
     StoredPolicy,
@@ -57,22 +54,29 @@ Price: TypeAlias = "tuple[Decimal, Decimal]"
 """(ε, δ) of a whole plan."""
 
 
-class Account(NamedTuple):
+@dataclass(slots=True)
+class Account:
     """A user's account: its number (None before the first charge), and the amounts charged in each open window.
 
     Windows are named by their gauge, a period or a period and a measure.
 
-    The other fields are filled only for requests that depend on them. `erased`: the user was erased. `reported`: the
-    reports of one label in each window. `quota_used`: the used part of one quota. `repaired`, for a label: the clock
-    was repaired.
+    The other fields are filled only where they are needed. `erased`: the user was erased. `reported`: the reports of
+    one label in each window. `quota_used`: the used part of one quota. `repaired`, for a label: the clock was
+    repaired. In a write transaction, `user` is the user's hash and `newest` the number of the newest charge. `counts`
+    has the reports of each label by window, priced mechanism and label, and the used quotas by plan and guarantee.
+    `changed` has the gauges whose sums changed.
     """
 
     number: int | None
     spent: dict[str, Costs]
     erased: bool = False
-    reported: Mapping[str, int] = MappingProxyType({})
+    reported: Mapping[str, int] = field(default_factory=dict)
     quota_used: int = 0
     repaired: bool = False
+    user: bytes = b""
+    newest: int | None = None
+    counts: dict[tuple[int | str | bytes, ...], int] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
 
     def label_count(self, gauge: str, window: Window) -> LabelCount:
         """Return the label's report count in a window, which determines the cost of the next reports."""
@@ -89,17 +93,11 @@ class Reading:
         """The number of this partition, and the number of all partitions."""
         self.end, self.counters_mac = rows.end()
         """The partition head, and the MAC of its counters."""
-        self.stored = rows
-        """The rows as they are stored, with encrypted hashes."""
-        self.go_by_secret(self.end)
+        self.rows = rows
+        self.secret = key.in_use
         self._clock = clock
         self._moment: Moment | None = None
         self._windows: dict[str, Window] | None = None
-
-    def go_by_secret(self, end: PartitionHead) -> None:
-        """Use the secret that a partition head names."""
-        self.secret = secret_of(self.key, end.secret)
-        self.rows = decrypting_view(self.stored, self.secret)
 
     @property
     def ledger_name(self) -> str:
@@ -177,7 +175,7 @@ class Reading:
             accounts.update(self._read_accounts(part))
             unknown = [user for user in part if accounts[user].number is None]
             for user in self.rows.erased(unknown) if unknown else ():
-                accounts[user] = accounts[user]._replace(erased=True)
+                accounts[user].erased = True
         return accounts
 
     def is_erased(self, user: bytes) -> bool:
@@ -189,15 +187,10 @@ class Reading:
         accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
         for user, number, window, *rest in self.rows.accounts(users, [each.code for each in windows.values()]):
             account = accounts[user]
-            if account.number is None:
-                account = accounts[user] = Account(number, account.spent)
-                self._see_mac(number, AccountMacState._make(rest[4:]))
+            account.number = number
             if window is not None:
                 account.spent[gauge_of(window)] = Costs._make(rest[:4])
         return accounts
-
-    def _see_mac(self, account: int, sealed: AccountMacState) -> None:
-        """Receive the MAC of an account that is being read. Code that decides by the sums checks it."""
 
     def number_of(self, user: bytes) -> int | None:
         """Return the number of a user's account; None before the first charge."""

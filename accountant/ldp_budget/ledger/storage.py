@@ -30,6 +30,7 @@ from .models import (
     Repair,
     StoredCollection,
     StoredPolicy,
+    StoredReport,
     Tombstone,
     User,
     WindowSum,
@@ -204,12 +205,43 @@ class Snapshot(Protocol):
     def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
         """Yield the rows of a `NUMBERED` class from one number to another."""
 
+    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> Iterator[StoredReport]:
+        """Yield the waiting reports of a collection, of an account, or all, in the order of their numbers."""
+
+    def rounds(self, collection: str) -> list[str]:
+        """Return the names of a collection's rounds in the order of their sealing; they are in the first partition."""
+
+    def report_counts(self) -> Mapping[tuple[str, str], int]:
+        """Return the number of reports by collection and state, and that in each collection's rounds."""
+
     def counts(self) -> dict[str, Any]:
         """Return the counts of `users`, `erased`, `cut_off`, `keys`, `notes`, `entries_by_kind`, and the `engine`.
 
         `cut_off` counts the accounts of erased users, `keys` the idempotency records and batch runs. `engine` is the
         engine's name and version.
         """
+
+    # -- usage statistics: aggregates without users, whose time grows with the partition ------------------
+
+    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
+        """Yield (priced mechanism, charges, reports, voided charges, voided reports, newest time), in order."""
+
+    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
+        """Yield (day since 1970, charged accounts, charges, reports, voided reports) of entries since a time."""
+
+    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
+        """Yield (day since 1970, policy, the periods that refused as a JSON array, number) of records since a time."""
+
+    def refused_in_runs(self) -> int:
+        """Return the number of users whom batch runs refused."""
+
+    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        """Yield (window, four sums, number of users) for the distinct sums in these windows, without erased users."""
+
+    def policies_set(self) -> Iterable[tuple[int, int]]:
+        """Yield (policy, API key) of the journal's entries that set policies."""
+
+    # -- the engine ---------------------------------------------------------------------------------------
 
     def damage(self) -> Iterator[str]:
         """Yield the problems that the engine itself finds, as text: damage, and orphaned rows."""
@@ -307,6 +339,9 @@ class Rows(Snapshot, Protocol):
     def add_numbered(self, row: Numbered) -> None:
         """Store a row of a `NUMBERED` class."""
 
+    def set_reports(self, rows: Sequence[StoredReport]) -> None:
+        """Replace the states, bytes and MACs of stored reports."""
+
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         """Erase a user: add the tombstone, and replace the account's user with `cut_off`.
 
@@ -335,7 +370,7 @@ Partitions: TypeAlias = "Mapping[int, Rows]"
 
 
 class Store(Protocol):
-    """Stores one ledger of one or more partitions. Safe to share between threads and to use after a fork.
+    """Stores one ledger of one or more partitions. Safe to share between threads.
 
     A partition is a whole ledger with its own numbers, journal and hash chain, and its own copies of policies, priced
     mechanisms and periods. All rows of a user are in one partition. Writers of different partitions share nothing.
@@ -378,9 +413,6 @@ class Store(Protocol):
 
     def check_writable(self) -> None:
         """Raise `LedgerError` if no write could begin now, as far as can be determined without writing."""
-
-    def look_at_key(self) -> None:
-        """Update the key from its file."""
 
     def change_key(self, change: Callable[[Key], bytes]) -> None:
         """Replace the content of the key file with the result of `change`, and update the key; one call at a time."""

@@ -7,12 +7,11 @@ process changes the settings.
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ClockError, InvalidParameter, LedgerError
-from ..guarantees.fixed_point import Costs
+from ..errors import LedgerError
+from ..guarantees.fixed_point import ZERO, Costs
 from .calendar import number_of, window_start_micros
 from .hash_chain import Appended, counters_mac
 from .keyfile import HASH_BYTES
@@ -23,7 +22,7 @@ from .models import (
     PERIOD,
     POLICY_SET,
     RECORDED,
-    AccountMacState,
+    WAITING,
     AdminLogEntry,
     Checkpoint,
     Closing,
@@ -40,6 +39,7 @@ from .models import (
     QuotaUse,
     StoredCollection,
     StoredPolicy,
+    StoredReport,
     Tombstone,
     User,
 )
@@ -47,11 +47,10 @@ from .row_macs import AccountMacs
 from .snapshot import Account, Reading, covered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from .calendar import Clock, Moment, Window
-    from .keyfile import Key
-    from .row_macs import Sums
+    from .keyfile import Key, Secret
     from .storage import Batch, Renew, Rows
 
 
@@ -70,6 +69,8 @@ class Cache:
         self.day: int | None = None
         # The newest version of each policy.
         self.policies: dict[str, StoredPolicy] = {}
+        # What the accounting has worked out for requests in these windows; it knows the keys and the values.
+        self.decided: dict[Any, Any] = {}
         # The numbers of priced mechanisms, by fingerprint, guarantee and collection.
         self.charges: dict[tuple[str, str, str], int] = {}
 
@@ -77,12 +78,6 @@ class Cache:
         """True if the cache is valid for a partition with this head."""
         mine = self.end
         return mine is not None and mine.known == end.known
-
-
-_NOTHING = Costs(0, 0, 0, 0)
-
-Needed = tuple[bytes, bytes]
-"""A user and one of the user's idempotency keys."""
 
 
 class Transaction(Reading):
@@ -112,16 +107,10 @@ class Transaction(Reading):
         self.together: tuple[Transaction, ...] = ()
         """The transactions of other partitions that are written together with this one."""
         self._appended = Appended()
-        self._sums: dict[tuple[int, int], Costs] = {}
         self.account_macs = AccountMacs(self)
         """The accounts that were checked; they get a new MAC if they change."""
-        self._seen_macs: dict[int, AccountMacState] = {}
         self._batch_costs: Mapping[int, Costs] = {}
-        self._records: dict[Needed, IdempotencyRecord] = {}
-        # Prefetched accounts and records, by user and by key. Valid until something else is written, for one look-up
-        # each.
-        self._accounts_ahead: dict[bytes, Account] = {}
-        self._records_ahead: dict[Needed, IdempotencyRecord | None] = {}
+        self._records: dict[tuple[bytes, bytes], IdempotencyRecord] = {}
 
     def finish(self) -> None:
         """Write the buffered rows, the chain hash over all that was appended, and the new partition head."""
@@ -154,7 +143,6 @@ class Transaction(Reading):
         rows = self._appended.take()
         if rows:
             self.rows.add_entries(rows, None)
-        self._accounts_ahead, self._records_ahead = {}, {}
 
     def settle(self) -> int:
         """Write the buffered rows before `rows` is used directly; return the number of the newest entry."""
@@ -163,9 +151,6 @@ class Transaction(Reading):
         return self._entries
 
     def _write_sums_and_records(self) -> None:
-        if self._sums:
-            self.rows.set_sums((account, window, *costs) for (account, window), costs in self._sums.items())
-            self._sums = {}
         self.account_macs.write()
         if self._records:
             self.rows.add_idempotency_records(self._records.values())
@@ -174,6 +159,8 @@ class Transaction(Reading):
     @property
     def moment(self) -> Moment:
         if self._moment is None:
+            if not self.together:
+                return self.go_by_the_clock()
             # Partitions that are written together have one time: midnight may fall between two readings of the clock.
             latest = max((each.go_by_the_clock() for each in (self, *self.together)), key=attrgetter("micros"))
             for each in (self, *self.together):
@@ -186,6 +173,11 @@ class Transaction(Reading):
         return (self._moment or self._clock.maintenance_time(self.newest_at)).micros
 
     @property
+    def position(self) -> str:
+        """The position of the journal: the partition and the number of its newest entry."""
+        return f"{self.partition}:{self._entries}"
+
+    @property
     def newest_at(self) -> int | None:
         return self._at
 
@@ -195,6 +187,7 @@ class Transaction(Reading):
             day, cache = self.moment.day, self.cache
             if cache.day != day:
                 cache.windows, cache.day = {period: self.moment.window(period) for period in self.periods()}, day
+                cache.decided = {}
             self._windows = cache.windows
         return self._windows
 
@@ -210,25 +203,24 @@ class Transaction(Reading):
 
     # -- idempotency records ------------------------------------------------------------------------------
 
-    def read_ahead(self, needs: list[tuple[bytes, bytes | None]]) -> None:
-        """Prefetch what `account` and `idempotency_record` are about to read: users, and their keys."""
-        with suppress(ClockError, InvalidParameter):  # stored responses are returned even if the clock is bad
-            self._accounts_ahead = self._read_accounts([user for user, _ in needs])
-        pairs = [(user, key) for user, key in needs if key is not None]
-        self._records_ahead = dict.fromkeys(pairs)
-        if pairs:
-            for stored in self.rows.idempotency_records(*map(list, zip(*pairs, strict=True))):
-                self._records_ahead[stored.user_hash, stored.key_hash] = self.checked_idempotency_record(stored)
-
-    def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
-        """Return the record of a user's idempotency key."""
-        needed = user, key
-        kept_back = self._records.get(needed)
-        if kept_back is not None:
-            return kept_back
-        if needed in self._records_ahead:
-            return self._records_ahead.pop(needed)
-        return super().idempotency_record(user, key)
+    def idempotency_records(
+        self, needs: list[tuple[bytes, bytes]]
+    ) -> dict[tuple[bytes, bytes], IdempotencyRecord | LedgerError]:
+        """Return the records of pairs of a user and an idempotency key; for a record that was changed, the error."""
+        found: dict[tuple[bytes, bytes], IdempotencyRecord | LedgerError] = {}
+        if self._records:
+            found.update((need, self._records[need]) for need in needs if need in self._records)
+        unknown = [need for need in needs if need not in found]
+        if unknown:
+            wanted = set(unknown)
+            for stored in self.rows.idempotency_records(*map(list, zip(*unknown, strict=True))):
+                need = stored.user_hash, stored.key_hash
+                if need in wanted:
+                    try:
+                        found[need] = self.checked_idempotency_record(stored)
+                    except LedgerError as error:
+                        found[need] = error
+        return found
 
     def has_idempotency_records(self, user: bytes) -> bool:
         """True if a user has any idempotency record."""
@@ -237,11 +229,12 @@ class Transaction(Reading):
 
     def store_idempotency_record(
         self, user: bytes, key: bytes, entry: int | None, request: bytes, response: str
-    ) -> None:
+    ) -> IdempotencyRecord:
         """Store the response for an idempotency key, as long as the account exists; `entry` is None for a refusal."""
         row = (user, key, entry, self._next_number() if entry is None else None, request, response)
-        self._records[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
+        record = self._records[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
         self.writes += 1
+        return record
 
     def _next_number(self) -> int:
         self._numbered_rows += 1
@@ -255,32 +248,44 @@ class Transaction(Reading):
         self.rows.add_numbered(row._replace(row_mac=self.secret.row_mac(*covered(row, self.partition))))
         self.writes += 1
 
+    # -- reports ------------------------------------------------------------------------------------------
+
+    def store_report(self, entry: int, collection: str, report: bytes) -> None:
+        """Store the report that an entry of this transaction charges; it waits to be sealed."""
+        self.add_numbered(StoredReport(0, entry, collection, WAITING, report))
+
+    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> list[StoredReport]:
+        """Return the waiting reports of a collection or of an account. Raises `LedgerError` if one was changed."""
+        reports = list(self.rows.waiting_reports(collection=collection, account=account))
+        for report in reports:
+            if self.secret.row_mac(*covered(report, self.partition)) != report.row_mac:
+                why = f"report {report.number} was changed; nothing was written. Run: ldp-budget ledger verify"
+                raise LedgerError(self.ledger_name, why)
+        return reports
+
+    def end_reports(self, reports: Iterable[StoredReport], state: str) -> None:
+        """Delete the bytes of waiting reports, and record why."""
+        ended = [report._replace(state=state, report=b"") for report in reports]
+        row_macs = self.secret.row_macs(covered(report, self.partition) for report in ended)
+        self.rows.set_reports(
+            [report._replace(row_mac=row_mac) for report, row_mac in zip(ended, row_macs, strict=True)]
+        )
+        self.writes += 1
+
     # -- accounts -----------------------------------------------------------------------------------------
 
-    def account(self, user: bytes) -> Account:
-        account = self._accounts_ahead.pop(user, None) or self._read_accounts([user])[user]
-        if self._sums and account.number is not None:
-            for period, window in self.windows.items():
-                kept_back = self._sums.get((account.number, window.code))
-                if kept_back is not None:
-                    account.spent[period] = kept_back
-        return account
+    def load_accounts(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
+        """Return the accounts of users for a charge, checked; for an account that was changed, the error.
 
-    def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
-        self._seen_macs = {}
-        accounts = super()._read_accounts(users)
-        if self._seen_macs:
-            codes = {gauge: window.code for gauge, window in self.windows.items()}
-            read = {account.number: account.spent for account in accounts.values() if account.number is not None}
-            sums: dict[int, Sums] = {}
-            for number, spent in read.items():
-                sums[number] = {codes[gauge]: costs for gauge, costs in spent.items()}
-            self.account_macs.take(self._seen_macs, sums)
-        return accounts
-
-    def _see_mac(self, account: int, sealed: AccountMacState) -> None:
-        if account not in self.account_macs:
-            self._seen_macs[account] = sealed
+        What is charged to these objects must be reported to `account_macs.charged`; it is written at the end.
+        """
+        found = self.account_macs.load(users)
+        unknown = [user for user in users if user not in found]
+        if unknown:
+            erased = set(self.rows.erased(unknown))
+            for user in unknown:
+                found[user] = Account(None, dict.fromkeys(self.windows, ZERO), erased=user in erased, user=user)
+        return found
 
     def check_account(self, account: int) -> None:
         """Check the sums of an account before they are changed.
@@ -312,13 +317,12 @@ class Transaction(Reading):
 
     def spent(self, account: int, window: int) -> Costs:
         """Return the amounts charged to an account in a window."""
-        return self._sums.get((account, window)) or self.rows.spent(account, window) or _NOTHING
+        return self.account_macs.spent(account, window) or self.rows.spent(account, window) or ZERO
 
     def set_spent(self, account: int, window: int, costs: Costs) -> None:
         """Replace the amounts charged to an account in a window, once they were read or checked."""
-        self._sums[account, window] = costs
-        if account in self.account_macs:
-            self.account_macs.set(account, window, costs)
+        if not self.account_macs.set(account, window, costs):
+            self.rows.set_sums([(account, window, *costs)])
         self.writes += 1
 
     def set_memoised_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
@@ -338,21 +342,22 @@ class Transaction(Reading):
     def erase(self, user: bytes, account: int | None) -> None:
         """Erase a user: detach the account and add a tombstone.
 
-        The user's keys, labels and notes are deleted, and all sums except that of the lifetime. The journal does not
-        record the account, and the tombstone does not record the time. An `ErasedRecord` takes the number of each
-        record of a refusal.
+        The user's keys, labels, notes and waiting reports are deleted, and all sums except that of the lifetime. The
+        journal does not record the account, and the tombstone does not record the time. An `ErasedRecord` takes the
+        number of each record of a refusal.
         """
         self._write_back()
         cut_off = None if account is None else User(account, None, self.secret.row_mac(account, None))
         if account is not None:
             self.account_macs.drop([account])
+            self.end_reports(self.waiting_reports(account=account), ERASED)
         refused = [record.number for record in self.rows.idempotency_records_of(user) if record.number is not None]
         self.rows.forget(Tombstone(user, self.secret.row_mac(user)), cut_off)
         for number in refused:
             self._add_numbered(ErasedRecord(number))
         # An erasure does not wait for a correct clock.
         at = self.time()
-        self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, _NOTHING))
+        self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, ZERO))
 
     # -- charges and the journal --------------------------------------------------------------------------
 
@@ -462,7 +467,7 @@ class Transaction(Reading):
         """Continue from the current clock if it is behind the newest entry; None if there is nothing to repair."""
         moment = self._clock.moment_to_repair(self.newest_at)
         if moment is not None:
-            self.append(Entry(0, moment.micros, CLOCK, 0, 0, 0, 0, _NOTHING))
+            self.append(Entry(0, moment.micros, CLOCK, 0, 0, 0, 0, ZERO))
             self._write_back()
         return moment
 
@@ -490,7 +495,7 @@ class Transaction(Reading):
         at = self.moment.micros
         policy = StoredPolicy(self._policies + 1, name, version, at, definition)
         self.put_policy(policy)
-        self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, _NOTHING))
+        self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, ZERO))
 
     def put_policy(self, policy: StoredPolicy) -> None:
         """Store a version of a policy; the caller appends the entry that records it."""
@@ -499,13 +504,14 @@ class Transaction(Reading):
         self.rows.add_policy(policy)
         self._appended.policies.append(policy.covered)
         self.cache.policies[policy.name] = policy
+        self.cache.decided = {}
         self.writes += 1
 
     def add_record(self, number: int, kind: str, name: str, body: str) -> AdminLogEntry:
         """Add the next administrative record, and an entry that records it; this works even if the clock is bad."""
         record = AdminLogEntry(number, self.time(), kind, name, body, self.by)
         self.put_record(record)
-        self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, _NOTHING))
+        self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, ZERO))
         return record
 
     def put_record(self, record: AdminLogEntry) -> None:
@@ -527,7 +533,7 @@ class Transaction(Reading):
         its cached periods any more.
         """
         if period not in self.periods():
-            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, number_of(period), _NOTHING))
+            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, number_of(period), ZERO))
             self.keep_period(period, window_start_micros(period, self.moment.micros))
 
     def keep_period(self, period: str, since: int) -> None:
@@ -546,7 +552,7 @@ class Transaction(Reading):
         self.rows.add_collection(StoredCollection(*row, self.secret.row_mac(*row)))
         self.writes += 1
         if self.by:
-            self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, _NOTHING))
+            self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, ZERO))
 
     def import_tombstone(self, tombstone: Tombstone) -> None:
         """Store a tombstone of another ledger; the entry that records the erasure is copied separately."""
@@ -554,25 +560,19 @@ class Transaction(Reading):
         self.rows.forget(tombstone, None)
         self.writes += 1
 
-    def set_lifecycle(self, value: Lifecycle, move: tuple[str, str] | None = None) -> None:
-        """Change the lifecycle of the partition, and record the move and the other ledger that caused it.
-
-        Everything written from then on is under the secret that the new value names.
-        """
+    def set_lifecycle(self, value: Lifecycle, move: tuple[str, str, str] | None = None) -> None:
+        """Change the lifecycle of the partition. `move` is the `Closing` that caused it: move, ledger and identity."""
         self._lifecycle = value
-        end = self.end._replace(**value._asdict())
-        if end.secret != self.secret.number:
-            self._write_back()
-            self.go_by_secret(end)
         if move is not None:
             self.add_numbered(Closing(0, value.generation, value.changes, *move))
         self.writes += 1
 
-    def renew(self, tables: Mapping[str, Renew]) -> None:
-        """Convert stored rows, see `Rows.renew`. The caller ensures that they can be read afterwards."""
+    def rotate(self, tables: Mapping[str, Renew], secret: Secret) -> None:
+        """Convert stored rows, see `Rows.renew`. Everything written from then on is under another secret."""
         self._write_back()
-        cast("Rows", self.stored).renew(tables)
-        self.writes += 1
+        self.rows.renew(tables)
+        self.secret = secret
+        self.set_lifecycle(self._lifecycle._replace(secret=secret.number))
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""

@@ -7,9 +7,10 @@ for sums (`account_sums`). Each part is read from its own snapshot, so it needs 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LedgerError
@@ -19,12 +20,12 @@ from . import checkpoints, lifecycle
 from .account_sums import HIGHEST, LOWEST, Past, check_accounts
 from .calendar import LIFETIME, gauge_of, gauges_in, window_start_micros
 from .hash_chain import canonical_rows, canonical_transaction, counters_mac
-from .ledger import partition_of
 from .models import (
     CLOCK,
     COPIED,
     EMPTY_CHAIN,
     ERASED,
+    IN_ROUNDS,
     KEY,
     MOVED,
     NUMBERED,
@@ -34,9 +35,12 @@ from .models import (
     REKEYED,
     REOPENED,
     RESERVED,
+    SEALED,
     SPENT,
     Entry,
+    Numbered,
     PartitionHead,
+    StoredReport,
 )
 from .snapshot import covered, idempotency_records_in_parts, parts
 
@@ -223,7 +227,10 @@ class _Whole:
         for tombstone in self._tombstones:
             if secret.row_mac(*tombstone[:-1]) != tombstone.row_mac:
                 yield f"tombstones: the row {tombstone.user_hash.hex()} was changed"
-            elif partition_of(tombstone.user_hash, self._reading.partitions) != self._reading.partition:
+            elif (
+                self._reading.key.partition_of(tombstone.user_hash, self._reading.partitions)
+                != self._reading.partition
+            ):
                 yield f"tombstones: the row {tombstone.user_hash.hex()} is of another partition"
         for charge in self.charges:
             if secret.row_mac(*charge.covered) != charge.row_mac:
@@ -291,7 +298,7 @@ class _Whole:
                     yield f"{row} was changed"
                 if record.user_hash in self.erased_users:
                     yield f"{row} is of an erased user"
-                elif partition_of(record.user_hash, reading.partitions) != reading.partition:
+                elif reading.key.partition_of(record.user_hash, reading.partitions) != reading.partition:
                     yield f"{row} is of another partition"
                 if record.number is not None:
                     yield from self._count(counted, reading, record.number, row)
@@ -299,7 +306,7 @@ class _Whole:
                     chain.answered(record.entry)
                 elif record.entry is None or not 0 < record.entry <= reading.end.entries:
                     yield f"{row} is of an entry that is not there"
-        yield from self._check_numbered(open_reading, counted)
+        yield from self._check_numbered(open_reading, counted, chain)
         for number in range(1, len(counted)):
             if counted[number] != 1:
                 with open_reading() as reading:  # an erasure may have changed it while the parts were read
@@ -309,17 +316,24 @@ class _Whole:
                 if count != 1:
                     yield f"partitions: {count} rows have the number {number} that one was given"
 
-    def _check_numbered(self, open_reading: Open, counted: bytearray) -> Iterator[str]:
-        """Check the MACs and the numbers of the rows of all `NUMBERED` classes."""
+    def _check_numbered(self, open_reading: Open, counted: bytearray, chain: _Chain) -> Iterator[str]:
+        """Check the MACs and the numbers of the rows of all `NUMBERED` classes, and the entries of reports."""
         last = self.end.numbered_rows
-        for first, until in ((LOWEST, 0), *parts(last, _ENTRIES_TOGETHER), (last + 1, HIGHEST)):
-            with open_reading() as reading:
-                for kind, table in NUMBERED.items():
-                    for each in reading.rows.all_numbered(kind, first, until):
-                        row = f"{table.name}: the row {each.number}"
-                        if reading.secret.row_mac(*covered(each, reading.partition)) != each.row_mac:
-                            yield f"{row} was changed"
-                        yield from self._count(counted, reading, each.number, row)
+        for size, of_size in groupby(sorted(NUMBERED, key=_together), key=_together):
+            kinds = list(of_size)
+            for first, until in ((LOWEST, 0), *parts(last, size), (last + 1, HIGHEST)):
+                with open_reading() as reading:
+                    for kind in kinds:
+                        for each in reading.rows.all_numbered(kind, first, until):
+                            yield from self._check_row(reading, counted, chain, each)
+
+    def _check_row(self, reading: Reading, counted: bytearray, chain: _Chain, each: Numbered) -> Iterator[str]:
+        row = f"{NUMBERED[type(each)].name}: the row {each.number}"
+        if reading.secret.row_mac(*covered(each, reading.partition)) != each.row_mac:
+            yield f"{row} was changed"
+        yield from self._count(counted, reading, each.number, row)
+        if isinstance(each, StoredReport) and not chain.charges_collection(each.entry):
+            yield f"{row} is of entry {each.entry}, which charges no report of a collection"
 
     @staticmethod
     def _count(counted: bytearray, reading: Reading, number: int, row: str) -> Iterator[str]:
@@ -327,6 +341,10 @@ class _Whole:
             counted[number] = min(2, counted[number] + 1)
         elif not 0 < number <= reading.end.numbered_rows:
             yield f"{row} has a number that was not given"
+
+
+def _together(kind: type[Numbered]) -> int:
+    return NUMBERED[kind].together
 
 
 class _Chain:
@@ -351,6 +369,9 @@ class _Chain:
         self._callers: set[tuple[int, int, int]] = set()
         # The secret in use at the current position of the walk.
         self._secret = whole.end.secret - whole.rekeyed
+        # For each entry: 1 if it charges a report of a collection.
+        self._charged = bytearray(whole.numbered + 1)
+        self._of_collections = {charge.number for charge in whole.charges if charge.collection}
         self.cut_off = 0
         """The number of accounts that were detached from their users."""
         self.turns: list[Entry] = []
@@ -360,7 +381,7 @@ class _Chain:
     def past(self) -> Past:
         """Return the settings of the partition, once the chain was walked; charges are decided again by them."""
         whole = self._whole
-        if whole.end.state >= lifecycle.IMPORTING:  # so far it has copied entries only
+        if whole.end.state == lifecycle.IMPORTING:  # so far it has copied entries only
             self._copied = whole.end.entries
         return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
 
@@ -390,12 +411,13 @@ class _Chain:
                 self._callers.add((row[16], row[17], row[5] if row[2] in _GRANTED else 0))
             if 0 < row[0] < len(self._kept):
                 self._kept[row[0]] = _RECORD * bool(row[14]) + _NOTE * bool(row[15])
+                self._charged[row[0]] = row[2] == SPENT and row[4] in self._of_collections
             if chain_hash is not None:
                 yield from self._chain_hash(rows, head, chain_hash)
                 head, rows = chain_hash, []
         if rows:
             yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
-        if moved is not None and end.state != lifecycle.MOVED_AWAY:
+        if moved is not None and end.state not in (lifecycle.MOVING, lifecycle.MOVED_AWAY):
             yield f"partitions: the ledger can be written to, and entry {moved} says that it was moved"
         tables = (
             ("priced_mechanisms", "priced mechanism", self._charges),
@@ -459,6 +481,10 @@ class _Chain:
         """Register that the record of an entry was found."""
         if entry < len(self._found):
             self._found[entry] |= _TWICE if self._found[entry] & _RECORD else _RECORD
+
+    def charges_collection(self, entry: int) -> bool:
+        """True if an entry charges a report of a collection, or was appended after the chain was walked."""
+        return entry >= len(self._charged) or (entry > 0 and self._charged[entry] == 1)
 
     def check_notes(self) -> Iterator[str]:
         """Check every note: its MAC, and that its entry claims to have one."""
@@ -558,7 +584,28 @@ def check_integrity(
         entries += found.entries
         where = f"partition {partition}: " if len(ledger.partitions) > 1 else ""
         problems += [where + problem for problem in found.problems]
+    problems += _told(check_rounds(ledger), _MOST_PROBLEMS - len(problems))
     return Integrity(not problems, entries, head or found.head, tuple(problems))
+
+
+def check_rounds(ledger: Ledger) -> Iterator[str]:
+    """Check that the rounds of each collection have as many reports as were sealed.
+
+    A report that was put back after it was sealed is missing among the sealed ones.
+    """
+    before, counted = _report_counts(ledger, 0), Counter[tuple[str, str]]()
+    for partition in ledger.partitions:
+        counted.update(_report_counts(ledger, partition))
+    after = _report_counts(ledger, 0)  # a round may be sealed meanwhile
+    for collection in sorted({collection for collection, _ in counted}):
+        sealed, rounds = counted[collection, SEALED], (collection, IN_ROUNDS)
+        if not before[rounds] <= sealed <= after[rounds]:
+            yield f"rounds: {sealed} reports of {collection} were sealed, and its rounds have {after[rounds]}"
+
+
+def _report_counts(ledger: Ledger, partition: int) -> Counter[tuple[str, str]]:
+    with ledger.reading(partition) as reading:
+        return Counter(reading.rows.report_counts())
 
 
 class _Taken:

@@ -218,8 +218,13 @@ def checked_at(mechanism: Mechanism) -> str:
     Raises:
         InvalidParameter: `mechanism` is not a mechanism.
     """
-    found = checked(type(mechanism))
-    return AUDITED if found == EXACT and not in_proved_range(mechanism) else found
+    return level_of(type(mechanism), in_proved_range(mechanism))
+
+
+def level_of(kind: type[Mechanism], proved: bool) -> str:
+    """The level of a mechanism of this class; `proved`: its parameters are in the range that was proved."""
+    found = checked(kind)
+    return AUDITED if found == EXACT and not proved else found
 
 
 def forget() -> None:

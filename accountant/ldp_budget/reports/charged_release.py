@@ -31,7 +31,6 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 from .._dataframes import check_texts
 from .._files import open_alone, sync_folder
 from .._validation import check_instance, check_name, check_path, check_user, shown
-from ..accounting.batch_charging import refused_places
 from ..accounting.budget_client import BudgetClient
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
@@ -204,7 +203,7 @@ class _Charge:
     def together(self, users: list[str]) -> NDArray[np.int64]:
         """Charge all users at once; return the positions of the accepted users."""
         result = self._accountant.spend_many(users, self._collection, key=self._key, policy=self._policy)
-        struck = set(refused_places(users, result.refused_users))
+        struck = set(_refused_places(users, result.refused_users))
         return _places(place for place in range(len(users)) if place not in struck)
 
     def one_by_one(self, users: list[str], labels: list[str | None]) -> NDArray[np.int64]:
@@ -396,3 +395,16 @@ def _masked(data: bytes, key: bytes) -> bytes:
 def _padding(place: int) -> int:
     """Return the number of bytes from `place` to the next slot of a key."""
     return -place % _SLOT
+
+
+def _refused_places(users: list[str], refused: list[str]) -> list[int]:
+    """Return the indexes of the refused requests in the batch; for a repeated user, the last ones."""
+    left: dict[str, int] = {}
+    for user in refused:
+        left[user] = left.get(user, 0) + 1
+    places = []
+    for place in range(len(users) - 1, -1, -1):
+        if left.get(users[place], 0):
+            left[users[place]] -= 1
+            places.append(place)
+    return places[::-1]

@@ -17,7 +17,6 @@ from .figure import (
     ORANGE,
     PALE,
     bias_told,
-    columns,
     every,
     heading,
     labels,
@@ -144,8 +143,7 @@ def plot_estimate(
     """Draw the JSON of `estimate --json`.
 
     `out_of`: the number of answers from which the largest were selected. `truth`: the true share of each answer,
-    drawn
-    next to the estimate.
+    drawn next to the estimate.
     """
     title = f"{collection.name}: {counted(result['reports'], 'report')}, {percent(level)} intervals"
     if "answers" in result:
@@ -277,8 +275,9 @@ def _plot(
     shown = every(len(names), _MOST_NAMES // across)
     ticks = labels([names[place] for place in shown], width=26, lines=1)
     # Upright if they do not fit next to each other.
-    upright = len(ticks) * (max(map(columns, ticks)) + 2) > 84 // across
-    foot = max(map(columns, ticks)) * 0.068 if upright else 0.1
+    longest = max(map(len, ticks))
+    upright = len(ticks) * (longest + 2) > 84 // across
+    foot = longest * 0.068 if upright else 0.1
     with picture(path, 1.1 + foot + down * (1.45 if across == 2 else 2.0)) as figure:
         panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
         for axes, name, line in zip(panels, labels(lines, 80 // across, 2), lines.values(), strict=False):

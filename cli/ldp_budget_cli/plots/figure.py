@@ -1,25 +1,22 @@
 """The common style of all plots: size, colors, heading, fonts, labels and file output.
 
 A figure is the same for every user: the settings are matplotlib's defaults and those below, and a user's matplotlibrc
-is ignored. The file does not change from run to run.
+is ignored. Matplotlib's constrained layout places everything.
 
-Fonts: matplotlib's own, DejaVu Sans, has no Chinese, Japanese or Korean characters. If a text has characters that it
-lacks, installed fonts with those characters are added after it, and matplotlib takes each character from the first
-font that has it. A character without any font is drawn as a box, with one warning. In an SVG the texts stay texts, so
-the viewer's fonts apply.
-
-Labels are cut and broken by their drawn width, and stay distinct.
+Fonts: matplotlib's own, DejaVu Sans, has no Chinese, Japanese or Korean characters. Matplotlib takes each character
+from the first font of `FONTS` that is installed and has it. A character without any font is drawn as a box, with one
+note. In an SVG the texts stay texts, so the viewer's fonts apply.
 """
 
 from __future__ import annotations
 
 import logging
+import textwrap
 import warnings
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unicodedata import combining, east_asian_width
 
 import click
 
@@ -35,99 +32,36 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.mechanism import Mechanism
 
 
-USUAL = "DejaVu Sans"
-
-# Text fonts, tried before the others. A family belongs to one of these if its name begins with it.
-_PREFERRED = (
-    "Noto Sans CJK",
-    "Noto Sans",
-    "Source Han Sans",
-    "Nanum",
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK KR",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans KR",
+    "NanumGothic",
     "Malgun Gothic",
     "Apple SD Gothic Neo",
     "Hiragino Sans",
     "Yu Gothic",
-    "PingFang",
+    "PingFang SC",
     "Microsoft YaHei",
-    "WenQuanYi",
+    "WenQuanYi Zen Hei",
     "Arial Unicode MS",
 )
-# It has a box glyph for every character there is.
-_BOXES = "Last Resort"
-
-
-def families_for(text: str) -> tuple[list[str], str]:
-    """Return the font families for a text, the usual one first, and its characters that no installed font has."""
-    missing = {each for each in text if not each.isspace()} - _characters(_usual_file())
-    families = [USUAL]
-    for name, path in _installed() if missing else ():
-        found = missing & _characters(path)
-        if found:
-            families.append(name)
-            missing -= found
-        if not missing:
-            break
-    return families, "".join(sorted(missing))
-
-
-def _usual_file() -> str:
-    from matplotlib.font_manager import findfont
-
-    return str(findfont(USUAL))
-
-
-def _installed() -> Iterator[tuple[str, str]]:
-    """Yield the other families with a file of each, text fonts first."""
-    from matplotlib.font_manager import fontManager
-
-    files: dict[str, Any] = {}
-    for entry in fontManager.ttflist:
-        upright = entry.style == "normal" and str(entry.weight) in ("400", "normal", "regular")
-        if upright and entry.name != USUAL and not entry.name.startswith(_BOXES):
-            files.setdefault(entry.name, entry.fname)
-
-    def rank(name: str) -> tuple[int, str]:
-        places = [place for place, family in enumerate(_PREFERRED) if name.startswith(family)]
-        return min(places, default=len(_PREFERRED)), name
-
-    for name in sorted(files, key=rank):
-        yield name, files[name]
-
-
-def _characters(path: str) -> set[str]:
-    """Return the characters that a font has; none if the font cannot be read."""
-    from matplotlib.font_manager import get_font
-
-    try:
-        return {chr(code) for code in get_font(path).get_charmap()}
-    except (OSError, RuntimeError):
-        return set()
-
+"""Font families, the usual one first."""
 
 LABEL_WIDTH = 30
-"""The number of columns in a line of a label; a Chinese, Japanese or Korean character takes two."""
+"""The number of characters in a line of a label."""
 LINES = 3
-
-
-def columns(text: str) -> int:
-    """Return the drawn width of a text."""
-    return sum(_width(each) for each in text)
-
-
-def _width(character: str) -> int:
-    if combining(character):
-        return 0
-    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def labels(texts: Iterable[str], width: int = LABEL_WIDTH, lines: int = LINES) -> list[str]:
     """Return labels of at most so many lines; labels that would look the same get their list position as a suffix."""
-    plain = [printable(text) for text in texts]
     # Less than the full width, because lines are broken between words.
-    cut = [shortened(text, width * lines if lines == 1 else width * (lines - 1)) for text in plain]
+    cut = [shortened(printable(text), width * max(1, lines - 1)) for text in texts]
     often = Counter(cut)
     unique = [f"{text} ({place})" if often[text] > 1 else text for place, text in enumerate(cut, 1)]
-    return [wrapped(text, width) if lines > 1 else text for text in unique]
+    return [textwrap.fill(text, width) if lines > 1 else text for text in unique]
 
 
 def printable(text: str) -> str:
@@ -136,42 +70,11 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text, or for a wider one its beginning and end: long labels often differ in their last words."""
-    if columns(text) <= most:
+    """Return the text, or for a longer one its beginning and end: long labels often differ in their last words."""
+    if len(text) <= most:
         return text
-    end = _whole_words(_fitting(text[::-1], most * 2 // 5))[::-1]
-    return f"{_whole_words(_fitting(text, most - columns(end) - 1))}…{end}"
-
-
-def _whole_words(part: str) -> str:
-    """Remove a partial word at the end, unless it is most of the text."""
-    words, space, _ = part.rpartition(" ")
-    return words if space and 2 * len(words) > len(part) else part.rstrip()
-
-
-def wrapped(text: str, width: int) -> str:
-    """Break a text into lines of at most so many columns, between words if possible."""
-    lines: list[str] = []
-    for word in text.split():
-        if lines and columns(lines[-1]) + 1 + columns(word) <= width:
-            lines[-1] += f" {word}"
-            continue
-        while columns(word) > width:
-            part = _fitting(word, width)
-            lines.append(part)
-            word = word[len(part) :]
-        lines.append(word)
-    return "\n".join(lines)
-
-
-def _fitting(text: str, most: int) -> str:
-    """Return the longest beginning that fits."""
-    used = 0
-    for place, character in enumerate(text):
-        used += _width(character)
-        if used > most:
-            return text[:place]
-    return text
+    end = most * 2 // 5
+    return f"{text[: most - end - 1].rstrip()}…{text[-end:].lstrip()}"
 
 
 def every(count: int, most: int) -> Sequence[int]:
@@ -186,8 +89,6 @@ WIDTH = 8.0
 """The width of a figure, in inches. Printed at this width, or 800 px wide, its letters have the size of page text."""
 
 _STYLE: dict[Any, Any] = {
-    "font.family": [USUAL],
-    "font.sans-serif": [USUAL],
     "font.size": 10,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -211,13 +112,6 @@ _STYLE: dict[Any, Any] = {
     "text.parse_math": False,
     # The texts of an SVG stay texts, which users can search and screen readers can read.
     "svg.fonttype": "none",
-    "svg.hashsalt": "ldp-budget",
-}
-# Metadata that would give the time and the release of the plot.
-_UNDATED = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 
 
@@ -230,76 +124,52 @@ def picture(path: str, height: float) -> Iterator[Any]:
     need_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import fontManager
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
+        installed = {entry.name for entry in fontManager.ttflist}
+        matplotlib.rcParams.update({**_STYLE, "font.family": [name for name in FONTS if name in installed]})
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         yield figure
-        texts = _texts(figure)
-        families, missing = families_for("".join(each.get_text() for each in texts))
-        for each in texts:
-            each.set_fontfamily([*families, "sans-serif"])
-        if missing and format_of(path) != "svg":
-            _tell_of_boxes(path, missing)
-        _write(figure, path)
+        with _missing_glyphs_told(path):
+            _write(figure, path)
 
 
 def _write(figure: Any, path: str) -> None:
-    kind = format_of(path)
     try:
-        with _without_asides(), replacing(Path(path)) as file:
-            figure.savefig(file, format=kind, dpi=150, metadata=_UNDATED[kind])
+        with replacing(Path(path)) as file:
+            figure.savefig(file, format=format_of(path), dpi=150)
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
 
 
 @contextmanager
-def _without_asides() -> Iterator[None]:
-    """Suppress warnings for each missing glyph, which were reported already, and for each missing weight."""
-    fonts = logging.getLogger("matplotlib.font_manager")
-    level = fonts.level
-    fonts.setLevel(logging.ERROR)
+def _missing_glyphs_told(path: str) -> Iterator[None]:
+    """Replace matplotlib's warning for each missing character by one note, and drop those about missing weights."""
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filterwarnings("always", message="Glyph .* missing from")
             yield
     finally:
-        fonts.setLevel(level)
-
-
-def _texts(figure: Any) -> list[Any]:
-    """Return all texts of a figure."""
-    from matplotlib.text import Text
-
-    # Tick labels are computed only on request.
-    ticks = [each for axes in figure.axes for each in (*axes.get_xticklabels(), *axes.get_yticklabels())]
-    return [*figure.findobj(Text), *ticks]
-
-
-def _tell_of_boxes(path: str, missing: str) -> None:
-    some = missing if len(missing) <= 10 else f"{missing[:10]} …"
-    click.echo(
-        f"Note: no font that is installed here has {some}, so {path} shows boxes in their place; install one that "
-        "does, such as Noto Sans CJK, or write an .svg, whose texts are shown in the fonts of its readers",
-        err=True,
-    )
+        log.setLevel(level)
+    if format_of(path) != "svg" and any(str(each.message).startswith("Glyph") for each in caught):
+        note = f"Note: {path} has boxes for characters that no installed font has. Install Noto Sans CJK, or write an"
+        click.echo(f"{note} .svg, whose texts are shown in the fonts of its readers.", err=True)
 
 
 def heading(figure: Any, title: str, *details: str) -> None:
-    """Draw a title, marked if the ledger is a sandbox, and details below it in smaller letters."""
-    from matplotlib.text import Annotation
-
+    """Draw a title, marked if the ledger is a sandbox, and details below it."""
     if in_sandbox():
         title = f"Sandbox: {title}"
-    shown = wrapped(printable("; ".join(each for each in details if each)), 106) if any(details) else ""
-    lines = wrapped(printable(title), 80)
-    # Empty lines reserve the room for the details.
-    room = "\n " * (len(shown.split("\n")) if shown else 0)
-    top = figure.suptitle(lines + room, x=0.01, ha="left", fontsize=12, fontweight="bold", linespacing=1.3)
-    if shown:
-        below = Annotation(shown, (0, 0), xycoords=top, va="bottom", ha="left", fontsize=9.5, linespacing=1.45)
-        figure.add_artist(below)
+    lines = [printable(title)]
+    if any(details):
+        lines.append(printable("; ".join(each for each in details if each)))
+    text = "\n".join(textwrap.fill(line, 100) for line in lines)
+    figure.suptitle(text, x=0.01, ha="left", fontsize=10.5)
 
 
 def logarithmic(axis: Any, ends: tuple[float, float]) -> None:

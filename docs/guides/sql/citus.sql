@@ -26,9 +26,10 @@ SELECT create_distributed_table('idempotency_records', 'partition', colocate_wit
 SELECT create_distributed_table('batch_runs', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('key_epochs', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('closings', 'partition', colocate_with => 'partitions');
-SELECT create_distributed_table('openings', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('moved_entries', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('erased_records', 'partition', colocate_with => 'partitions');
+SELECT create_distributed_table('reports', 'partition', colocate_with => 'partitions');
+SELECT create_distributed_table('rounds', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('collections', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('checkpoints', 'partition', colocate_with => 'partitions');
 SELECT create_distributed_table('admin_log', 'partition', colocate_with => 'partitions');

@@ -13,8 +13,8 @@ DO $$
 DECLARE
     tables CONSTANT text[] := ARRAY['meta', 'partitions', 'users', 'tombstones', 'window_sums', 'account_macs',
         'memoised_counts', 'quotas', 'periods', 'priced_mechanisms', 'policies', 'journal', 'entry_labels', 'notes',
-        'idempotency_records', 'batch_runs', 'key_epochs', 'closings', 'openings', 'moved_entries', 'erased_records',
-        'collections', 'checkpoints', 'admin_log'];
+        'idempotency_records', 'batch_runs', 'key_epochs', 'closings', 'moved_entries', 'erased_records',
+        'reports', 'rounds', 'collections', 'checkpoints', 'admin_log'];
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['ldp_budget_owner', 'ldp_budget_app'] LOOP
@@ -44,11 +44,11 @@ BEGIN
     GRANT INSERT ON public.users, public.tombstones, public.window_sums, public.account_macs, public.memoised_counts,
         public.quotas, public.periods, public.priced_mechanisms, public.policies, public.journal, public.entry_labels,
         public.notes, public.idempotency_records, public.batch_runs, public.key_epochs, public.closings,
-        public.openings, public.moved_entries, public.erased_records, public.collections, public.checkpoints,
-        public.admin_log TO ldp_budget_app;
+        public.moved_entries, public.erased_records, public.reports, public.rounds,
+        public.collections, public.checkpoints, public.admin_log TO ldp_budget_app;
 
     -- The end of a partition, and what is summed up. A bulk run appends its entries first and then sets the hash of the
-    -- last one: so of the journal the chain hashes may be written, and nothing else.
+    -- last one: so of the journal the chain hashes may be written, and nothing else. Sealing empties reports.
     GRANT UPDATE ON public.partitions TO ldp_budget_app;
     GRANT UPDATE (epsilon, delta, rho, mu_squared) ON public.window_sums TO ldp_budget_app;
     GRANT UPDATE (day, row_mac) ON public.account_macs TO ldp_budget_app;
@@ -56,6 +56,7 @@ BEGIN
     GRANT UPDATE (used) ON public.quotas TO ldp_budget_app;
     GRANT UPDATE (since) ON public.periods TO ldp_budget_app;
     GRANT UPDATE (chain_hash) ON public.journal TO ldp_budget_app;
+    GRANT UPDATE (state, report, row_mac) ON public.reports TO ldp_budget_app;
 
     -- Erasure cuts a user off and deletes what could tell of them; it deletes no entry and no user.
     GRANT UPDATE (user_hash, row_mac) ON public.users TO ldp_budget_app;

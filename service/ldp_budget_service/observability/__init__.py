@@ -1,1 +1,1 @@
-"""Health checks, metrics, alerts and logs of the service. They never name the user of a request."""
+"""Health checks, metrics, verifications and logs of the service. They never name the user of a request."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TextIO
 
 from opentelemetry import propagate, trace
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 
 OURS = "ldp_budget_service"
-SECONDS = 0.1
-"""Maximum seconds for which a line waits for others."""
 _TRUSTED = ("uvicorn.error",)
 """Loggers whose messages concern only the server. Their exceptions are still reduced; the access log is separate."""
 
@@ -59,49 +58,15 @@ class JsonLines(logging.Formatter):
         return f"{record.levelname.lower()} in {record.module}, line {record.lineno}"
 
 
-class Together(logging.StreamHandler[TextIO]):
-    """Handler that writes the lines of a tenth of a second together. A warning is written at once.
+@contextmanager
+def logging_to(stream: TextIO, *, requests: bool = True) -> Iterator[None]:
+    """Log to a stream as JSON lines only. With `requests`, log one line per request.
 
-    Each write releases the interpreter lock and waits to get it back, so fewer writes are faster. A killed process
-    loses its last lines. Its charges are safe in the ledger.
+    A thread writes the lines: a stream that its reader does not read delays no request. The end of the block waits for
+    the lines that are left.
     """
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self._lines: list[str] = []
-        self._woken = threading.Event()
-        threading.Thread(target=self._write_on, name="ldp-budget log", daemon=True).start()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Buffer a line; write the buffer if the line is a warning."""
-        try:
-            self._lines.append(self.format(record) + self.terminator)
-            if record.levelno >= logging.WARNING:
-                self.flush()
-            elif not self._woken.is_set():
-                self._woken.set()
-        except Exception:
-            self.handleError(record)
-
-    def flush(self) -> None:
-        """Write the buffered lines."""
-        with self.lock or nullcontext():
-            lines, self._lines = self._lines, []
-            if lines:
-                self.stream.write("".join(lines))
-                self.stream.flush()
-
-    def _write_on(self) -> None:
-        while self._woken.wait():
-            time.sleep(SECONDS)
-            self._woken.clear()
-            with suppress(OSError, ValueError):  # the stream has no reader left
-                self.flush()
-
-
-def configure(stream: TextIO, *, requests: bool = True) -> None:
-    """Log to a stream as JSON lines only. With `requests`, log one line per request."""
-    handler = Together(stream)
+    lines: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    handler = QueueHandler(lines)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -111,6 +76,12 @@ def configure(stream: TextIO, *, requests: bool = True) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = name != "uvicorn.access"
+    listener = QueueListener(lines, logging.StreamHandler(stream))
+    listener.start()
+    try:
+        yield
+    finally:
+        listener.stop()
 
 
 def _moment(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
@@ -25,22 +26,32 @@ from ..auth import router_of
 from ..problems import documented
 
 if TYPE_CHECKING:
+    from starlette.datastructures import State
+
     from ldp_budget import Accountant
 
     from ..request_context import RequestContext
     from ..request_limits import Load
+    from ..usage_cache import UsageCache
+    from .health import Health
+    from .verification import Verifications
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 PERIODS = ("lifetime", "day", "week", "month", "plan")
 OTHER = "other"
+USED_PERCENT = (80, 100)
+"""The used parts of a limit for which users are counted."""
+SECONDS = 2.0
+"""Seconds after which a scrape uses older statistics of a large ledger."""
 
 router = router_of(tags=["watching"])
 
 
 class Metrics:
-    """Counters of the service. `load` gives the number of requests in flight."""
+    """Counters of the service. `state` is the state of its application."""
 
-    def __init__(self, accountant: Accountant, load: Load) -> None:
+    def __init__(self, accountant: Accountant, state: State) -> None:
+        load: Load = state.load
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         Info("ldp_budget", "Which version runs", registry=registry).info({"version": ldp_budget.__version__})
@@ -77,7 +88,7 @@ class Metrics:
             ("period",),
             registry=registry,
         )
-        registry.register(_OfTheLedger(accountant))
+        registry.register(_OfTheLedger(accountant, state))
         self._known: dict[tuple[str, ...], Any] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float, told: RequestContext) -> None:
@@ -111,28 +122,67 @@ class Metrics:
 class _OfTheLedger:
     """Collector of the ledger's metrics. It reads the ledger at each scrape."""
 
-    def __init__(self, accountant: Accountant) -> None:
+    def __init__(self, accountant: Accountant, state: State) -> None:
         self._accountant = accountant
+        self._health: Health = state.health
+        self._usage: UsageCache = state.usage
+        self._verifications: Verifications = state.verifications
 
     def describe(self) -> list[Any]:
         """Return an empty list, so that an unreadable ledger does not prevent the start."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Yield the ledger's metrics. If the ledger cannot be read now, report only that."""
+        """Yield the ledger's metrics. If the ledger cannot be read now, yield only the checks that say so."""
         repeated = CounterMetricFamily(
             "ldp_budget_ledger_repeated", "Transactions done again, by the engine's code for why", labels=["code"]
         )
         for code, number in self._accountant.repeated.items():
             repeated.add_metric([code], number)
         yield repeated
-        try:
-            entries = sum(int(end.partition(":")[2]) for end in self._accountant.position().split(","))
-        except LdpBudgetError:
-            yield GaugeMetricFamily("ldp_budget_ledger_readable", "Whether the ledger can be read", 0)
-            return
-        yield GaugeMetricFamily("ldp_budget_ledger_readable", "Whether the ledger can be read", 1)
+        checks = GaugeMetricFamily(
+            "ldp_budget_check_ok", "1 if a check of /readyz passes, 0 if no user can be charged", labels=["check"]
+        )
+        found = self._health.look()
+        for name, why in found.items():
+            checks.add_metric([name], why is None)
+        yield checks
+        if found["schema"] is None:
+            with suppress(LdpBudgetError):  # the next scrape has the failed check
+                yield from self._journal()
+                yield from self._verified()
+                yield from self._limits()
+
+    def _journal(self) -> Iterator[Any]:
+        entries = sum(int(end.partition(":")[2]) for end in self._accountant.position().split(","))
         yield CounterMetricFamily("ldp_budget_journal_entries", "Entries of the journal", float(entries))
+
+    def _verified(self) -> Iterator[Any]:
+        last = self._verifications.last()
+        if last is None:
+            return
+        name = "ldp_budget_verification"
+        yield GaugeMetricFamily(f"{name}_ok", "1 if the newest recorded verification found no problem", last.ok)
+        yield GaugeMetricFamily(f"{name}_problems", "Problems that it found", last.problems)
+        yield GaugeMetricFamily(f"{name}_timestamp_seconds", "When it was, since 1970", last.at.timestamp())
+
+    def _limits(self) -> Iterator[Any]:
+        try:
+            limits = self._usage.get("limits", patience=SECONDS).value
+        except TimeoutError:
+            return
+        labels = ["policy", "period", "rule", "used"]
+        users = GaugeMetricFamily(
+            "ldp_budget_limit_users", "Users who have used at least so many percent of a limit", labels=labels
+        )
+        ratio = GaugeMetricFamily("ldp_budget_limit_users_ratio", "The same as a part of all users", labels=labels)
+        for limit in limits:
+            for percent in USED_PERCENT:
+                values = [limit["policy"], limit["period"], limit["rule"], str(percent)]
+                number = sum(limit["used"][percent:])
+                users.add_metric(values, number)
+                ratio.add_metric(values, number / max(1, limit["users"]))
+        yield from (users, ratio)
 
 
 @router.get(

@@ -5,7 +5,6 @@ from . import calculations, collections, ledger, policies, spends, users
 
 ROUTERS = (
     spends.router,  # first: the routers are searched in this order for each request
-    ledger.alerts_router,
     users.balances_router,
     spends.batch_router,
     collections.router,

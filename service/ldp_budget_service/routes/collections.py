@@ -297,9 +297,9 @@ def take(
         raise ServiceError("malformed", "body: expected the bytes of a report; found none")
     check_digest(digest, sender.held.digest)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
-    with request.app.state.in_flight.only(sender.caller, sender.user, sender.key):
+    with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
         receipt = inbox.take(sender.user, sender.key, report, label=label)
-    return receipt_response(sender.accountant, receipt, sender.user)
+    return receipt_response(receipt)
 
 
 def check_digest(found: str | None, expected: str) -> None:
@@ -348,9 +348,9 @@ def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Respon
     (409).
     """
     desk.check_collection(name)
-    collection, inboxes = desk.collection(name), request.app.state.inboxes
+    inbox = request.app.state.inboxes.of(desk.collection(name)).using(desk.accountant, DEFAULT)
     with request.app.state.in_flight.only("seal", name):
-        count = inboxes.seal(collection, asked.round, request.app.state.settings.least_reports)
+        count = inbox.seal(asked.round, request.app.state.settings.least_reports)
     return ok_with_position(desk.accountant.position(), {"round": asked.round, "reports": count})
 
 
@@ -374,10 +374,10 @@ def estimate(
     round: Annotated[str | None, Query(description="Of that round alone.")] = None,
     by_round: Annotated[bool, Query(description="Of each round that was sealed, by itself.")] = False,
 ) -> Response:
-    """Estimate the answers of a collection from its sealed and unsealed reports.
+    """Estimate the answers of a collection from its sealed rounds.
 
-    Unsealed reports count in whole groups. Fewer reports than one group are not estimated (409). So repeated requests
-    do not reveal a single report.
+    Reports that wait for a round are not counted, and fewer reports than one group are not estimated (409). So
+    repeated requests do not reveal a single report.
     """
     desk.check_collection(name)
     held, position = desk.held.get(name), desk.accountant.position()
@@ -401,19 +401,20 @@ class _Question:
         if round is not None:
             totals = [self._inboxes.total(self._collection, round)]
         else:
-            rounds = self._inboxes.rounds(self._collection)
-            totals = [self._inboxes.total(self._collection, each) for each in rounds]
-            totals.append(self._inboxes.waiting(self._collection, self._least))
+            totals = [self._inboxes.total(self._collection, each) for each in self._rounds()]
         return self._row(totals, **said)
 
     def by_round(self, **said: Any) -> list[dict[str, Any]]:
         """Return the estimate of each round that has enough reports."""
         rows = []
-        for each in self._inboxes.rounds(self._collection):
+        for each in self._rounds():
             total = self._inboxes.total(self._collection, each)
-            if total is not None and total.reports >= self._least:
+            if total.reports >= self._least:
                 rows.append({"round": each, **self._row([total], **said)})
         return rows
+
+    def _rounds(self) -> list[str]:
+        return self._inboxes.of(self._collection).rounds()
 
     def _row(
         self, totals: list[Any], *, level: float, names: list[str] | None, most: int | None, adjust: str | None
@@ -424,9 +425,9 @@ class _Question:
         if names is not None:
             estimation.check_candidates(collection, names)
         estimation.check_countable(collection, names, most)
-        reports = sum(total.reports for total in totals if total is not None)
+        reports = sum(total.reports for total in totals)
         if reports < self._least:
-            why = f"expected at least {self._least} reports in whole groups of so many; found {reports}"
+            why = f"{reports} reports are sealed, and an estimate needs {self._least}. Seal a round: POST …/rounds"
             raise ServiceError("too-few-reports", why)
         result = estimation.estimate_totals(collection, totals, names)
         assert result is not None

@@ -1,10 +1,9 @@
-"""The ledger itself: verification, journal, administrative records, usage statistics and alerts.
+"""The ledger itself: verification, journal, administrative records and usage statistics.
 
 - `/v1/ledger`: counts, verification, the journal, its position, API keys and other administrative records.
-- `/v1/overview`: usage statistics. They have numbers of users and never their names. This process keeps the statistics
-  (see `ldp_budget.accounting.usage_stats`). A response takes at most about a second, and `progress` gives the part
-  of the ledger that it covers. The statistics cover the whole ledger, so bound API keys are refused.
-- `/v1/alerts`: raised alerts, the webhook's status and recorded verifications.
+- `/v1/overview`: usage statistics. They have numbers of users and never their names. The ledger aggregates its rows
+  (see `ldp_budget.accounting.usage_stats`), and this process reuses a result for a few seconds: `Journal-Position`
+  says how far a result goes. The statistics cover the whole ledger, so bound API keys are refused.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from ldp_budget.guarantees.guarantees import NO
 from ldp_budget.registry.certification import checked_at
 from ldp_budget.registry.plugins import mechanism
 
-from ..auth import AuthContext, Caller, Reader, router_of
-from ..problems import documented, json_answer
+from ..auth import Caller, Reader, router_of
+from ..observability.verification import Verifications
+from ..problems import documented
 from ..responses import DOCUMENTED, Row, ok_with_position, streamed
 from ..schemas import Asked
 
@@ -246,33 +246,20 @@ def revoke_key(asked: KeyRevoked, desk: Caller) -> Response:
 
 overview_router = router_of(prefix="/v1/overview", tags=["overview"])
 
-SECONDS = 1.0
-"""Maximum seconds of one response for reading the ledger."""
 MOST_DAYS = 731
-RECENT_HOURS = 24
 
 Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="How many days, today the last of them (UTC).")]
 
 
-class Progress(BaseModel):
-    """Number of entries and accounts that the statistics cover, and their total."""
-
-    done: int
-    total: int
-    complete: bool
-
-
 class RowsAnswer(BaseModel):
-    """Rows, and the part of the ledger that they cover."""
+    """Rows of statistics."""
 
-    progress: Progress
     rows: list[Row]
 
 
 class SummaryAnswer(BaseModel):
     """The ledger in a few numbers."""
 
-    progress: Progress
     totals: dict[str, int] = Field(description="Since the ledger was made.")
     recent: dict[str, int] = Field(description="In the last 24 hours.")
     seen: dict[str, int] = Field(
@@ -284,19 +271,11 @@ class SummaryAnswer(BaseModel):
 @overview_router.get("", response_model=SummaryAnswer, responses=documented())
 def summary(request: Request, desk: Reader) -> Response:
     """Return the number of users, charges and refusals, the ledger's chain head and the last verification."""
-    found = _Look(request, desk)
-    overview, verified = found.overview, request.app.state.watchman.verifications.last()
-    return found.told(
-        {
-            "totals": overview.totals(),
-            "recent": {"hours": RECENT_HOURS, **overview.recent(RECENT_HOURS)},
-            "seen": request.app.state.metrics.asked(),
-            "ledger": {
-                **overview.head(),
-                "sandbox": desk.accountant.sandbox,
-                "verified": None if verified is None else verified.to_json(),
-            },
-        }
+    found, verified = request.app.state.usage.get("summary"), request.app.state.verifications.last()
+    seen, sandbox = request.app.state.metrics.asked(), desk.accountant.sandbox
+    ledger = {"sandbox": sandbox, "verified": None if verified is None else verified.to_json()}
+    return ok_with_position(
+        found.position, {**found.value, "seen": seen, "ledger": {**found.value["ledger"], **ledger}}
     )
 
 
@@ -307,29 +286,26 @@ def activity(request: Request, desk: Reader, days: Days = 30) -> Response:
     `users` counts each user once a day; `voided` counts reports that were given back. The ledger counts refusals with
     an idempotency key. Of the refusals in a run, it stores only their number.
     """
-    found = _Look(request, desk)
-    return found.rows(found.overview.days(days))
+    return _shown(request, "days", days)
 
 
 @overview_router.get("/refusals", response_model=RowsAnswer, responses=documented())
 def refusals(request: Request, desk: Reader, days: Days = 30) -> Response:
     """Return by day, policy and limits the number of refused requests that the ledger knows."""
-    found = _Look(request, desk)
-    return found.rows(found.overview.refusals(days))
+    return _shown(request, "refusals", days)
 
 
 @overview_router.get("/limits", response_model=RowsAnswer, responses=documented())
 def limits(request: Request, desk: Reader) -> Response:
     """Return for each limit of the newest policies the number of users by used percentage, 0 to 100."""
-    found = _Look(request, desk)
-    return found.rows(found.overview.limits())
+    return _shown(request, "limits")
 
 
 @overview_router.get("/mechanisms", response_model=RowsAnswer, responses=documented())
 def mechanisms(request: Request, desk: Reader) -> Response:
     """Return the charges by mechanism and collection, and how the guarantee of these parameters was checked here."""
-    found = _Look(request, desk)
-    return found.rows([{**row, "checked": _checked(row)} for row in found.overview.charged()])
+    found = request.app.state.usage.get("charged")
+    return ok_with_position(found.position, {"rows": [{**row, "checked": _checked(row)} for row in found.value]})
 
 
 def _checked(row: dict[str, Any]) -> str:
@@ -339,69 +315,18 @@ def _checked(row: dict[str, Any]) -> str:
         return NO  # not installed, or these parameters are no longer valid
 
 
-class _Look:
-    """One read of this process's usage statistics, for an authorized caller."""
-
-    def __init__(self, request: Request, desk: AuthContext) -> None:
-        # Complete statistics include everything up to this position.
-        self._position = desk.accountant.position()
-        self.overview = request.app.state.overview
-        complete = self.overview.look(SECONDS)
-        done, total = self.overview.progress
-        self._progress = {"done": done, "total": total, "complete": complete}
-
-    def told(self, content: dict[str, Any]) -> Response:
-        """Return a response with the progress."""
-        return ok_with_position(self._position, {"progress": self._progress, **content})
-
-    def rows(self, rows: list[dict[str, Any]]) -> Response:
-        """Return rows with the progress."""
-        return self.told({"rows": rows})
+def _shown(request: Request, name: str, *given: Any) -> Response:
+    """Return the rows of one of the statistics."""
+    found = request.app.state.usage.get(name, *given)
+    return ok_with_position(found.position, {"rows": found.value})
 
 
-# -- alerts ---------------------------------------------------------------------------------------------
-
-alerts_router = router_of(tags=["watching"])
+# -- verifications --------------------------------------------------------------------------------------
 
 
-class AlertsAnswer(BaseModel):
-    """Alerts, newest first: all waiting ones, and the newest hundred of the others."""
-
-    configured: bool = Field(description="Whether a webhook was set up: only whoever runs the service can.")
-    rules: dict[str, Any] = Field(description="What is worth an alert.")
-    rows: list[Row]
-
-
-@alerts_router.get("/v1/alerts", response_model=AlertsAnswer, responses=documented())
-def alerts(request: Request, desk: Reader) -> Response:
-    """Return the raised alerts with the state of each: waiting, sent or given up."""
-    return shown(request, desk)
-
-
-@alerts_router.get("/v1/officer/alerts", response_model=AlertsAnswer, responses=documented())
-def officers_alerts(request: Request, desk: Caller) -> Response:
-    """Return the raised alerts, for keys that may set policies but may not read all statistics."""
-    return shown(request, desk)
-
-
-def shown(request: Request, desk: AuthContext) -> Response:
-    """Return the alerts and the rules that raise them."""
-    watchman, position = request.app.state.watchman, desk.accountant.position()
-    rules = watchman.rules._asdict()
-    rows = [raised.to_json() for raised in watchman.outbox.newest()]
-    return ok_with_position(position, {"configured": watchman.webhook is not None, "rules": rules, "rows": rows})
-
-
-@alerts_router.post("/v1/alerts:test", status_code=202, response_model=Row, responses=documented("not-supported"))
-def test_alert(request: Request, desk: Caller) -> Response:
-    """Send a test alert. It is delivered like every alert, and its state appears among the alerts."""
-    raised = request.app.state.watchman.test(desk.accountant)
-    return json_answer(raised.to_json(), 202)
-
-
-@alerts_router.post("/v1/ledger/verifications", response_model=IntegrityAnswer, responses=documented("in-flight"))
+@router.post("/v1/ledger/verifications", response_model=IntegrityAnswer, responses=documented("in-flight"))
 def verify_and_record(request: Request, desk: Caller) -> Response:
     """Verify the whole ledger as `GET /v1/ledger/verify` does, and record the result in the ledger."""
     with request.app.state.in_flight.only("verify"):
-        found = request.app.state.watchman.verifications.run(desk.accountant)
+        found = Verifications(desk.accountant).run()
     return ok_with_position(desk.accountant.position(), found.to_json())

@@ -25,7 +25,6 @@ from ..error_codes import ServiceError
 from ..problems import documented
 from ..responses import Row, ok_with_position
 from ..schemas import Asked, MechanismAsked, mechanism_asked
-from .ledger import SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -398,30 +397,27 @@ class SummaryAnswer(BaseModel):
     """Counts of pending work and of the ledger's contents."""
 
     key: str = Field(description="The name of the caller's key, which stands in the journal with what it does.")
-    counts: dict[str, int] = Field(description="Open proposals, policies, active keys, erased users, waiting alerts.")
+    counts: dict[str, int] = Field(description="Open proposals, policies, active keys, erased users.")
 
 
 @officer_router.get("", response_model=SummaryAnswer, responses=documented())
 def summary(request: Request, desk: Caller) -> Response:
-    """Return the number of open proposals, policies, active API keys, erased users and waiting alerts."""
+    """Return the number of open proposals, policies, active API keys and erased users."""
     state, position, now = request.app.state, desk.accountant.position(), desk.accountant.now()
-    state.overview.look(SECONDS)
     counts = {
         "proposals": len(state.approvals.pending()),
         "policies": len(desk.accountant.policies()),
         "keys": sum(key.state(now) == "active" for key in state.keys.all()),
-        "erased": state.overview.totals()["erased"],
-        "alerts": len(state.watchman.outbox.waiting()),
+        "erased": state.usage.get("totals").value["erased"],
     }
     return ok_with_position(position, {"key": desk.key.name, "counts": counts})
 
 
 @officer_router.get("/policies", response_model=OfficerAnswer, responses=documented())
-def policies(request: Request, desk: Caller) -> Response:
+def policies(desk: Caller) -> Response:
     """Return every version of every policy, with its terms, time and API key, and if it relaxes the one before."""
-    overview, position = request.app.state.overview, desk.accountant.position()
-    overview.look(SECONDS)
-    return ok_with_position(position, {"rows": overview.policies()})
+    position = desk.accountant.position()
+    return ok_with_position(position, {"rows": desk.accountant.ledger.overview().policies()})
 
 
 @officer_router.get("/keys", response_model=OfficerAnswer, responses=documented())
@@ -436,7 +432,7 @@ def records(
     desk: Caller,
     most: Annotated[int, Query(ge=1, le=MOST_RECORDS, description="How many at most.")] = 200,
 ) -> Response:
-    """Return the administrative records: API keys, invitations, approvals, verifications, alerts; with time and author."""
+    """Return the administrative records: API keys, invitations, approvals, verifications; with time and author."""
     position = desk.accountant.position()
     found = desk.accountant.records(max(1, desk.accountant.newest_record - most + 1))[-most:]
     return ok_with_position(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})

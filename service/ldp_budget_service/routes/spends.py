@@ -1,13 +1,12 @@
 """Charges and reservations.
 
 - `POST /v1/spends`: charge one user, or return the cost without a charge.
-- `POST /v1/spends:batch`: charge any number of users, one line each, with NDJSON in both directions.
+- `POST /v1/spends:batch`: charge up to 10,000 users, one line of JSON each.
 - `/v1/reservations`: charge now, and commit or void later.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
@@ -16,26 +15,23 @@ from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from ldp_budget import KeyConflict, LdpBudgetError, LedgerError
-from ldp_budget.accounting.batch_run import FAILED, BatchRun, Spend, SpendResult
+from ldp_budget import LdpBudgetError
+from ldp_budget.accounting.batch import FAILED, Spend, SpendResult
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.accounting.reservations import MOST_SECONDS
-from ldp_budget.api.schemas import receipt_form
+from ldp_budget.api.schemas import MOST_BYTES, MOST_LINES, POSITION, receipt_form
 from ldp_budget.ledger.models import SPENT
 
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError, as_json, problem_of
-from ..ndjson_stream import Answered, Line, NdjsonExchange, Work
 from ..problems import documented, explained
 from ..responses import (
     MEDIA_TYPE,
-    POSITION,
     ReceiptAnswer,
     Row,
     ok_with_position,
     receipt_response,
-    receipt_response_at,
 )
 from ..schemas import ChargeAsked, KeyHeader, required
 
@@ -60,10 +56,9 @@ async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeade
         return await run_in_threadpool(_quoted, desk, asked)
     key = required(key)
     charge = asked.charge(desk) if asked.at_hand(desk) else await run_in_threadpool(asked.charge, desk)
-    with request.app.state.in_flight.only(desk.key.name, asked.user, key):
-        charged = Spend(user=asked.user, mechanism=charge, key=key, **terms(asked))
-        receipt, position = await request.app.state.counter.spend(desk.accountant, charged)
-    return receipt_response_at(position, receipt)
+    with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
+        receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked))
+    return receipt_response(receipt)
 
 
 def _quoted(desk: AuthContext, asked: SpendAsked) -> Response:
@@ -89,17 +84,14 @@ def terms(asked: ChargeAsked) -> dict[str, Any]:
 
 batch_router = router_of(tags=["spending"])
 
-_MOST_KINDS = 1000
-_KEYED = 1000
-"""Maximum number of lines with their own idempotency keys that are charged together."""
-RunKey = Annotated[
+_MOST_TEMPLATES = 1000
+BatchKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="Names the run, whose lines have no keys then. The same lines again, from the first one on, are "
-        "told what came of them and go on where the run broke off. A run that ended takes no more lines, and no "
-        "fewer. Without it each line has a `key`.",
-        examples=["2026-11-22/party"],
+        description="Names the batch, whose lines have no keys then. The same lines under the same key get the same "
+        "results; other lines are a conflict. Without it each line has a `key`.",
+        examples=["2026-11-22/party#0"],
     ),
 ]
 
@@ -107,13 +99,17 @@ RunKey = Annotated[
 class LineAsked(ChargeAsked):
     """A line: one charge, as in `POST /v1/spends`."""
 
-    key: str | None = Field(None, description="Of this line, where the run has none.")
+    key: str | None = Field(None, description="Of this line, where the batch has none.")
 
 
 _BODY = {
     "requestBody": {
         "required": True,
-        "content": {MEDIA_TYPE: {"schema": {"type": "string", "description": "A line of JSON for each charge."}}},
+        "content": {
+            MEDIA_TYPE: {
+                "schema": {"type": "string", "description": f"A line of JSON per charge, at most {MOST_LINES} lines."}
+            }
+        },
     }
 }
 
@@ -121,18 +117,13 @@ _BODY = {
 class _Lines:
     """Reads lines. The fields that most lines share are validated once."""
 
-    def __init__(self, desk: AuthContext, run: bool) -> None:
+    def __init__(self, desk: AuthContext, keyed: bool) -> None:
         self._desk = desk
-        self._run = run
-        self._kinds: dict[str, Spend] = {}
+        self._keyed = keyed
+        self._templates: dict[str, Spend] = {}
 
-    def read(self, lines: list[Line]) -> list[Spend | LdpBudgetError]:
-        """Return the spend of each line, or its error."""
-        return [self._one(line.text) for line in lines]
-
-    def _one(self, text: bytes | None) -> Spend | LdpBudgetError:
-        if text is None:
-            return ServiceError("too-large", "a line is longer than lines may be here")
+    def read(self, text: bytes) -> Spend | LdpBudgetError:
+        """Return the spend of a line, or its error."""
         try:
             asked = from_json(text, allow_inf_nan=False)
             if not isinstance(asked, dict) or "user" not in asked:
@@ -140,18 +131,17 @@ class _Lines:
             take = asked.pop
             user, key, label = take("user"), take("key", None), take("label", None)
             digest, note = take("digest", None), take("note", None)
-            if (key is None) is not self._run:
-                where = (
-                    "no key in a line, as the run has one" if self._run else "a key in each line, or one of the run"
-                )
+            if (key is None) is self._keyed:
+                no_key, a_key = "no key in a line, as the batch has one", "a key in each line, or one of the batch"
+                where = a_key if self._keyed else no_key
                 raise ServiceError("malformed", f"key: expected {where}")
             rest = repr(asked)
-            kind = self._kinds.get(rest) or self._look_at(rest, asked)
+            common = self._templates.get(rest) or self._look_at(rest, asked)
         except LdpBudgetError as error:
             return error
         except ValueError:
             return ServiceError("malformed", "expected a line of JSON in UTF-8")
-        return Spend(user, kind.mechanism, kind.reports, label, digest, note, kind.policy, key)
+        return Spend(user, common.mechanism, common.reports, label, digest, note, common.policy, key)
 
     def _look_at(self, rest: str, asked: dict[str, Any]) -> Spend:
         try:
@@ -161,111 +151,91 @@ class _Lines:
         self._desk.check_policy(line.policy)
         self._desk.check_collection(line.collection)
         chosen = line.charge(self._desk)
-        if len(self._kinds) >= _MOST_KINDS:
-            self._kinds.clear()
-        kind = self._kinds[rest] = Spend("-", chosen, line.reports, policy=line.policy)
-        return kind
-
-
-def _checked(desk: AuthContext, work: Work) -> Work:
-    """Return the same work, preceded by a new check of the caller's key before each unit."""
-
-    def checked(lines: list[Line], last: bool) -> Answered:
-        try:
-            desk.check_key()
-        except LdpBudgetError as error:  # revoked in the meantime, or the ledger cannot be read
-            return Answered(_failed(lines[0].number, error), 0, True)
-        return work(lines, last)
-
-    return checked
-
-
-class _OfRun:
-    """Processes the lines of a run with an idempotency key."""
-
-    def __init__(self, desk: AuthContext, run: BatchRun) -> None:
-        self._lines = _Lines(desk, True)
-        self._run = run
-
-    def __call__(self, lines: list[Line], last: bool) -> Answered:
-        spends = self._lines.read(lines)
-        try:
-            answers = self._run.charge(spends, last=last)
-        except (LedgerError, KeyConflict) as error:
-            return Answered(_failed(lines[0].number if lines else None, error), 0, True)
-        request_context.count(answer for answer in answers if answer.error is None)
-        told = [_told(line.number, answer) for line, answer in zip(lines, answers, strict=False)]
-        # A different run under the same key ends here: its lines are not those that the key belongs to.
-        conflict = any(isinstance(answer.error, KeyConflict) for answer in answers)
-        return Answered("".join(told), len(answers), conflict)
-
-
-def _told(number: int, answer: SpendResult) -> str:
-    if answer.status == SPENT:
-        return f'{{"line":{number},"status":"spent","repeated":{"true" if answer.repeated else "false"}}}\n'
-    if answer.error is not None:
-        return _failed(number, answer.error)
-    row = {
-        "line": number,
-        "status": answer.status,
-        "repeated": answer.repeated,
-        "binding": answer.binding,
-        "affordable_reports": answer.affordable_reports,
-        **({"why": answer.why} if answer.why else {}),
-        **({} if answer.receipt is None else {"limits": answer.receipt.to_json()["limits"]}),
-    }
-    return as_json(row) + "\n"
-
-
-def _failed(number: int | None, error: LdpBudgetError) -> str:
-    """Return the problem of a line; without a number, of the run as a whole."""
-    line = {} if number is None else {"line": number}
-    return as_json({**line, "status": FAILED, "problem": problem_of(error)}) + "\n"
-
-
-class _Keyed:
-    """Processes lines that have an idempotency key each."""
-
-    def __init__(self, desk: AuthContext) -> None:
-        self._lines = _Lines(desk, False)
-        self._accountant = desk.accountant
-
-    def __call__(self, lines: list[Line], last: bool) -> Answered:
-        lines = lines[:_KEYED]
-        answers = self._accountant.spend_each(self._lines.read(lines))
-        request_context.count(answer for answer in answers if isinstance(answer, Receipt))
-        told = [
-            as_json({"line": line.number, **receipt_form(answer)}) + "\n"
-            if isinstance(answer, Receipt)
-            else _failed(line.number, answer)
-            for line, answer in zip(lines, answers, strict=True)
-        ]
-        return Answered("".join(told), len(lines))
+        if len(self._templates) >= _MOST_TEMPLATES:
+            self._templates.clear()
+        common = self._templates[rest] = Spend("-", chosen, line.reports, policy=line.policy)
+        return common
 
 
 @batch_router.post(
     "/v1/spends:batch",
     response_class=Response,
-    responses=documented("in-flight")
+    responses=documented("in-flight", "key-conflict", "too-large")
     | {200: {"description": "A line for each line.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
     openapi_extra=_BODY,
 )
-def spend_batch(request: Request, desk: Caller, key: RunKey = None) -> Response:
-    """Charge any number of users, one line of JSON each. Results come in the order of the lines, while lines arrive.
+async def spend_batch(request: Request, desk: Caller, key: BatchKey = None) -> Response:
+    """Charge many users, one line of JSON each; return a line of JSON for each, in the same order.
 
-    The result of an invalid line is a problem; the other lines are still processed. If the ledger fails or the API key
-    becomes invalid, the last result is that problem. Then repeat the run with the same idempotency key.
+    The result of an invalid line is a problem; the other lines are charged. A batch without lines binds the end of a
+    run whose batches have the keys KEY#0, KEY#1 and so on.
     """
-    position, settings = desk.accountant.position(), request.app.state.settings
+    lines = await _lines_of(request)
     if key is None:
-        held: Any = nullcontext()
-        work: Work = _Keyed(desk)
-    else:
-        held = request.app.state.in_flight.only(desk.key.name, "run", key)
-        work = _OfRun(desk, desk.accountant.run(key))
-    return NdjsonExchange(
-        _checked(desk, work), held, {POSITION: position}, most_line=settings.most_line, idle=settings.body_seconds
+        return await run_in_threadpool(_charge_keyed_lines, desk, lines)
+    with request.app.state.in_flight.only("batch", desk.key.name, key):
+        return await run_in_threadpool(_charge_batch, desk, lines, key)
+
+
+async def _lines_of(request: Request) -> list[tuple[int, bytes]]:
+    """Return the lines of the body that are not blank, each with its number."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise ServiceError("too-large", f"a batch has at most {MOST_BYTES} bytes; send several batches")
+    lines = [(number, line) for number, line in enumerate(bytes(body).split(b"\n"), 1) if line.strip()]
+    if len(lines) > MOST_LINES:
+        raise ServiceError("too-large", f"a batch has at most {MOST_LINES} lines, this one has {len(lines)}")
+    return lines
+
+
+def _charge_batch(desk: AuthContext, lines: list[tuple[int, bytes]], key: str) -> Response:
+    position, reader = desk.accountant.position(), _Lines(desk, False)
+    results = desk.accountant.spend_batch([reader.read(text) for _, text in lines], key=key)
+    request_context.count(result for result in results if result.error is None)
+    return _ndjson(
+        position, [_result_line(number, result) for (number, _), result in zip(lines, results, strict=True)]
     )
+
+
+def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Response:
+    position, reader = desk.accountant.position(), _Lines(desk, True)
+    outcomes = desk.accountant.spend_each([reader.read(text) for _, text in lines])
+    request_context.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
+    rows = [
+        as_json({"line": number, **receipt_form(outcome)}) + "\n"
+        if isinstance(outcome, Receipt)
+        else _failed(number, outcome)
+        for (number, _), outcome in zip(lines, outcomes, strict=True)
+    ]
+    return _ndjson(position, rows)
+
+
+def _ndjson(position: str, lines: list[str]) -> Response:
+    return Response("".join(lines), headers={POSITION: position}, media_type=MEDIA_TYPE)
+
+
+def _result_line(number: int, result: SpendResult) -> str:
+    if result.status == SPENT:
+        return f'{{"line":{number},"status":"spent","repeated":{"true" if result.repeated else "false"}}}\n'
+    if result.error is not None:
+        return _failed(number, result.error)
+    row = {
+        "line": number,
+        "status": result.status,
+        "repeated": result.repeated,
+        "binding": result.binding,
+        "affordable_reports": result.affordable_reports,
+        **({"why": result.why} if result.why else {}),
+        **({} if result.receipt is None else {"limits": result.receipt.to_json()["limits"]}),
+    }
+    return as_json(row) + "\n"
+
+
+def _failed(number: int, error: LdpBudgetError) -> str:
+    """Return the problem of a line."""
+    return as_json({"line": number, "status": FAILED, "problem": problem_of(error)}) + "\n"
 
 
 # -- reservations ---------------------------------------------------------------------------------------
@@ -293,9 +263,9 @@ def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHea
     """
     check_bounds(desk, asked)
     charge, key = asked.charge(desk), required(key)
-    with request.app.state.in_flight.only(desk.key.name, asked.user, key):
+    with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
         receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked))
-    return receipt_response(desk.accountant, receipt, asked.user)
+    return receipt_response(receipt)
 
 
 @reservations_router.get("/v1/reservations", response_model=list[Row], responses=documented())
@@ -319,7 +289,7 @@ def list_reservations(
 def commit(receipt: str, desk: Caller) -> Response:
     """Keep the charge of a reservation. An expired reservation is reported as expired and also stays charged."""
     desk.check_reservation(receipt)
-    return receipt_response(desk.accountant, desk.accountant.commit(receipt), None)
+    return receipt_response(desk.accountant.commit(receipt))
 
 
 @reservations_router.post(
@@ -330,4 +300,4 @@ def commit(receipt: str, desk: Caller) -> Response:
 def void(receipt: str, desk: Caller) -> Response:
     """Give back the charge of a reservation, while that is possible."""
     desk.check_reservation(receipt)
-    return receipt_response(desk.accountant, desk.accountant.void(receipt), None)
+    return receipt_response(desk.accountant.void(receipt))

@@ -104,7 +104,7 @@ def erase(
     desk: Caller,
     unknown: Annotated[bool, Query(description="Block the name for good even where it was never seen.")] = False,
 ) -> Response:
-    """Erase a user: delete the link to the account, its keys, labels and notes, but keep its sums.
+    """Erase a user: delete the link to the account, its keys, labels, notes and unsealed reports, but keep its sums.
 
     The user gets no fresh budget.
     """
@@ -256,7 +256,7 @@ def is_erased(asked: UserAsked, desk: Reader) -> Response:
 
 @lookups_router.post("/v1/users:erase", response_model=ErasedAnswer, responses=documented("unknown-name"))
 def named_erase(asked: EraseAsked, desk: Caller) -> Response:
-    """Erase a user: delete the link to the account, its keys, labels and notes, but keep its sums.
+    """Erase a user: delete the link to the account, its keys, labels, notes and unsealed reports, but keep its sums.
 
     The user gets no fresh budget.
     """

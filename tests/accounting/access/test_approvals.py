@@ -23,7 +23,7 @@ from ldp_budget import (
 )
 from ldp_budget.accounting.admission import ApplicablePolicy, decide
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.charge_request import Principal, Request
+from ldp_budget.accounting.charge_request import ChargeRequest, Principal
 from ldp_budget.accounting.policies import Plan, Policy
 from ldp_budget.accounting.policy_approval import relaxations
 from ldp_budget.accounting.policy_versions import propose, with_shares
@@ -155,7 +155,9 @@ def hold_that_no_more_is_admitted(
         gauge: Pure("0.025").costs().times(through if "share" in gauge else through + others) for gauge in gauges
     }
     windows = {gauge: NOW.window(gauge) for gauge in gauges}
-    request = Request(KEY, "alice", promising(guarantee), policy="default", caller=Principal(1, "somebody", share))
+    request = ChargeRequest(
+        KEY, "alice", promising(guarantee), policy="default", caller=Principal(1, "somebody", share)
+    )
     fits = [
         decide(Account(1, costs), request, ApplicablePolicy.of(each, request.charge, share), windows).fits
         for each in (before, after)
@@ -306,7 +308,6 @@ def test_override_is_recorded_and_shown(accountant: Accountant, officer: Account
     raised = ["it raises the limit lifetime=4 to lifetime=5"]
     assert record.body == {"version": 2, "reason": "both are on leave", "reasons": raised}
     overview = accountant.ledger.overview()
-    overview.look(1)
     assert [row["override"] for row in overview.policies()] == ["both are on leave", None]
     check(accountant)
 

@@ -14,6 +14,7 @@ from conftest import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
 from ldp_budget.accounting.invitations import Invitation, Invitations, invite, read
 from ledger_contract import coin as coin_of
+from ledger_exchanges import exchange
 from toy_store import ToyStore
 
 COIN = coin_of(1)
@@ -127,8 +128,8 @@ def test_invitations_stay_good_when_the_ledgers_key_is_exchanged(
     accountant: Accountant, invitations: Invitations, clock: Clock
 ) -> None:
     before = token(invitations, clock, round="1")
-    accountant.ledger.prepare_key()
-    accountant.ledger.activate_key()
+    exchange(accountant)
+    invitations = Invitations(accountant)
     after = token(invitations, clock, round="1")
     assert before.partition(".")[2] != after.partition(".")[2], "the old secret does not sign what is made now"
     assert found(invitations, before).key == found(invitations, after).key
@@ -141,8 +142,8 @@ def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
 ) -> None:
     """Whoever has that dates tokens as they like, and would go on for ever."""
     old, ledger_id = accountant._ledger.key._all()[0], accountant._ledger.key.ledger_id
-    accountant.ledger.prepare_key()
-    accountant.ledger.activate_key()
+    exchange(accountant)
+    invitations = Invitations(accountant)
     clock.advance(days=1)
     alice, bob = (forged(old, ledger_id, user, clock) for user in ("alice", "bob"))
     assert found(invitations, alice).user == "alice", "as what was signed before the exchange may have been sent"

@@ -235,12 +235,11 @@ _PROBES = {
 
 HINT = "a ledger on PostgreSQL needs psycopg: pip install 'ldp-budget[postgres]'"
 
-# Pools inherited by a fork. Their sockets belong to the parent, so they are kept and never closed here.
-_OF_PARENTS: list[Any] = []
+_CLOSED = "it is closed"
 
 
 class Connections:
-    """Connection pool of this process; a forked child gets a new pool."""
+    """Connection pool of one process. A forked child cannot use it."""
 
     def __init__(self, address: Address, greet: Callable[[Connection], None] = lambda connection: None) -> None:
         """Import the driver and check the address.
@@ -262,7 +261,7 @@ class Connections:
         self._closed = False
         # The checked connections, each with True if it uses a pooler. Another server may have the address by now,
         # so each new connection is checked.
-        self._pooled: WeakKeyDictionary[Connection, bool] = WeakKeyDictionary()
+        self._pooled: WeakKeyDictionary[Connection, bool | LedgerError] = WeakKeyDictionary()
         self.prepares = True
         """True if statements are prepared on connections without a detected pooler.
 
@@ -275,88 +274,66 @@ class Connections:
 
         `patience` is the longest silence of the server in seconds, in place of `ANSWER_SECONDS`.
         """
-        try:
-            with self._lend(patience) as connection:
-                yield connection
-        except (Exception, GeneratorExit):
-            raise
-        except BaseException:
-            # An interrupt (Ctrl-C) may have stopped the pool's bookkeeping, which would lose a connection forever.
-            self._leave_pool()
-            raise
+        from psycopg_pool import PoolClosed, PoolTimeout
 
-    @contextmanager
-    def _lend(self, patience: float | None) -> Iterator[Connection]:
-        from psycopg import Error
-        from psycopg_pool import PoolTimeout
-
+        pool = self._opened()
         try:
-            pool, connection = self._taken(patience)
+            connection = pool.getconn(patience)
         except PoolTimeout:
             raise LedgerError(self._address.name, f"{self._why_not(patience)}; nothing was charged") from None
-        except Error as error:
-            raise LedgerError(self._address.name, f"{plain(error)}; nothing was charged") from error
-        # Behind a pooler another client may have prepared a different statement under the same name, and the server
-        # would run that one.
-        connection.prepare_threshold = 5 if self.prepares and not self.is_pooled(connection) else None
+        except PoolClosed:
+            raise LedgerError(self._address.name, _CLOSED) from None
         try:
+            found = self._pooled[connection]
+            if isinstance(found, LedgerError):
+                del self._pooled[connection]  # the next caller finds out if the server was set right
+                raise found
+            connection.patience = patience  # type: ignore[attr-defined]
+            # Behind a pooler another client may have prepared a different statement under the same name, and the
+            # server would run that one.
+            connection.prepare_threshold = 5 if self.prepares and not found else None
             yield connection
         except BaseException as error:
             if is_silence(error):
                 # The other connections lead to the same server, and each would take the same wait.
-                self._leave_pool(pool)
+                pool.drain()
             roll_back(connection)
             raise
         finally:
             pool.putconn(connection)
 
-    def _taken(self, patience: float | None) -> tuple[ConnectionPool, Connection]:
-        """Return a connection and its pool."""
-        from psycopg_pool import PoolClosed
+    def _check(self, connection: Connection) -> None:
+        """Check a connection before the pool lends it. The pool replaces one for which this raises an error.
 
-        while True:
-            pool = self._opened()
-            try:
-                return pool, self._good(pool, patience)
-            except PoolClosed:
-                if self._pool is pool:
-                    raise
-                # An interrupted thread has discarded this pool; try the new one.
-
-    def _good(self, pool: ConnectionPool, patience: float | None) -> Connection:
-        """Return a connection to a server that passed its checks."""
+        A pooler accepts every connection, and closes it immediately if its server is gone: then the pool tries again.
+        A server that must not hold the ledger is found out once, and its `LedgerError` is for the caller.
+        """
         from psycopg import Error
 
-        deadline, pause = time.monotonic() + WAIT_SECONDS, 0.0
-        while True:
-            connection = _living(pool, patience)
-            connection.patience = patience  # type: ignore[attr-defined]
-            try:
-                if connection not in self._pooled:
-                    pooled = check_settings(connection, self._address)
-                    self._greet(connection)
-                    self._pooled[connection] = pooled
-                return connection
-            except BaseException as error:
-                if is_silence(error):
-                    self._leave_pool(pool)
-                lost = isinstance(error, Error) and connection.closed and not is_silence(error)
-                roll_back(connection)
-                pool.putconn(connection)
-                if not lost or time.monotonic() > deadline:
-                    raise
-            # A pooler accepts every connection, and closes it immediately if its server is gone.
-            time.sleep(pause)
-            pause = min(1.0, 2 * pause + 0.01)
+        try:
+            for _ in range(2):  # the server's message on closing, then the end of the stream
+                connection.pgconn.consume_input()
+            if connection not in self._pooled:
+                pooled = check_settings(connection, self._address)
+                self._greet(connection)
+                self._pooled[connection] = pooled
+        except LedgerError as error:
+            roll_back(connection)
+            self._pooled[connection] = error
+        except Error:
+            connection.close()
+            if self._pool is not None:
+                self._pool.drain()  # one that the server has closed is seldom alone
+            raise
 
     def is_pooled(self, connection: Connection) -> bool:
         """True if the connection uses a pooler, which assigns a server session for one transaction at a time."""
-        return self._pooled[connection]
+        return self._pooled[connection] is True
 
     def _opened(self) -> ConnectionPool:
         with self._lock:
             if self._closed:
-                raise LedgerError(self._address.name, "it is closed")
+                raise LedgerError(self._address.name, _CLOSED)
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
@@ -368,19 +345,10 @@ class Connections:
                     max_size=self._address.connections,
                     timeout=WAIT_SECONDS,
                     reconnect_timeout=WAIT_SECONDS,
+                    check=self._check,
                     open=True,
                 )
             return self._pool
-
-    def _leave_pool(self, left: ConnectionPool | None = None) -> None:
-        """Discard the pool, if it is still `left`, and use a new one. Borrowed connections close on their return."""
-        with self._lock:
-            if left is not None and self._pool is not left:
-                return
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            # In another thread, as the interrupt may have left a lock of the pool locked.
-            threading.Thread(target=pool.close, daemon=True).start()
 
     def _why_not(self, patience: float | None) -> str:
         """Return the reason for a missing connection, in the server's words if it gives any."""
@@ -398,14 +366,6 @@ class Connections:
             pool, self._pool, self._closed = self._pool, None, True
         if pool is not None and self._pid == os.getpid():
             pool.close()
-
-    def after_fork_in_child(self) -> None:
-        """Drop the parent's pool without closing it."""
-        self._lock = threading.Lock()
-        if self._pool is not None:
-            _OF_PARENTS.append(self._pool)
-            self._pool = None
-        self._pid = os.getpid()
 
 
 def first_connection(address: Address) -> Connection:
@@ -480,21 +440,6 @@ def is_silence(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _living(pool: ConnectionPool, patience: float | None) -> Connection:
-    """Return a connection that the server has not closed since its last use, as far as this side can see."""
-    from psycopg import Error
-
-    while True:
-        connection = pool.getconn(patience)
-        try:
-            for _ in range(2):  # the server's message on closing, then the end of the stream
-                connection.pgconn.consume_input()
-            return connection
-        except Error:
-            connection.close()
-            pool.putconn(connection)
 
 
 def plain(error: BaseException) -> str:

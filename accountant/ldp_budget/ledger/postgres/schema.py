@@ -50,9 +50,10 @@ PARTITIONED = (
     "batch_runs",
     "key_epochs",
     "closings",
-    "openings",
     "moved_entries",
     "erased_records",
+    "reports",
+    "rounds",
     "collections",
     "checkpoints",
     "admin_log",
@@ -126,11 +127,7 @@ TABLES = (
         PRIMARY KEY (partition, number), UNIQUE (partition, generation, of_partition, secret))""",
     """CREATE TABLE closings (
         partition int4, number int8, generation int8 NOT NULL, changes int8 NOT NULL, move text NOT NULL,
-        ledger text NOT NULL, row_mac bytea NOT NULL, PRIMARY KEY (partition, number),
-        UNIQUE (partition, generation, changes))""",
-    """CREATE TABLE openings (
-        partition int4, number int8, generation int8 NOT NULL, changes int8 NOT NULL, id text NOT NULL,
-        identity text NOT NULL, ledger text NOT NULL, row_mac bytea NOT NULL, PRIMARY KEY (partition, number),
+        ledger text NOT NULL, identity text NOT NULL, row_mac bytea NOT NULL, PRIMARY KEY (partition, number),
         UNIQUE (partition, generation, changes))""",
     """CREATE TABLE moved_entries (
         partition int4, number int8, generation int8 NOT NULL, of_partition int8 NOT NULL, entry int8 NOT NULL,
@@ -138,6 +135,14 @@ TABLES = (
         UNIQUE (partition, generation, of_partition, entry))""",
     """CREATE TABLE erased_records (
         partition int4, number int8, row_mac bytea NOT NULL, PRIMARY KEY (partition, number))""",
+    """CREATE TABLE reports (
+        partition int4, number int8, entry int8 NOT NULL, collection text NOT NULL, state text NOT NULL,
+        report bytea NOT NULL, row_mac bytea NOT NULL, PRIMARY KEY (partition, number), UNIQUE (partition, entry))""",
+    "CREATE INDEX waiting_reports ON reports (partition, collection) WHERE state = 'waiting'",
+    """CREATE TABLE rounds (
+        partition int4, number int8, collection text NOT NULL, name text NOT NULL, part int8 NOT NULL,
+        parts int8 NOT NULL, reports int8 NOT NULL, content bytea NOT NULL, row_mac bytea NOT NULL,
+        PRIMARY KEY (partition, number), UNIQUE (partition, collection, name, part))""",
     """CREATE TABLE collections (
         partition int4, number int8, name text NOT NULL, fingerprint text NOT NULL, definition text NOT NULL,
         row_mac bytea NOT NULL, PRIMARY KEY (partition, number), UNIQUE (partition, name))""",

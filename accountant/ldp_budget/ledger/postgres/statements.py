@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ...guarantees.fixed_point import Costs
+from ..calendar import DAY_MICROS
 from ..models import (
+    IN_ROUNDS,
     NUMBERED,
     AccountMac,
     AdminLogEntry,
@@ -24,6 +26,7 @@ from ..models import (
     Repair,
     StoredCollection,
     StoredPolicy,
+    StoredReport,
     Tombstone,
     User,
     WindowSum,
@@ -39,6 +42,7 @@ from .write_buffer import (
     NOTES,
     NUMBERED_ROWS,
     RECORDS,
+    REPORTS,
     SUMS,
     USERS,
     BulkStatement,
@@ -79,6 +83,38 @@ _STRAY_NOTES = (
     "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = n.partition AND j.entry = n.entry"
     " LEFT JOIN users u ON u.partition = n.partition AND u.account = j.account"
     " WHERE n.partition = %s AND u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
+)
+_CHARGED, _VOIDED = "FILTER (WHERE kind <> 'voided')", "FILTER (WHERE kind = 'voided')"
+_CHARGES = "FROM journal WHERE partition = %s AND kind IN ('spent', 'reserved', 'voided')"
+_REPORTS, _VOIDED_REPORTS = (f"coalesce(sum(reports) {which}, 0)::int8" for which in (_CHARGED, _VOIDED))
+_BY_MECHANISM = (
+    f"SELECT priced_mechanism, count(*) {_CHARGED}, {_REPORTS}, count(*) {_VOIDED}, {_VOIDED_REPORTS}, max(at)"
+    f" {_CHARGES} GROUP BY priced_mechanism ORDER BY priced_mechanism"
+)
+_BY_DAY = (
+    f"SELECT at / {DAY_MICROS} AS day, count(DISTINCT account) {_CHARGED}, count(*) {_CHARGED}, {_REPORTS},"
+    f" {_VOIDED_REPORTS} {_CHARGES} AND at >= %s GROUP BY day ORDER BY day"
+)
+# The response of a refusal (`Receipt.store`): its status; numbers from policy and time on; the periods that refused.
+_REFUSED_AT = "(response::json #>> '{1,1}')::int8"
+_REFUSALS_BY_DAY = (
+    f"SELECT {_REFUSED_AT} / {DAY_MICROS} AS day, (response::json #>> '{{1,0}}')::int8 AS policy,"
+    " response::json #>> '{2,0}' AS periods, count(*) FROM idempotency_records WHERE partition = %s"
+    f" AND number IS NOT NULL AND {_REFUSED_AT} >= %s GROUP BY day, policy, periods ORDER BY day, policy, periods"
+)
+_REFUSED_IN_RUNS = (
+    "SELECT coalesce(sum(json_array_length(response::json -> 'refused')), 0)::int8 FROM batch_runs"
+    " WHERE partition = %s AND kind = 'charged'"
+)
+_USERS_BY_SUMS = (
+    f"SELECT window_code, {AMOUNTS}, count(*) FROM users JOIN window_sums USING (partition, account)"
+    " WHERE partition = %s AND user_hash IS NOT NULL AND window_code = ANY(%b::int8[])"
+    f" GROUP BY window_code, {AMOUNTS}"
+)
+_STRAY_REPORTS = (
+    "SELECT r.number FROM reports r LEFT JOIN journal j ON j.partition = r.partition AND j.entry = r.entry"
+    " LEFT JOIN users u ON u.partition = r.partition AND u.account = j.account"
+    " WHERE r.partition = %s AND r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _SET_LABEL = (
     "INSERT INTO memoised_counts VALUES (%s, %s, %s, %s, %s, %s)"
@@ -489,6 +525,34 @@ class PostgresRows:
     def add_numbered(self, row: Numbered) -> None:
         self._put(NUMBERED_ROWS[type(row)], [row])
 
+    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> Iterator[StoredReport]:
+        where = "partition = %s AND state = 'waiting'"
+        values: list[Any] = [self._partition]
+        if account is not None:
+            where += " AND entry IN (SELECT entry FROM journal WHERE partition = %s AND account = %s)"
+            values += [self._partition, account]
+        elif collection is not None:
+            where += " AND collection = %s"
+            values += [collection]
+        sql = f"SELECT {', '.join(StoredReport._fields)} FROM reports WHERE {where} ORDER BY number"
+        return map(StoredReport._make, self._ask(sql, *values))
+
+    def set_reports(self, rows: Sequence[StoredReport]) -> None:
+        self._put(REPORTS, [(row.number, row.state, row.report, row.row_mac) for row in rows])
+
+    def rounds(self, collection: str) -> list[str]:
+        sql = "SELECT name FROM rounds WHERE partition = %s AND collection = %s AND part = 0 ORDER BY number"
+        return [name for (name,) in self._ask(sql, self._partition, collection)]
+
+    def report_counts(self) -> Mapping[tuple[str, str], int]:
+        self._unit.be_patient()
+        of = "WHERE partition = %s GROUP BY collection"
+        sql = (
+            f"SELECT collection, state, count(*) FROM reports {of}, state UNION ALL"
+            f" SELECT collection, '{IN_ROUNDS}', sum(reports)::int8 FROM rounds {of}"
+        )
+        return {(name, state): count for name, state, count in self._ask(sql, self._partition, self._partition)}
+
     def counts(self) -> dict[str, Any]:
         self._unit.be_patient()
 
@@ -506,6 +570,30 @@ class PostgresRows:
             "entries_by_kind": dict(self._ask(kinds, self._partition).fetchall()),
         }
 
+    def _aggregate(self, sql: str, *values: Any) -> Any:
+        self._unit.be_patient()
+        return self._ask(sql, self._partition, *values)
+
+    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
+        return self._aggregate(_BY_MECHANISM)  # type: ignore[no-any-return]
+
+    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
+        return self._aggregate(_BY_DAY, since)  # type: ignore[no-any-return]
+
+    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
+        return self._aggregate(_REFUSALS_BY_DAY, since)  # type: ignore[no-any-return]
+
+    def refused_in_runs(self) -> int:
+        return int(self._aggregate(_REFUSED_IN_RUNS).fetchone()[0])
+
+    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        return self._aggregate(_USERS_BY_SUMS, list(windows))  # type: ignore[no-any-return]
+
+    def policies_set(self) -> Iterable[tuple[int, int]]:
+        # The entries of no account are few, and an index finds them.
+        where = "partition = %s AND account = 0 AND kind = 'policy' ORDER BY entry"
+        return self._ask(f"SELECT policy, api_key FROM journal WHERE {where}", self._partition)  # type: ignore[no-any-return]
+
     def damage(self) -> Iterator[str]:
         self._unit.be_patient()
         if self._partition == 0:
@@ -515,6 +603,8 @@ class PostgresRows:
             yield f"entry_labels: there is a label of entry {entry}, which has none"
         for (entry,) in self._ask(_STRAY_NOTES, self._partition):
             yield f"notes: there is a note of entry {entry}, which has none"
+        for (number,) in self._ask(_STRAY_REPORTS, self._partition):
+            yield f"reports: report {number} is of an entry that is not there, or of an erased user"
 
     def _strange_partitions(self) -> Iterator[str]:
         """Yield a message for each table with rows of partitions that do not exist.

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..._files import alone_in, application_folder, create_private
 from ...errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
-from .. import group_commit
 from ..keyfile import Key, check_kind, new_key, new_ledger_id, read_key_file, read_ledger_id, replace
 from ..storage import UnstorableError
 from . import pool, schema
@@ -131,8 +130,7 @@ class PostgresStore:
         self.repeated: Counter[str] = Counter()
         self._counting = threading.Lock()
         self._tables_checked = -_TABLES_SECONDS
-        with group_commit.opening(self):
-            self._connections = Connections(self._address, self._check_tables)
+        self._connections = Connections(self._address, self._check_tables)
         with _plainly(self.name), first_connection(self._address) as connection:
             pool.check_settings(connection, self._address)
             self._schema = catalog.find_schema(connection)
@@ -369,17 +367,13 @@ class PostgresStore:
             raise LedgerError(self.name, f"another key lies in {key_file_path(self.identity)}")
         return found
 
-    def look_at_key(self) -> None:
-        """Read the key file again and add its secrets to the key."""
-        self.key.learn(self._found_key())
-
     def change_key(self, change: Callable[[Key], bytes]) -> None:
         """Replace the key file with what `change` makes of it. One process of this machine does so at a time."""
         place = key_file_path(self.identity)
         with alone_in(place.parent):
-            self.look_at_key()
-            replace(place, self.name, change(self.key))
-            self.look_at_key()
+            content = change(self._found_key())
+            replace(place, self.name, content)
+            self.key.learn(Key(content))
 
     def clear_log(self) -> bool:
         """Do nothing and return True: the server's own vacuuming removes deleted rows."""
@@ -392,21 +386,6 @@ class PostgresStore:
     def close(self) -> None:
         """Close the connections."""
         self._connections.close()
-
-    # -- forks --------------------------------------------------------------------------------------------
-
-    def hold(self, wait: bool) -> bool:
-        """Return True: this store never blocks a fork."""
-        return True
-
-    def let_go(self) -> None: ...
-
-    def before_fork(self) -> None: ...
-
-    def after_fork_in_child(self) -> None:
-        """Use new connections from now on, and reset the counts of repetitions."""
-        self._connections.after_fork_in_child()
-        self.repeated, self._counting = Counter(), threading.Lock()
 
 
 @contextmanager

@@ -108,6 +108,13 @@ NUMBERED_ROWS = {
     kind: BulkStatement(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
 }
 NOTES = BulkStatement("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
+REPORTS = BulkStatement(
+    "UPDATE reports SET state = t.state, report = t.report, row_mac = t.row_mac FROM",
+    "int4 int8 text bytea bytea",
+    "AS t(partition, number, state, report, row_mac)"
+    " WHERE reports.partition = t.partition AND reports.number = t.number",
+    same=2,
+)
 _ENDS = BulkStatement(
     "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
     "int4 int8 int8 bytea",
@@ -120,7 +127,7 @@ _COUNTED = BulkStatement(
     f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
     same=1,
 )
-_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS, _COUNTED)
+_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), REPORTS, _ENDS, _COUNTED)
 
 
 # -- the write buffer ----------------------------------------------------------------------------------------

@@ -7,6 +7,5 @@ It may import guarantees and the other modules of the ledger.
 from __future__ import annotations
 
 from .store import SqliteStore
-from .write_buffer import SqliteScratch
 
-__all__ = ["SqliteScratch", "SqliteStore"]
+__all__ = ["SqliteStore"]

@@ -485,6 +485,7 @@ class WriterLock:
         self._file = keyfile.key_path(Path(ledger))
         self._path = str(self._file)  # a faster argument of `os.stat`
         self._descriptor = -1
+        self._locked = False  # or about to be locked
         self._open()
 
     def take(self, deadline: float) -> None:
@@ -494,9 +495,11 @@ class WriterLock:
 
     def try_to_take(self) -> bool:
         """Take the lock if it is free; return True if it was taken."""
+        self._locked = True
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._locked = False
             return False
         except OSError as error:
             raise LedgerError(self._ledger, f"its key {self._file} cannot be locked: {error.strerror}") from None
@@ -508,10 +511,11 @@ class WriterLock:
 
     def release(self) -> None:
         """Release the lock. Without the lock this does nothing."""
+        if self._descriptor >= 0 and self._locked:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self._locked = False
         if _held.get(self._ledger) == threading.get_ident():
             del _held[self._ledger]
-        if self._descriptor >= 0:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the file."""

@@ -242,9 +242,6 @@ class _View:
     def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
         yield SqliteRows(self._connection)
 
-    def look_at_key(self) -> None:
-        """Do nothing: the key is the one that was read when the ledger was opened."""
-
 
 # -- the open files ------------------------------------------------------------------------------------------
 
@@ -411,15 +408,18 @@ class DatabaseFile:
         """
         database = self._check_database(then)
         self.check_frozen()
-        beside = [_stat(name) for name in self._names]
-        for name, found, opened in zip(self._names, beside, self._opened[1:], strict=True):
-            if (found and _identity(found)) != opened:
+        log_size = 0
+        for place, name in enumerate(self._names, 1):
+            found = _stat(name)
+            if (found and (found.st_dev, found.st_ino)) != self._opened[place]:
                 raise LedgerError(
                     self.path,
                     f"{name} beside it was removed or replaced while it was open{then}",
                     unknown=then is MAYBE_LOST,
                 )
-        return database, beside[0].st_size if beside[0] else 0
+            if place == 1 and found is not None:
+                log_size = found.st_size
+        return database, log_size
 
     def check_frozen(self) -> None:
         """Raise `LedgerError` if another process writes, or wrote, to a file that is read-only here."""

@@ -93,7 +93,7 @@ TABLES = (
         request_digest BLOB NOT NULL, response TEXT NOT NULL, row_mac BLOB NOT NULL,
         PRIMARY KEY (user_hash, key_hash)) STRICT""",
     "CREATE INDEX refusals ON idempotency_records (number) WHERE number IS NOT NULL",
-    # One sequence numbers the rows of the next six tables and the records of refusals: a deletion is always detected.
+    # One sequence numbers the rows of the next seven tables and the records of refusals: a deletion is always detected.
     # A batch of a run over many users, or one partition's part of it, with its idempotency key.
     """CREATE TABLE batch_runs (
         number INTEGER PRIMARY KEY, key_hash BLOB NOT NULL, request_digest BLOB NOT NULL, kind TEXT NOT NULL,
@@ -103,14 +103,10 @@ TABLES = (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, of_partition INTEGER NOT NULL,
         secret INTEGER NOT NULL, entries INTEGER NOT NULL, checkpoints INTEGER NOT NULL,
         checkpoint_hash BLOB NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, of_partition, secret)) STRICT""",
-    # The move that closed the ledger, with the number of state changes before it.
+    # The move that closed the ledger, with the number of state changes before it. `identity`: the target that may open.
     """CREATE TABLE closings (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, changes INTEGER NOT NULL, move TEXT NOT NULL,
-        ledger TEXT NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, changes)) STRICT""",
-    # The target of a move that may open.
-    """CREATE TABLE openings (
-        number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, changes INTEGER NOT NULL, id TEXT NOT NULL,
-        identity TEXT NOT NULL, ledger TEXT NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, changes)) STRICT""",
+        ledger TEXT NOT NULL, identity TEXT NOT NULL, row_mac BLOB NOT NULL, UNIQUE (generation, changes)) STRICT""",
     # New place of an entry whose number changed when the ledger was moved; receipts may name its old number.
     """CREATE TABLE moved_entries (
         number INTEGER PRIMARY KEY, generation INTEGER NOT NULL, of_partition INTEGER NOT NULL,
@@ -118,6 +114,16 @@ TABLES = (
         UNIQUE (generation, of_partition, entry)) STRICT""",
     # Replaces an erased user's record of a refusal.
     "CREATE TABLE erased_records (number INTEGER PRIMARY KEY, row_mac BLOB NOT NULL) STRICT",
+    # A report that a respondent sent, with the entry that charged it. It has its bytes until it is sealed or erased.
+    """CREATE TABLE reports (
+        number INTEGER PRIMARY KEY, entry INTEGER NOT NULL, collection TEXT NOT NULL, state TEXT NOT NULL,
+        report BLOB NOT NULL, row_mac BLOB NOT NULL, UNIQUE (entry)) STRICT""",
+    "CREATE INDEX waiting_reports ON reports (collection) WHERE state = 'waiting'",
+    # Sealed reports of a collection in random order, in parts.
+    """CREATE TABLE rounds (
+        number INTEGER PRIMARY KEY, collection TEXT NOT NULL, name TEXT NOT NULL, part INTEGER NOT NULL,
+        parts INTEGER NOT NULL, reports INTEGER NOT NULL, content BLOB NOT NULL, row_mac BLOB NOT NULL,
+        UNIQUE (collection, name, part)) STRICT""",
     """CREATE TABLE collections (
         number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, fingerprint TEXT NOT NULL, definition TEXT NOT NULL,
         row_mac BLOB NOT NULL) STRICT""",

@@ -10,8 +10,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from ...guarantees.fixed_point import Costs
+from ..calendar import DAY_MICROS
 from ..models import (
     EMPTY_CHAIN,
+    IN_ROUNDS,
     NUMBERED,
     AccountMac,
     AdminLogEntry,
@@ -27,6 +29,7 @@ from ..models import (
     Repair,
     StoredCollection,
     StoredPolicy,
+    StoredReport,
     Tombstone,
     User,
     WindowSum,
@@ -57,6 +60,30 @@ _ORPHANS = (
 _STRAY_NOTES = (
     "SELECT n.entry FROM notes n LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
     " WHERE u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
+)
+_CHARGED, _VOIDED = "FILTER (WHERE kind <> 'voided')", "FILTER (WHERE kind = 'voided')"
+_CHARGES = "FROM journal WHERE kind IN ('spent', 'reserved', 'voided')"
+_REPORTS, _VOIDED_REPORTS = (f"coalesce(sum(reports) {which}, 0)" for which in (_CHARGED, _VOIDED))
+_BY_MECHANISM = (
+    f"SELECT priced_mechanism, count(*) {_CHARGED}, {_REPORTS}, count(*) {_VOIDED}, {_VOIDED_REPORTS}, max(at)"
+    f" {_CHARGES} GROUP BY priced_mechanism ORDER BY priced_mechanism"
+)
+_BY_DAY = (
+    f"SELECT at / {DAY_MICROS} AS day, count(DISTINCT account) {_CHARGED}, count(*) {_CHARGED}, {_REPORTS},"
+    f" {_VOIDED_REPORTS} {_CHARGES} AND at >= ? GROUP BY day ORDER BY day"
+)
+# The response of a refusal (`Receipt.store`): its status; numbers from policy and time on; the periods that refused.
+_REFUSALS_BY_DAY = (
+    f"SELECT json_extract(response, '$[1][1]') / {DAY_MICROS} AS day, json_extract(response, '$[1][0]') AS policy,"
+    " json_extract(response, '$[2][0]') AS periods, count(*) FROM idempotency_records WHERE number IS NOT NULL"
+    " AND json_extract(response, '$[1][1]') >= ? GROUP BY day, policy, periods ORDER BY day, policy, periods"
+)
+_REFUSED_IN_RUNS = (
+    "SELECT coalesce(sum(json_array_length(response, '$.refused')), 0) FROM batch_runs WHERE kind = 'charged'"
+)
+_STRAY_REPORTS = (
+    "SELECT r.number FROM reports r LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
+    " WHERE r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
 _SEALED = f"u.account, a.window_code, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
@@ -386,6 +413,24 @@ class SqliteRows:
     def add_numbered(self, row: Numbered) -> None:
         self._execute(f"INSERT INTO {NUMBERED[type(row)].name} VALUES ({_places(len(row))})", row)
 
+    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> Iterator[StoredReport]:
+        where, values = _waiting(collection, account)
+        rows = self._execute(f"SELECT * FROM reports WHERE {where} ORDER BY number", values)
+        return map(StoredReport._make, rows)
+
+    def set_reports(self, rows: Sequence[StoredReport]) -> None:
+        sql = "UPDATE reports SET state = ?, report = ?, row_mac = ? WHERE number = ?"
+        self._execute_many(sql, [(row.state, row.report, row.row_mac, row.number) for row in rows])
+
+    def rounds(self, collection: str) -> list[str]:
+        sql = "SELECT name FROM rounds WHERE collection = ? AND part = 0 ORDER BY number"
+        return [name for (name,) in self._execute(sql, (collection,))]
+
+    def report_counts(self) -> Mapping[tuple[str, str], int]:
+        reports = "SELECT collection, state, count(*) FROM reports GROUP BY collection, state"
+        rounds = f"SELECT collection, '{IN_ROUNDS}', sum(reports) FROM rounds GROUP BY collection"
+        return {(name, state): count for name, state, count in self._execute(f"{reports} UNION ALL {rounds}")}
+
     def counts(self) -> dict[str, Any]:
         def count(rows: str) -> int:
             number: int = self._execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
@@ -403,6 +448,32 @@ class SqliteRows:
             ),
         }
 
+    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
+        return self._execute(_BY_MECHANISM)
+
+    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
+        return self._execute(_BY_DAY, (since,))
+
+    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
+        return self._execute(_REFUSALS_BY_DAY, (since,))
+
+    def refused_in_runs(self) -> int:
+        refused: int = self._execute(_REFUSED_IN_RUNS).fetchone()[0]
+        return refused
+
+    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+        # From each user to the few windows asked for: the sums of a long history are never read through.
+        sql = (
+            f"SELECT window_code, {_AMOUNTS}, count(*) FROM users CROSS JOIN window_sums USING (account)"
+            f" WHERE user_hash IS NOT NULL AND window_code IN ({_places(len(windows))}) GROUP BY window_code, {_AMOUNTS}"
+        )
+        return self._execute(sql, windows)
+
+    def policies_set(self) -> Iterable[tuple[int, int]]:
+        # The entries of no account are few, and an index finds them.
+        sql = "SELECT policy, api_key FROM journal WHERE account = 0 AND kind = 'policy' ORDER BY entry"
+        return self._execute(sql)
+
     def damage(self) -> Iterator[str]:
         for (line,) in self._execute("PRAGMA integrity_check(10)"):
             if line != "ok":
@@ -415,6 +486,8 @@ class SqliteRows:
             yield f"entry_labels: there is a label of entry {entry}, which has none"
         for (entry,) in self._execute(_STRAY_NOTES):
             yield f"notes: there is a note of entry {entry}, which has none"
+        for (number,) in self._execute(_STRAY_REPORTS):
+            yield f"reports: report {number} is of an entry that is not there, or of an erased user"
 
 
 @cache
@@ -439,6 +512,15 @@ def _sealed(windows: int) -> str:
 @cache
 def _records(users: int, keys: int) -> str:
     return f"{_RECORD} WHERE user_hash IN ({_places(users)}) AND key_hash IN ({_places(keys)})"
+
+
+def _waiting(collection: str | None, account: int | None) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition for the waiting reports of a collection, of an account or of all, and its values."""
+    if account is not None:
+        return "state = 'waiting' AND entry IN (SELECT entry FROM journal WHERE account = ?)", (account,)
+    if collection is not None:
+        return "state = 'waiting' AND collection = ?", (collection,)
+    return "state = 'waiting'", ()
 
 
 def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:

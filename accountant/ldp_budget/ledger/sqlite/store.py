@@ -10,13 +10,14 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import LedgerError
-from .. import group_commit, keyfile
+from .. import keyfile
 from . import connection as connections
 from . import file_guard
 from .connection import MEMORY, STEP_SECONDS
@@ -40,6 +41,37 @@ _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 # parent is writing.
 _OF_PARENTS: list[sqlite3.Connection] = []
 
+# -- forks ---------------------------------------------------------------------------------------------------
+
+_OPEN: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+_HELD: list[SqliteStore] = []
+_FORK_SECONDS = 10.0
+"""Longest time that a fork waits for a transaction. A child that is forked within one could not open the ledger."""
+
+
+def _hold_writers() -> None:
+    """Let no store write while the process forks: SQLite in the child would believe that it still writes."""
+    _HELD.extend(store for store in list(_OPEN) if store.hold(_FORK_SECONDS))
+
+
+def _release_writers() -> None:
+    while _HELD:
+        _HELD.pop().let_go()
+
+
+def _leave_parent() -> None:
+    """In the child: release the locks, and close the files that the parent has locked."""
+    _release_writers()
+    for store in list(_OPEN):
+        store.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_writers, after_in_parent=_release_writers, after_in_child=_leave_parent)
+
+
+# -- the store -----------------------------------------------------------------------------------------------
+
 
 class SqliteStore:
     """Store of one partition in a file: one connection writes, others read. In memory, one connection does both."""
@@ -58,24 +90,27 @@ class SqliteStore:
     ) -> None:
         # The real, absolute path: links and later changes of the working folder do not matter.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
-        self._unlock()
+        # `_lock` is for writing, `_pool` for the list of readers; take them in this order. An interrupt (Ctrl-C) cannot
+        # happen between taking such a lock and entering the `with` that releases it.
+        self._lock = threading.RLock()
+        self._pool = threading.RLock()
         self._writer: sqlite3.Connection | None = None
         # The partition head after a commit. It is valid while the writer's PRAGMA data_version is unchanged, as
         # commits of all other connections change that.
         self._known_end: tuple[int, tuple[PartitionHead, bytes] | None] = (0, None)
         self._readers: list[sqlite3.Connection] = []
-        # The active readers, each with its thread.
-        self._reading: dict[object, tuple[int, sqlite3.Connection]] = {}
+        # The connections of the active readers.
+        self._reading: dict[object, sqlite3.Connection] = {}
         self._closed = False
         self._pid = os.getpid()
         self._place: DatabaseFile | None = None
-        with group_commit.opening(self):
-            if self.name == MEMORY:
-                self.key = keyfile.Key(secret or keyfile.new_key(sandbox))
-                self.key.set_ledger_id(keyfile.new_ledger_id() if ledger_id is None else ledger_id)
-                self._writer = connections.open_memory(self.key, self.key.ledger_id)
-            else:
-                self._open_file(Path(self.name), create, secret, sandbox, ledger_id)
+        if self.name == MEMORY:
+            self.key = keyfile.Key(secret or keyfile.new_key(sandbox))
+            self.key.set_ledger_id(keyfile.new_ledger_id() if ledger_id is None else ledger_id)
+            self._writer = connections.open_memory(self.key, self.key.ledger_id)
+        else:
+            self._open_file(Path(self.name), create, secret, sandbox, ledger_id)
+        _OPEN.add(self)
 
     def _open_file(
         self, file: Path, create: bool, secret: bytes | None, sandbox: bool | None, ledger_id: str | None
@@ -96,28 +131,16 @@ class SqliteStore:
         try:
             if self._pool.acquire(False):
                 try:
-                    with suppress(Exception), group_commit.closing():
+                    with suppress(Exception):
                         self.close()
                 finally:
                     self._pool.release()
         finally:
             self._lock.release()
 
-    def _unlock(self) -> None:
-        """Create new locks: `_lock` for writing, `_pool` for the list of readers. Take them in this order.
-
-        An interrupt (Ctrl-C) cannot happen between taking such a lock and entering the `with` that releases it. It
-        can happen inside the methods of a condition, which are Python code: so the condition is used only for
-        waiting.
-        """
-        self._lock = threading.RLock()
-        self._pool = threading.RLock()
-        self._reader_is_through = threading.Condition(self._pool)
-
     def close(self) -> None:
         """Close the connections; those of active readers when they finish. The store cannot be used afterwards."""
         if self._pid != os.getpid():
-            self._abandon()
             self._closed = True
             return
         with self._lock, self._pool:
@@ -131,7 +154,6 @@ class SqliteStore:
         self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
     ) -> T:
         """Run `work` in one atomic transaction that holds the ledger's writer lock from its start."""
-        self._check_process()
         with self._lock:
             self._check_free()
             return self._in_turn(lambda: self._run(work))
@@ -213,7 +235,6 @@ class SqliteStore:
     @contextmanager
     def _one_moment(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection in a read transaction."""
-        self._check_process()
         if self.name == MEMORY:
             with self._lock:
                 self._check_free()
@@ -277,7 +298,6 @@ class SqliteStore:
 
     def check_writable(self) -> None:
         """Raise `LedgerError` if no write can begin now. A write that is already running is not an error."""
-        self._check_process()
         place = self._open_place()
         if place is None or not self._lock.acquire(False):
             return
@@ -296,32 +316,24 @@ class SqliteStore:
         if not found.replaces(self.key):
             raise LedgerError(self.name, f"another key lies in {keyfile.key_path(Path(self.name))}")
 
-    def look_at_key(self) -> None:
-        """Read the key file again and add its secrets to the key."""
-        if self.name != MEMORY:
-            found = keyfile.read_key(Path(self.name))
-            self._check_key(found)
-            self.key.learn(found)
-
     def change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
         """Replace the key file with what `change` makes of it, while holding the writer lock on that file."""
         if self.name == MEMORY:
             self.key.learn(keyfile.Key(change(self.key)))
             return
-        self._check_process()
         with self._lock:
             self._check_free()
             self._in_turn(lambda: self._change_key(change))
 
     def _change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
-        self.look_at_key()
-        content = change(self.key)
+        found = keyfile.read_key(Path(self.name))
+        self._check_key(found)
+        content = change(found)
         keyfile.replace(keyfile.key_path(Path(self.name)), self.name, content)
         self.key.learn(keyfile.Key(content))
 
     def clear_log(self) -> bool:
         """Checkpoint and truncate the WAL; return False if readers prevented that."""
-        self._check_process()
         deadline = time.monotonic() + _EMPTYING_SECONDS
         while True:
             with self._lock:
@@ -381,13 +393,10 @@ class SqliteStore:
             return self._readers.pop() if self._readers else place.connect()
 
     def _open_place(self) -> DatabaseFile | None:
-        """Return the database file, opened again if a fork closed it; None for a ledger in memory."""
-        with self._pool:
-            if self._closed:
-                raise LedgerError(self.name, "it is closed")
-            if self._place is not None and not self._place.is_open:
-                self._readers.append(self._place.open())
-            return self._place
+        """Return the database file; None for a ledger in memory."""
+        if self._closed:
+            raise LedgerError(self.name, "it is closed")
+        return self._place
 
     def _lend_connection(self, reader: object) -> sqlite3.Connection:
         with self._pool:
@@ -395,7 +404,7 @@ class SqliteStore:
             assert place is not None
             place.check()
             connection = self._idle_connection()
-            self._reading[reader] = threading.get_ident(), connection
+            self._reading[reader] = connection
             return connection
 
     def _take_back(self, reader: object, for_others: bool = False) -> None:
@@ -404,17 +413,16 @@ class SqliteStore:
         A caller that keeps an error may keep a cursor of its frames as well, which still reads the old snapshot.
         """
         with self._pool:
-            _, connection = self._reading.pop(reader, (0, None))
+            connection = self._reading.pop(reader, None)
             if connection is not None and for_others and not _is_closed(connection):
                 self._readers.append(connection)
             elif connection is not None:
                 self._give_up(connection)
-            # Also if an interrupt has ended the first call here: a close or a fork waits for this.
+            # Also if an interrupt has ended the first call here: a close waits for this.
             if self._closed and not self._reading:
                 self._close_connections()
             elif len(self._readers) > _IDLE_READERS:
                 self._readers.pop().close()
-            self._reader_is_through.notify_all()
 
     def _give_up(self, connection: sqlite3.Connection) -> None:
         """Close a connection; before the last, open another: without a guard lock SQLite would remove the WAL."""
@@ -438,57 +446,21 @@ class SqliteStore:
         elif self._place.is_open:
             self._place.close(connections)
 
-    # -- forks --------------------------------------------------------------------------------------------
-
-    def hold(self, wait: bool) -> bool:
-        """Keep writers and readers of other threads out, waiting for them if `wait`; return True if none is left."""
-        me = threading.get_ident()
-        while self._lock.acquire(wait):
-            if self._pool.acquire(wait):
-                if all(thread == me for thread, _ in self._reading.values()):
-                    return True
-                # A reader may write before it finishes, and needs the lock for that.
-                self._lock.release()
-                if wait:
-                    self._reader_is_through.wait()
-                self._pool.release()
-            else:
-                self._lock.release()
-            if not wait:
-                break
-        return False
+    def hold(self, seconds: float) -> bool:
+        """Keep other threads from writing; return False if one still writes after so many seconds."""
+        return self._lock.acquire(timeout=seconds)
 
     def let_go(self) -> None:
-        self._pool.release()
+        """Undo `hold`."""
         self._lock.release()
 
-    def before_fork(self) -> None:
-        """Close the file until after the fork."""
-        # A transaction of the forking thread continues; then the child has a connection that it cannot use.
-        busy = self._reading or (self._writer is not None and self._writer.in_transaction)
-        if self.name != MEMORY and not busy:
-            self._close_connections()
-
-    def after_fork_in_child(self) -> None:
-        self._unlock()
-        if self._writer is None and not self._reading:
-            self._pid = os.getpid()
-        elif self._place is not None:
-            self._place.leave()
-
-    def _abandon(self) -> None:
-        """Drop the connections of the parent process without closing them."""
-        reading = [connection for _, connection in self._reading.values()]
-        _OF_PARENTS.extend(each for each in (self._writer, *self._readers, *reading) if each is not None)
+    def leave(self) -> None:
+        """In a forked child: keep the parent's connections, as closing or dropping one would disturb the parent."""
+        every = (self._writer, *self._readers, *self._reading.values())
+        _OF_PARENTS.extend(each for each in every if each is not None)
         self._writer, self._readers, self._reading = None, [], {}
-
-    def _check_process(self) -> None:
-        """Raise `LedgerError` in a forked child: connections open during a fork are unusable (see `fork_safety`)."""
-        if self._pid != os.getpid():
-            why = "a ledger in memory does not survive a fork"
-            if self.name != MEMORY:
-                why = "it was in use while the process forked; fork first, or outside a transaction"
-            raise LedgerError(self.name, why)
+        if self._place is not None:
+            self._place.leave()
 
 
 def _is_closed(connection: sqlite3.Connection) -> bool:

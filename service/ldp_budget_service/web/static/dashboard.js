@@ -4,7 +4,6 @@ import { bars, columns, drawn, intervals, span, swatch, trend } from "./charts.j
 import { ask, byId, count, date, h, moment, named, Problem, run, share, t } from "./office.js";
 import { DataTable } from "./tables.js";
 
-const READ_ON = 400;
 const SPANS = [7, 30, 90, 365];
 const NEAR = 80;
 const LIMITS = ["lifetime", "month", "week", "day", "plan", "several", "other"];
@@ -308,8 +307,7 @@ class Collections {
     const path = `/v1/collections/${encodeURIComponent(collection)}/estimate`;
     try {
       const { rounds } = await ask(`${path}?by_round=true`);
-      const found = rounds.length ? rounds : [{ round: t("collections.unsealed"), ...(await ask(path)) }];
-      return { collection, rounds: found.map(withAnswers) };
+      return { collection, rounds: rounds.map(withAnswers), failed: t("collections.unsealed") };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status === 401 || problem.status === 403) throw problem;
       return { collection, rounds: [], failed: problem.message };
@@ -421,20 +419,18 @@ let parts;
 
 function build(renew) {
   const status = h("p", { class: "muted small", role: "status" });
-  const progress = h("progress", { max: 1, "aria-label": t("dashboard.title"), hidden: true });
   const sandbox = h("p", { class: "notice", hidden: true }, t("dashboard.sandbox"));
   parts = {
-    ...{ status, progress, sandbox, figures: new Figures(), activity: new Activity(renew), refusals: new Refusals() },
+    ...{ status, sandbox, figures: new Figures(), activity: new Activity(renew), refusals: new Refusals() },
     ...{ limits: new Limits(), collections: new Collections(renew), mechanisms: new Mechanisms(), ledger: new Ledger() },
   };
-  const head = h("div", { class: "page-head" }, h("h1", {}, t("dashboard.title")), h("div", {}, status, progress));
+  const head = h("div", { class: "page-head" }, h("h1", {}, t("dashboard.title")), status);
   const cards = ["activity", "refusals", "limits", "collections", "mechanisms", "ledger"].map((name) => parts[name].element);
   byId("content").replaceChildren(head, sandbox, parts.figures.element, h("div", { class: "cards" }, cards));
 }
 
 async function load() {
   const days = parts.activity.days;
-  // The first asks reads on in the ledger for all of them.
   const summary = await ask("/v1/overview");
   const paths = [`activity?days=${days}`, `refusals?days=${days}`, "limits", "mechanisms"];
   const rows = await Promise.all(paths.map(async (path) => (await ask(`/v1/overview/${path}`)).rows));
@@ -450,17 +446,9 @@ function show({ summary, rows: [activity, refusals, limits, mechanisms], collect
   parts.mechanisms.update(mechanisms);
   parts.ledger.update(summary);
   parts.sandbox.hidden = !summary.ledger.sandbox;
-  return shown(summary.progress);
-}
-
-/** How far the figures go; of those that are read on soon are asked again. */
-function shown({ done, total, complete }) {
-  parts.progress.hidden = complete;
-  parts.progress.value = total ? done / total : 1;
   parts.asOf = time();
-  parts.status.textContent = complete ? t("dashboard.as_of", { time: parts.asOf }) : t("dashboard.reading", { share: share(done, total) });
-  document.documentElement.dataset.ready = String(complete);
-  return complete ? undefined : READ_ON;
+  parts.status.textContent = t("dashboard.as_of", { time: parts.asOf });
+  document.documentElement.dataset.ready = "true";
 }
 
 function stale(problem) {

@@ -140,18 +140,17 @@ export async function run({ first, build, load, show, stale }) {
     clearTimeout(timer);
     // Of several that are under way the newest alone says what there is.
     const mine = ++turn;
-    let next = RENEW;
     try {
       const found = await load();
       if (mine !== turn) return;
-      next = show(found) ?? RENEW;
+      show(found);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       if (mine !== turn) return;
       if (problem.status in REFUSED) return void leave(problem.message);
       stale(problem);
     }
-    timer = setTimeout(() => (document.hidden ? null : renew()), next);
+    timer = setTimeout(() => (document.hidden ? null : renew()), RENEW);
   };
 
   document.addEventListener("visibilitychange", () => {

@@ -1,4 +1,4 @@
-/* The privacy officer's page: who set what, what waits for a second person, and whether anybody would be told. */
+/* The privacy officer's page: who set what, what waits for a second person, and verifications. */
 
 import { ask, byId, count, h, moment, named, Problem, run, t } from "./office.js";
 import { DataTable } from "./tables.js";
@@ -6,10 +6,9 @@ import { DataTable } from "./tables.js";
 const CHANGES = { first: "badge muted", raised: "badge warn", lowered: "badge good", changed: "badge muted" };
 const STATES = { active: "badge good", pending: "badge warn", expired: "badge muted", revoked: "badge bad" };
 const PROPOSALS = { open: "badge warn", approved: "badge good", withdrawn: "badge muted", past: "badge muted" };
-const SENT = { sent: "badge good", waiting: "badge warn", "given up": "badge bad" };
 
 const badge = (group, looks) => (value) => h("span", { class: looks[value] ?? "badge muted" }, named(group, value));
-const who = (by, row) => by ?? t(row.by_known === false ? "officer.reading" : "officer.here");
+const who = (by) => by ?? t("officer.here");
 const lines = (texts) => texts.flatMap((text, at) => (at ? [h("br"), text] : [text]));
 
 function card(name, { controls = null } = {}, ...children) {
@@ -227,60 +226,27 @@ class Records {
   }
 }
 
-const TYPES = { "limit.used": "limit_used", "refusals.many": "refusals_many", "verification.failed": "verification_failed", test: "test" };
-
-class Alerts {
+class Verification {
   constructor(renew) {
-    const shows = { raised: moment, state: badge("alerts", SENT), by: (by) => by ?? "–" };
-    this.table = new DataTable({
-      name: "alerts",
-      caption: t("alerts.caption"),
-      open: true,
-      columns: columns("alerts", ["raised", "said", "state", "tries", "by"], { shows, numbers: ["tries"] }),
-    });
-    this.rules = h("p", { class: "small" });
-    this.said = h("p", { class: "small", role: "status", id: "alerts-said" });
-    this.test = this.button("alerts.send", async () => {
-      await ask("/v1/alerts:test", { method: "POST" });
-      this.said.textContent = t("alerts.sent_test");
-      await renew();
-    });
-    this.verify = this.button("alerts.verify", async () => {
-      this.said.textContent = t("alerts.verifying");
+    this.said = h("p", { class: "small", role: "status", id: "verification-said" });
+    this.verify = h("button", { type: "button", onclick: () => this.run(renew) }, t("verification.verify"));
+    this.element = card("verification", { controls: this.verify }, this.said);
+  }
+
+  async run(renew) {
+    this.verify.setAttribute("aria-disabled", "true");
+    this.said.textContent = t("verification.verifying");
+    try {
       const found = await ask("/v1/ledger/verifications", { method: "POST" });
       const facts = { entries: count(found.entries), problems: count(found.problems.length) };
-      this.said.textContent = t(found.ok ? "alerts.verified_ok" : "alerts.verified_bad", facts);
+      this.said.textContent = t(found.ok ? "verification.verified_ok" : "verification.verified_bad", facts);
       await renew();
-    });
-    const controls = h("div", { class: "field" }, this.verify, this.test);
-    this.element = card("alerts", { controls }, this.rules, this.said, this.table.element);
-  }
-
-  button(text, act) {
-    const button = h("button", { type: "button" }, t(text));
-    button.addEventListener("click", async () => {
-      button.setAttribute("aria-disabled", "true");
-      try {
-        await act();
-      } catch (problem) {
-        if (!(problem instanceof Problem)) throw problem;
-        this.said.textContent = problem.message;
-      } finally {
-        button.removeAttribute("aria-disabled");
-      }
-    });
-    return button;
-  }
-
-  update({ configured, rules, rows }) {
-    const used = rules.used.map((percent) => t("alerts.percent", { used: percent })).join(t("alerts.and"));
-    const facts = { used, users: 100 * rules.users, refusals: 100 * rules.refusals, least: rules.least };
-    this.rules.textContent = configured ? t("alerts.rules", facts) : t("alerts.unset");
-    this.test.hidden = !configured;
-    this.table.update(rows.map((row) => {
-      const data = { ...row.data, period: named("limit", row.data.period) };
-      return { ...row, said: row.type in TYPES ? t(`alerts.${TYPES[row.type]}`, data) : row.type };
-    }));
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      this.said.textContent = problem.message;
+    } finally {
+      this.verify.removeAttribute("aria-disabled");
+    }
   }
 }
 
@@ -290,24 +256,23 @@ let parts;
 
 function build(renew) {
   const status = h("p", { class: "muted small", role: "status" });
-  parts = { status, counts: new Counts(), proposals: new Proposals(renew), policies: new Policies(), alerts: new Alerts(renew), keys: new Keys(), records: new Records() };
+  parts = { status, counts: new Counts(), proposals: new Proposals(renew), policies: new Policies(), verification: new Verification(renew), keys: new Keys(), records: new Records() };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("officer.title")), status);
-  const cards = ["proposals", "policies", "alerts", "keys", "records"].map((name) => parts[name].element);
+  const cards = ["proposals", "policies", "verification", "keys", "records"].map((name) => parts[name].element);
   byId("content").replaceChildren(head, parts.counts.element, h("div", { class: "cards" }, cards));
 }
 
 function load() {
-  const paths = ["", "/policies", "/keys", "/records", "/alerts"].map((path) => `/v1/officer${path}`);
+  const paths = ["", "/policies", "/keys", "/records"].map((path) => `/v1/officer${path}`);
   return Promise.all([...paths, "/v1/proposals"].map((path) => ask(path)));
 }
 
-function show([summary, policies, keys, records, alerts, proposals]) {
+function show([summary, policies, keys, records, proposals]) {
   parts.counts.update(summary.counts);
   parts.policies.update(policies.rows);
   parts.proposals.update(proposals, policies.rows);
   parts.keys.update(keys.rows);
   parts.records.update(records.rows);
-  parts.alerts.update(alerts);
   parts.status.textContent = t("officer.as_of", { time: new Date().toISOString().slice(11, 16) });
   document.documentElement.dataset.ready = "true";
 }

@@ -1,8 +1,9 @@
-"""Copies a ledger in child processes and kills them; run by `test_copying`, which copies on until it is done.
+"""Moves a ledger in child processes and kills them; run by `test_moving`.
 
-    python copy_killer.py FROM TO KILLS SEED MOMENT
+    python move_killer.py FROM SEED MOMENT TO...
 
-Their clocks stand at that moment. Prints how many children were killed, and did not come to the end before that.
+Each child moves the ledger to the next place. Their clocks stand at that moment. Prints how many children were killed
+before they came to their end.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from datetime import datetime
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger import migration_copy
 
-LONGEST = 0.25
+LONGEST = 0.5
 """Of the last one; the first are killed sooner, as a quick machine is through in that."""
 
 
 def child(source: str, target: str, now: datetime) -> None:
-    migration_copy._ENTRIES_TOGETHER = migration_copy._RECORDS_TOGETHER = 20
+    migration_copy._STEPS_TOGETHER = 20
     with suppress(LedgerError), Accountant(source, create=False, clock=lambda: now) as accountant:
-        accountant.ledger.copy_to(target)
+        accountant.ledger.move_to(target)
 
 
-def main(source: str, target: str, kills: str, seed: str, moment: str) -> None:
+def main(source: str, seed: str, moment: str, *targets: str) -> None:
     moments, killed = random.Random(seed), 0
-    for number in range(int(kills)):
+    for number, target in enumerate(targets, 1):
         process = os.fork()
         if process == 0:
             try:
                 child(source, target, datetime.fromisoformat(moment))
             finally:
                 os._exit(0)
-        time.sleep(moments.uniform(0, LONGEST) * (number + 1) / int(kills))
+        time.sleep(moments.uniform(0, LONGEST) * number / len(targets))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
         killed += os.WIFSIGNALED(status)

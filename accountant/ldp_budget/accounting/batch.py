@@ -1,0 +1,549 @@
+"""Batches: `spend_batch` charges many users under one key, `spend_each` each under a key of their own.
+
+A batch has one idempotency key for all of its lines. It is charged in parts of at most `PART` lines, each of one
+partition. A part is one item of the ledger's write queue: its lines are charged, and its results are recorded under
+its own key, in one transaction. So single charges are served between two parts.
+
+A batch of several parts is first bound to its key and to a digest of its lines. Repeating it skips the parts that
+were charged. Other lines under the same key are a conflict, and cost nothing. A line that failed is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._files import canonical_json
+from .._validation import check_many, check_name, check_text, check_user, check_whole, shown
+from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
+from ..guarantees.fixed_point import LARGEST
+from ..ledger.models import BOUND, CHARGED, SPENT, BatchRunRecord
+from ..registry.collections import Collection
+from ..sdk.mechanism import Mechanism
+from . import engine
+from .charge_request import (
+    MOST_REPORTS,
+    ChargeRequest,
+    charge_of,
+    check_digest,
+    check_key,
+    check_note,
+    chosen_of,
+    key_hash,
+    request_in,
+)
+from .policies import DEFAULT
+from .receipts import REFUSED
+
+if TYPE_CHECKING:
+    from ..ledger import Ledger, Transaction
+    from ..ledger.keyfile import Key
+    from .charge_request import Charge, Principal
+    from .receipts import Receipt
+
+PART = 1_000
+"""Maximum number of lines that are charged in one transaction in one partition."""
+FEW = 8
+"""Fewer equal lines than this are charged one by one: a set-based statement has a fixed cost."""
+_MOST_TEMPLATES = 1000
+
+
+# -- lines and results -------------------------------------------------------------------------------------------
+
+_SPENDS = "a `Spend` each, or the error of what cannot be read"
+
+
+class Spend(NamedTuple):
+    """One line: a user and a request, as in `Accountant.spend`. In a batch with a key, a line has no key of its own."""
+
+    user: str
+    mechanism: Mechanism | Collection | object
+    reports: int = 1
+    label: str | None = None
+    digest: str | None = None
+    note: str | None = None
+    policy: str = DEFAULT
+    key: str | None = None
+
+
+class SpendResult(NamedTuple):
+    """The result of one line.
+
+    `status` is `spent`, `refused` or `failed`; `repeated` is True for a result that was recorded before. A refusal
+    has `binding`, the periods whose limit refused it, or `plan`. It also has `affordable_reports`, the number of such
+    reports that still fit, and `why`, an objection that no budget can cure. A new refusal has a `receipt` with the
+    state of the limits. A failure has an `error`: nothing was charged, and the next time the line is tried again.
+    """
+
+    status: str
+    repeated: bool = False
+    binding: tuple[str, ...] = ()
+    affordable_reports: int = 0
+    why: str = ""
+    receipt: Receipt | None = None
+    error: LdpBudgetError | None = None
+
+
+FAILED = "failed"
+SPENT_RESULT, _SPENT_BEFORE = SpendResult(SPENT), SpendResult(SPENT, True)
+_REFUSED = SpendResult(REFUSED)
+
+
+class Template(NamedTuple):
+    """The part of a request that several lines have in common: all except the user.
+
+    `alike` is True if set-based statements can charge the lines, as for one report without a label. `identity` has
+    everything that makes two templates the same; the note is not part of it.
+    """
+
+    spend: Spend
+    charge: Charge
+    alike: bool
+    identity: tuple[Any, ...]
+
+
+class Lines(NamedTuple):
+    """Checked lines: their users and templates. `errors` has the lines that failed the check.
+
+    `common` is the template of all lines, if they have only one; then `templates` is empty.
+    """
+
+    users: Sequence[str]
+    templates: Sequence[Template]
+    errors: Mapping[int, LdpBudgetError]
+    common: Template | None = None
+
+    def template(self, place: int) -> Template:
+        """Return the template of a valid line."""
+        return self.common or self.templates[place]
+
+    @property
+    def all_differ(self) -> bool:
+        """True if all lines are valid and have different users."""
+        return not self.errors and len(set(self.users)) == len(self.users)
+
+    def at(self, places: Sequence[int]) -> Lines:
+        """Return the lines at some indexes."""
+        users = [self.users[n] for n in places]
+        templates = [] if self.common is not None else [self.templates[n] for n in places]
+        errors = (
+            {n: self.errors[place] for n, place in enumerate(places) if place in self.errors} if self.errors else {}
+        )
+        return Lines(users, templates, errors, self.common)
+
+    def results(self) -> list[SpendResult]:
+        """Return the results of lines that fit their limits."""
+        results = [SPENT_RESULT] * len(self.users)
+        for place, error in self.errors.items():
+            results[place] = SpendResult(FAILED, error=error)
+        return results
+
+
+class _Templates:
+    """The templates of lines, each checked and priced once."""
+
+    def __init__(self) -> None:
+        self._foreign: dict[Mechanism | Collection, Mechanism | Collection] = {}
+        self._known: dict[tuple[Any, ...], tuple[Template, object]] = {}
+
+    def check(self, spend: Spend | LdpBudgetError) -> tuple[str, Template]:
+        """Return the user and the template of a line. Raises `InvalidParameter`, or the error of the line."""
+        if isinstance(spend, LdpBudgetError):
+            raise spend
+        user, mechanism, reports, label, digest, note, policy, key = spend
+        if not isinstance(mechanism, Mechanism | Collection):
+            mechanism = self._of_foreign(mechanism)
+            spend = spend._replace(mechanism=mechanism)
+        asked = id(mechanism), reports, label, digest, note, policy, key
+        try:
+            known = self._known.get(asked)
+        except TypeError:  # a wrong argument, such as a list, has no hash
+            known = None
+        template = self._work_out(asked, spend) if known is None else known[0]
+        return check_user(user), template
+
+    def lines(self, spends: Iterable[Spend | LdpBudgetError]) -> Lines:
+        """Check lines."""
+        users: list[str] = []
+        templates: list[Template] = []
+        errors: dict[int, LdpBudgetError] = {}
+        for place, spend in enumerate(_checked(spends)):
+            try:
+                user, template = self.check(spend)
+            except LdpBudgetError as error:
+                errors[place] = error
+                user, template = "", _NO_TEMPLATE
+            users.append(user)
+            templates.append(template)
+        return Lines(users, templates, errors)
+
+    def _of_foreign(self, thing: object) -> Mechanism | Collection:
+        """Return the mechanism for an object of another library as it is now; equal guarantees share one."""
+        chosen = chosen_of(thing)
+        if len(self._foreign) >= _MOST_TEMPLATES:
+            self._foreign.clear()
+        return self._foreign.setdefault(chosen, chosen)
+
+    def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> Template:
+        template = template_of(spend)
+        if len(self._known) >= _MOST_TEMPLATES:
+            self._known.clear()
+        self._known[asked] = template, spend.mechanism  # keep it, so that its id is not reused
+        return template
+
+
+def template_of(spend: Spend) -> Template:
+    """Check everything of a line except its user. Raises `InvalidParameter`."""
+    _, mechanism, reports, label, digest, note, policy, key = spend
+    if key is not None:
+        raise InvalidParameter("key", "none, as the batch has one", key)
+    charge = charge_of(mechanism)
+    check_name("policy", policy)
+    check_whole("reports", reports, 1, MOST_REPORTS)
+    check_note(note)
+    if label is not None:
+        check_text("label", label)
+    identity = (*charge.identity, reports, label, check_digest(digest), policy)
+    return Template(spend, charge, reports == 1 and label is None, identity)
+
+
+_NO_TEMPLATE: Any = None
+"""The template of an invalid line, which is never charged."""
+
+
+# -- parts ---------------------------------------------------------------------------------------------------------
+
+
+class Part:
+    """Lines of one partition that are charged in one transaction: an item of the write queue.
+
+    `hashes` are those of the users.
+    `key_hash` and `digest` identify it, if its batch has a key, called `name`. With `explain`, a refusal gets a
+    receipt.
+    """
+
+    needs = None
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        caller: Principal,
+        partition: int,
+        lines: Lines,
+        hashes: Sequence[bytes],
+        key: tuple[bytes, bytes] | None,
+        name: str,
+        explain: bool,
+    ) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.caller = caller
+        self.partition = partition
+        self.lines = lines
+        self.hashes = hashes
+        self.key_hash, self.digest = key or (b"", b"")
+        self.explain = explain
+
+    def request(self, place: int) -> ChargeRequest:
+        """Return the charge request of a line."""
+        spend = self.lines.template(place).spend._replace(user=self.lines.users[place])
+        return request_in(self.ledger, self.caller, **spend._asdict())
+
+
+def charge_parts(transactions: Mapping[int, Transaction], parts: Sequence[Part]) -> list[list[SpendResult]]:
+    """Charge parts in the transactions of their partitions, or return their recorded results."""
+    return [_charge_part(transactions[part.partition], part) for part in parts]
+
+
+def _charge_part(transaction: Transaction, part: Part) -> list[SpendResult]:
+    stored = transaction.numbered(BatchRunRecord, part.key_hash) if part.key_hash else None
+    if stored is not None:
+        if stored.request_digest != part.digest:
+            raise KeyConflict(part.name)
+        return read_results(stored, len(part.lines.users))
+    transaction.by = part.caller.number
+    results = _charge_lines(transaction, part)
+    transaction.by = 0
+    if part.key_hash and any(result.status != FAILED for result in results):
+        transaction.add_numbered(BatchRunRecord(0, part.key_hash, part.digest, CHARGED, 0, write_results(results)))
+    return results
+
+
+def _charge_lines(transaction: Transaction, part: Part) -> list[SpendResult]:
+    lines = part.lines
+    results = lines.results()
+    if lines.common is not None and lines.all_differ:
+        _charge_group(transaction, part, range(len(results)), results)
+        return results
+    for places in _rounds(lines):
+        groups: dict[int, list[int]] = {}
+        for place in places:
+            groups.setdefault(id(lines.template(place)), []).append(place)
+        for group in groups.values():
+            _charge_group(transaction, part, group, results)
+    return results
+
+
+def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], results: list[SpendResult]) -> None:
+    """Charge lines of distinct users with the same template; put their results in their places."""
+    template = part.lines.template(places[0])
+    try:
+        terms = engine.terms_in(transaction, template.spend.policy, template.charge, part.caller.share)
+    except LdpBudgetError as error:
+        for place in places:
+            results[place] = SpendResult(FAILED, error=error)
+        return
+    if len(places) >= FEW and template.alike and terms.policy.plan is None:
+        hashes = part.hashes if isinstance(places, range) else [part.hashes[place] for place in places]
+        written, alike = transaction.writes, True
+        try:
+            over = set(engine.charge_alike(transaction, template.charge, terms, template.spend.note, hashes))
+        except LedgerError:
+            if transaction.writes != written:
+                raise
+            over, alike = set(hashes), False  # an account was changed: charged one by one, only that user fails
+        if not over:
+            return
+        places = [place for place, user in zip(places, hashes, strict=True) if user in over]
+        if alike and not part.explain:
+            for place in places:
+                results[place] = _REFUSED
+            return
+    outcomes = engine.charge({part.partition: transaction}, [part.request(place) for place in places])
+    for place, outcome in zip(places, outcomes, strict=True):
+        if isinstance(outcome, LdpBudgetError) and not part.explain:
+            raise outcome  # of `spend_many`: no user of the part is charged
+        results[place] = _result(outcome)
+
+
+def _result(outcome: Receipt | LdpBudgetError) -> SpendResult:
+    if isinstance(outcome, LdpBudgetError):
+        return SpendResult(FAILED, error=outcome)
+    if outcome:
+        return SPENT_RESULT
+    return SpendResult(REFUSED, False, outcome.binding, outcome.affordable_reports, outcome.why, outcome)
+
+
+def _rounds(lines: Lines) -> Iterator[list[int]]:
+    """Yield the lines' indexes in rounds: each round has a user once, and a user's lines keep their order."""
+    rounds: list[list[int]] = []
+    seen: dict[str, int] = {}
+    for place, user in enumerate(lines.users):
+        if place not in lines.errors:
+            times = seen.get(user, 0)
+            seen[user] = times + 1
+            if times == len(rounds):
+                rounds.append([])
+            rounds[times].append(place)
+    return iter(rounds)
+
+
+def write_results(results: Sequence[SpendResult]) -> str:
+    """Return the recorded text of results: refusals with their reasons, and failures. All other lines were charged."""
+    refused = [
+        [place, result.binding, min(result.affordable_reports, LARGEST), result.why]
+        for place, result in enumerate(results)
+        if result.status == REFUSED
+    ]
+    failed = [place for place, result in enumerate(results) if result.status == FAILED]
+    return canonical_json({"failed": failed, "refused": refused})
+
+
+def read_results(stored: BatchRunRecord, lines: int) -> list[SpendResult]:
+    """Return the results of a recorded part; a failed line has no error."""
+    record = json.loads(stored.response)
+    results = [_SPENT_BEFORE] * lines
+    for place, binding, affordable, why in record["refused"]:
+        results[place] = SpendResult(REFUSED, True, tuple(binding), affordable, why)
+    for place in record["failed"]:
+        results[place] = SpendResult(FAILED)
+    return results
+
+
+# -- batches -------------------------------------------------------------------------------------------------------
+
+
+class Batch:
+    """Lines under one key, or without a key, in parts."""
+
+    def __init__(self, ledger: Ledger, caller: Principal, key: str | None, explain: bool) -> None:
+        self._ledger = ledger
+        self._caller = caller
+        self._key = key
+        self._explain = explain
+
+    def charge(self, lines: Lines, common: tuple[Any, ...] = ()) -> list[SpendResult]:
+        """Charge the lines, or return their recorded results; lines that failed before are tried again together."""
+        key = self._key
+        results = self._charge_once(lines, common, key)
+        tries = 0
+        while key is not None:
+            again = [place for place, each in enumerate(results) if each.status == FAILED and each.error is None]
+            if not again:
+                break
+            tries += 1
+            some = self._charge_once(lines.at(again), common, key, tries)
+            _put(results, again, some)
+        return results
+
+    def _charge_once(
+        self, lines: Lines, common: tuple[Any, ...], key: str | None, tries: int = 0
+    ) -> list[SpendResult]:
+        """Charge lines under a key, or the lines that failed under it, for the nth time."""
+        identity = None
+        partitions = len(self._ledger.partitions)
+        if key is not None:
+            secret = self._ledger.key
+            bound = key_hash(secret, key, self._caller.name)
+            if tries:  # no key that a caller can choose
+                bound = secret.hash(b"batch retry", f"{secret.plain(bound).hex()} {tries}")
+            identity = bound, _digest(secret, lines, common)
+        parts = self._parts(lines, identity, partitions)
+        if key is not None and identity is not None:
+            bind = [part.key_hash for part, _ in parts] != [identity[0]]
+            stored = self._bound(identity, bind=bind, lines=len(lines.users))
+            if stored is not None and stored.request_digest != identity[1]:
+                raise KeyConflict(key)
+            if stored is not None and stored.kind == CHARGED:  # it was one part
+                results = lines.results()
+                ((_, places),) = self._parts(lines, identity, 1)
+                _put(results, places, read_results(stored, len(places)))
+                return results
+            if stored is not None and stored.partitions:
+                return self._charge_moved(lines, identity, stored)
+        results = lines.results()
+        charged = self._ledger.charge(charge_parts, [part for part, _ in parts], bulk=True) if parts else []
+        for (_, places), found in zip(parts, charged, strict=True):
+            _put(results, places, found)
+        return results
+
+    def _bound(self, identity: tuple[bytes, bytes], *, bind: bool, lines: int) -> BatchRunRecord | None:
+        """Return the record of the batch if it was bound before; otherwise bind it if `bind` says so."""
+        key, digest = identity
+        partition = self._ledger.partition_of(key)
+
+        def work(transaction: Transaction) -> BatchRunRecord | None:
+            stored = transaction.numbered(BatchRunRecord, key)
+            if stored is None:
+                transaction.go_by_the_clock()  # otherwise a batch that cannot be charged would be bound
+                transaction.add_numbered(BatchRunRecord(0, key, digest, BOUND, 0, str(lines)))
+            return stored
+
+        if bind:
+            return self._ledger.run(work, partition)
+        with self._ledger.reading(partition) as reading:
+            return reading.numbered(BatchRunRecord, key)
+
+    def _parts(
+        self, lines: Lines, identity: tuple[bytes, bytes] | None, partitions: int
+    ) -> list[tuple[Part, Sequence[int]]]:
+        """Return the parts of the lines for this number of partitions, each with the indexes of its lines."""
+        secret = self._ledger.key
+        hashes = secret.hashes(b"user", list(lines.users))
+        by_partition: dict[int, list[int]] = {}
+        # In the order of the hashes, a part changes few pages of their index. A user's lines keep their order. Plain
+        # hashes give the same parts after a rotation of the key.
+        order = sorted(range(len(hashes)), key=[*map(secret.plain, hashes)].__getitem__)
+        if partitions == 1:
+            by_partition[0] = order
+        else:
+            for place in order:
+                by_partition.setdefault(secret.partition_of(hashes[place], partitions), []).append(place)
+        cut = [
+            (partition, start // PART, places[start : start + PART])
+            for partition, places in sorted(by_partition.items())
+            for start in range(0, len(places), PART)
+        ]
+        parts: list[tuple[Part, Sequence[int]]] = []
+        for partition, number, places in cut:
+            key = identity
+            # A single part has the key of the batch, but only where a batch with this key and other lines finds it.
+            if identity is not None and (len(cut) > 1 or partition != secret.partition_of(identity[0], partitions)):
+                key = secret.hash(b"key", f"{secret.plain(identity[0]).hex()} {partition} {number}"), identity[1]
+            name = self._key or ""
+            some = lines.at(places), [hashes[place] for place in places]
+            part = Part(self._ledger, self._caller, partition, *some, key, name, self._explain)
+            parts.append((part, places))
+        return parts
+
+    def _charge_moved(self, lines: Lines, identity: tuple[bytes, bytes], stored: BatchRunRecord) -> list[SpendResult]:
+        """Charge a batch that was bound before the ledger was moved, in the parts of that time."""
+        results = lines.results()
+        for part, places in self._parts(lines, identity, stored.partitions):
+            with self._ledger.reading(self._ledger.partition_of(part.key_hash)) as reading:
+                record = reading.numbered(BatchRunRecord, part.key_hash)
+            if record is not None:
+                found = read_results(record, len(places))
+            else:
+                found = self._charge_once(part.lines, (), self._ledger.key.plain(part.key_hash).hex())
+            _put(results, places, found)
+        return results
+
+
+def _put(results: list[SpendResult], places: Sequence[int], found: Sequence[SpendResult]) -> None:
+    """Put the results of some lines in their places."""
+    for place, result in zip(places, found, strict=True):
+        results[place] = result
+
+
+def _digest(secret: Key, lines: Lines, common: tuple[Any, ...]) -> bytes:
+    """Return the digest of lines: users and templates, in order; a line that could not be read counts as one."""
+    if common:  # all lines have this template
+        users = secret.hash(b"users", ascii(list(lines.users)))
+        return secret.hash(b"request", ascii((common, secret.plain(users).hex())))
+    templates: dict[tuple[Any, ...], int] = {}
+    asked = [
+        None
+        if place in lines.errors
+        else (user, templates.setdefault(lines.template(place).identity, len(templates)))
+        for place, user in enumerate(lines.users)
+    ]
+    return secret.hash(b"request", ascii(("lines", asked, list(templates))))
+
+
+def spend_batch(
+    ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError], key: str
+) -> list[SpendResult]:
+    """Charge lines under one key, or return their recorded results."""
+    lines = _Templates().lines(spends)
+    return Batch(ledger, caller, check_key(key), explain=True).charge(lines)
+
+
+def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBudgetError]:
+    """Yield lines of a batch. Raises `InvalidParameter` for what is neither a `Spend` nor an error."""
+    for spend in check_many("spends", spends, _SPENDS):
+        if not isinstance(spend, Spend | LdpBudgetError):
+            raise InvalidParameter("spends", _SPENDS, shown(spend))
+        yield spend
+
+
+def spend_each(
+    ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError]
+) -> list[Receipt | LdpBudgetError]:
+    """Charge many users, each for a request and with an idempotency key of their own."""
+    requests = [_request_or_error(ledger, caller, spend) for spend in _checked(spends)]
+    outcomes: list[Receipt | LdpBudgetError] = []
+    for first in range(0, len(requests), PART):
+        part = requests[first : first + PART]
+        valid = [each for each in part if isinstance(each, ChargeRequest)]
+        try:
+            charged = iter(ledger.charge(engine.charge, valid) if valid else ())
+        except LedgerError as error:
+            if not first:
+                raise
+            charged = iter([error] * len(valid))  # earlier parts were charged
+        outcomes += [next(charged) if isinstance(each, ChargeRequest) else each for each in part]
+    return outcomes
+
+
+def _request_or_error(
+    ledger: Ledger, caller: Principal, spend: Spend | LdpBudgetError
+) -> ChargeRequest | LdpBudgetError:
+    """Return the charge request of a line that has a key of its own; for an invalid line, its error."""
+    if isinstance(spend, LdpBudgetError):
+        return spend
+    try:
+        return request_in(ledger, caller, **spend._asdict())
+    except LdpBudgetError as error:
+        return error

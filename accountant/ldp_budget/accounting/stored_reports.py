@@ -1,0 +1,156 @@
+"""Reports that respondents sent: each is stored in the transaction of its charge, and sealed in rounds.
+
+Any number of processes can store reports of one collection, and seal and read its rounds: all of them are in the
+ledger. A report is stored exactly once if and only if its charge is.
+
+A waiting report has the number of its entry, so a reader of the ledger can link it to the account. Sealing moves the
+reports to a round, in random order, and deletes them from the rows that name entries.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from .._validation import check_instance, check_text, check_whole
+from ..errors import LedgerError, NameTaken, TooFewReports, UnknownName
+from ..ledger.models import SEALED, RoundPart
+from ..ledger.write_queue import result_of
+from ..registry.collections import Collection
+from . import engine
+from .charge_request import request_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..ledger import Ledger, Transaction
+    from ..ledger.models import StoredReport
+    from .charge_request import Principal
+    from .receipts import Receipt
+
+PART_BYTES = 1 << 18
+"""The size of a part of a round, unless a single report is larger."""
+_MOST = 10**9
+
+
+class StoredReports:
+    """The reports in a ledger: `Accountant.reports`.
+
+    It knows no mechanism: `ldp_budget.reports.inbox.Inbox` checks that a client can send the bytes.
+    """
+
+    def __init__(self, ledger: Ledger, caller: Principal) -> None:
+        self._ledger, self._caller = ledger, caller
+
+    def __repr__(self) -> str:
+        return f"<StoredReports of {self._ledger.name}>"
+
+    def take(
+        self, user: str, collection: Collection, report: bytes, *, key: str, label: str | None, policy: str
+    ) -> Receipt:
+        """Charge a report and store it, in one transaction, or refuse it.
+
+        A repeated key gets the stored response, and stores nothing. The response says nothing about the report.
+
+        Raises:
+            InvalidParameter: an argument has the wrong type.
+            UnknownName: the policy does not exist.
+            KeyConflict: the key was used for another collection, or for a charge without a report.
+            ClockError: the system clock is not plausible.
+        """
+        check_instance("collection", collection, Collection, "a collection")
+        check_instance("report", report, bytes, "bytes")
+        asked = {"policy": policy, "label": label, "key": key, "report": report}
+        request = request_in(self._ledger, self._caller, user, collection, **asked)
+        receipt: Receipt = result_of(self._ledger.charge(engine.charge, [request])[0])
+        return receipt
+
+    def waiting(self, collection: str) -> int:
+        """Return the number of reports of a collection that wait to be sealed."""
+        check_text("collection", collection)
+        count = 0
+        for partition in self._ledger.partitions:
+            with self._ledger.reading(partition) as reading:
+                count += sum(1 for _ in reading.rows.waiting_reports(collection=collection))
+        return count
+
+    def seal(self, collection: str, name: str, together: int = 1) -> int:
+        """Seal the waiting reports of a collection as a round; return their number.
+
+        Only whole groups of `together` reports are sealed, the oldest first.
+
+        Raises:
+            InvalidParameter: an argument has the wrong type or is out of range.
+            NameTaken: the collection has a round of this name.
+            TooFewReports: there is no whole group.
+            LedgerError: the round was sealed, but a reader prevented the clearing of the log. Seal the same round
+                again: `NameTaken` then says that the log is clear.
+        """
+        check_text("collection", collection)
+        check_text("round", name)
+        check_whole("together", together, 1, _MOST)
+
+        def seal(transactions: list[Transaction]) -> int:
+            return _seal(transactions, collection, name, together)
+
+        try:
+            sealed = self._ledger.run_in_partitions(seal, self._ledger.partitions)
+        except NameTaken:
+            self._ledger.clear_log()
+            raise
+        # The log of SQLite still has the reports with their entries.
+        self._ledger.clear_log()
+        return sealed
+
+    def rounds(self, collection: str) -> list[str]:
+        """Return the names of a collection's rounds, in the order of their sealing."""
+        check_text("collection", collection)
+        with self._ledger.reading() as reading:
+            return reading.rows.rounds(collection)
+
+    def round(self, collection: str, name: str) -> Iterator[bytes]:
+        """Yield the reports of a round in parts: many reports one after the other.
+
+        Raises:
+            UnknownName: the collection has no round of this name.
+            LedgerError: the round was changed.
+        """
+        check_text("collection", collection)
+        check_text("round", name)
+        part, parts = 0, 1
+        while part < parts:
+            with self._ledger.reading() as reading:
+                row = reading.numbered(RoundPart, collection, name, part)
+            if row is None and not part:
+                raise UnknownName("round", name, self.rounds(collection))
+            if row is None:
+                why = f"a part of round {name} of {collection} is missing. Run: ldp-budget ledger verify"
+                raise LedgerError(self._ledger.name, why)
+            yield row.content
+            part, parts = part + 1, row.parts
+
+
+def _seal(transactions: list[Transaction], collection: str, name: str, together: int) -> int:
+    """Move the waiting reports of all partitions to a round in the first one."""
+    first = transactions[0]
+    if first.numbered(RoundPart, collection, name, 0) is not None:
+        raise NameTaken("round", name, "it was sealed already")
+    waiting = [(each, row) for each in transactions for row in each.waiting_reports(collection=collection)]
+    whole = len(waiting) // together * together
+    if not whole:
+        raise TooFewReports(len(waiting), together)
+    # Partitions are filled evenly, so the numbers give the order of arrival, and in one partition exactly.
+    waiting = sorted(waiting, key=lambda each: each[1].number)[:whole]
+    by_partition: dict[int, list[StoredReport]] = {each.partition: [] for each in transactions}
+    for transaction, row in waiting:
+        by_partition[transaction.partition].append(row)
+    for transaction in transactions:
+        if by_partition[transaction.partition]:
+            transaction.end_reports(by_partition[transaction.partition], SEALED)
+    reports = [row.report for _, row in waiting]
+    random.SystemRandom().shuffle(reports)
+    size = max(1, PART_BYTES // max(1, len(reports[0])))
+    parts = [reports[start : start + size] for start in range(0, whole, size)]
+    for part, some in enumerate(parts):
+        first.add_numbered(RoundPart(0, collection, name, part, len(parts), len(some), b"".join(some)))
+    return whole
