@@ -181,6 +181,28 @@ def test_interrupt_at_any_point_leaves_a_ledger_on_a_server_that_all_callers_can
     accountant.close()
 
 
+def test_interrupt_of_the_pool_while_it_opens_a_connection_leaves_a_ledger_that_all_callers_can_use(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool has noted by then that it is opening a connection, and would open no other one."""
+    from psycopg_pool.pool import AddConnection
+
+    class Interrupted(AddConnection):
+        def __init__(self, *_: object, **__: object) -> None:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    place = Emptied(3)
+    with place.open(clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+    accountant = place.open(clock)
+    monkeypatch.setattr("psycopg_pool.pool.AddConnection", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        accountant.balance("alice")
+    in_another_thread(lambda: accountant.balance("bob"), 1)
+    accountant.close()
+
+
 def _interrupt_everywhere(accountant: Accountant, name: str, each: int) -> None:
     accountant.set_policy("default", ["lifetime=1000"])
     OPERATIONS[name](accountant, "first")

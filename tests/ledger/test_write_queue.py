@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -491,6 +492,14 @@ def test_close_charges_everything_that_waits_and_refuses_later_calls(tmp_path: P
     with Accountant(tmp_path / "budget.db", create=False, clock=clock) as accountant:
         assert [spent(accountant, user)["lifetime"] for user in ("alice", "bob", "carol")] == [7, 1, 0]
         check(accountant)
+
+
+def test_writer_thread_that_starts_late_beside_a_closed_queue_ends() -> None:
+    """An interrupted start may leave a thread that first runs after another one has served and ended."""
+    queue = WriteQueue("a ledger", lambda work, partitions, items: work({}))
+    queue.close()
+    assert queue._wake.acquire(blocking=False), "the other thread has taken it, and has ended"
+    Caller(lambda: write_queue._serve(weakref.ref(queue), queue._wake)).end()
 
 
 def test_submission_beside_a_close_is_run_or_refused() -> None:

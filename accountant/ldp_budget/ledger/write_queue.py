@@ -275,7 +275,9 @@ class WriteQueue:
     def is_writer(self) -> bool:
         """True if this thread is the writer thread. An interrupted start may have left a second thread."""
         with self._lists:
-            self._thread = self._thread or threading.current_thread()
+            is_over = self._closed and not self._singles and not self._bulk
+            if self._thread is None and not is_over:
+                self._thread = threading.current_thread()
             return self._thread is threading.current_thread()
 
     def serve(self) -> bool:

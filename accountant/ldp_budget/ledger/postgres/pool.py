@@ -235,8 +235,6 @@ _PROBES = {
 
 HINT = "a ledger on PostgreSQL needs psycopg: pip install 'ldp-budget[postgres]'"
 
-_CLOSED = "it is closed"
-
 
 class Connections:
     """Connection pool of one process. A forked child cannot use it."""
@@ -274,15 +272,20 @@ class Connections:
 
         `patience` is the longest silence of the server in seconds, in place of `ANSWER_SECONDS`.
         """
-        from psycopg_pool import PoolClosed, PoolTimeout
-
-        pool = self._opened()
         try:
-            connection = pool.getconn(patience)
-        except PoolTimeout:
-            raise LedgerError(self._address.name, f"{self._why_not(patience)}; nothing was charged") from None
-        except PoolClosed:
-            raise LedgerError(self._address.name, _CLOSED) from None
+            with self._lend(patience) as connection:
+                yield connection
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            # An interrupt (Ctrl-C) may have stopped the pool's bookkeeping: it may have lost a connection, or believe
+            # for ever that it is opening one.
+            self._discard_pool()
+            raise
+
+    @contextmanager
+    def _lend(self, patience: float | None) -> Iterator[Connection]:
+        pool, connection = self._borrow(patience)
         try:
             found = self._pooled[connection]
             if isinstance(found, LedgerError):
@@ -301,6 +304,19 @@ class Connections:
             raise
         finally:
             pool.putconn(connection)
+
+    def _borrow(self, patience: float | None) -> tuple[ConnectionPool, Connection]:
+        """Return an idle connection and its pool."""
+        from psycopg_pool import PoolClosed, PoolTimeout
+
+        while True:
+            pool = self._opened()
+            try:
+                return pool, pool.getconn(patience)
+            except PoolTimeout:
+                raise LedgerError(self._address.name, f"{self._why_not(patience)}; nothing was charged") from None
+            except PoolClosed:
+                continue  # it was discarded after an interrupt, or the ledger was closed
 
     def _check(self, connection: Connection) -> None:
         """Check a connection before the pool lends it. The pool replaces one for which this raises an error.
@@ -322,8 +338,9 @@ class Connections:
             self._pooled[connection] = error
         except Error:
             connection.close()
-            if self._pool is not None:
-                self._pool.drain()  # one that the server has closed is seldom alone
+            pool = self._pool
+            if pool is not None:
+                pool.drain()  # one that the server has closed is seldom alone
             raise
 
     def is_pooled(self, connection: Connection) -> bool:
@@ -333,7 +350,7 @@ class Connections:
     def _opened(self) -> ConnectionPool:
         with self._lock:
             if self._closed:
-                raise LedgerError(self._address.name, _CLOSED)
+                raise LedgerError(self._address.name, "it is closed")
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
@@ -349,6 +366,14 @@ class Connections:
                     open=True,
                 )
             return self._pool
+
+    def _discard_pool(self) -> None:
+        """Close the pool, so that the next caller opens a new one. Borrowed connections close on their return."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            # In another thread, because the interrupt may have left a lock of the pool locked.
+            threading.Thread(target=pool.close, daemon=True).start()
 
     def _why_not(self, patience: float | None) -> str:
         """Return the reason for a missing connection, in the server's words if it gives any."""
