@@ -44,11 +44,11 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def set_end(self, end: e.PartitionHead, row_mac: bytes | None) -> None:
         self._end, self._mac = end, row_mac or self._mac
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for user in [each for each in self._users.values() if each.user_hash in users]:
             yield from ((user.user_hash, *row) for row in self.accounts_by_number([user.account], windows))
 
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for account in [each for each in accounts if each in self._users and self._users[each].user_hash is not None]:
             charges = [n for n, row in self._journal.items() if row[3] == account and row[2] in e.CHARGES]
             more = (
@@ -65,10 +65,10 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def is_erased_account(self, account: int) -> bool:
         return any(user.user_hash is None for user in self.users(account, account))
 
-    def spent(self, account: int, window: int) -> Costs | None:
+    def spent(self, account: int, window: str) -> Costs | None:
         return self._sums.get((account, window))
 
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
         return self._memoised_counts.get((account, label, charge, window), 0)
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
@@ -160,7 +160,9 @@ class ToyRows:  # of a partition, each table a dictionary by its key
             self._memoised_counts = {
                 key: reports for key, reports in self._memoised_counts.items() if key[0] != account
             }
-            self._sums = {key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == 0}
+            self._sums = {
+                key: costs for key, costs in self._sums.items() if key[0] != account or key[1] == "lifetime"
+            }
             self._users[account] = cut_off
 
     def renew(self, by: Mapping[str, Renew]) -> None:
@@ -332,7 +334,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
         runs = self._of(e.BatchRunRecord).values()
         return sum(len(json.loads(run.response)["refused"]) for run in runs if run.kind == e.CHARGED)
 
-    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         sums = Counter(
             (window, *spent)
             for (account, window), spent in self._sums.items()
@@ -368,7 +370,7 @@ class ToyBatch:  # many users charged alike, one by one
     def unknown(self) -> list[bytes]:
         return [user for user in self._left if not [*self._rows.accounts([user], [])]]
 
-    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for account in self._accounts():
             [(newest, sealed_on, row_mac, counted, user)] = {
                 row[6:] for row in self._rows.accounts_by_number([account], windows)
@@ -388,7 +390,7 @@ class ToyBatch:  # many users charged alike, one by one
     def _accounts(self) -> list[int]:
         return sorted(row[1] for row in self._rows.accounts(self._left, []))
 
-    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+    def charge(self, windows: Iterable[str], cost: Costs) -> None:
         for w in windows:
             self._rows.set_sums([(a, w, *(self._rows.spent(a, w) or ZERO).plus(cost)) for a in self._accounts()])
 
@@ -408,6 +410,7 @@ class ToyBatch:  # many users charged alike, one by one
                 None,
                 0,
                 *bound,
+                None,
             )
         return self._accounts()
 

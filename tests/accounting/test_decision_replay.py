@@ -18,7 +18,7 @@ from ldp_budget import Accountant, LedgerError, ReservationConflict
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
-from ldp_budget.ledger.calendar import code_at, to_micros
+from ldp_budget.ledger.calendar import name_at, to_micros
 from ldp_budget.ledger.models import AccountMacState
 from ldp_budget.ledger.row_macs import AccountMacs
 from ldp_budget.ledger.snapshot import Account
@@ -57,7 +57,7 @@ class Database:
     def emptied(self, where: str) -> Iterator[None]:
         """Sums that are 0 for a while; afterwards what stood there is added to what was charged meanwhile."""
         rows = self.run(
-            f"SELECT account, window_code, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}"
+            f"SELECT account, window_name, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}"
         )
         assert rows
         self.run(f"UPDATE window_sums SET epsilon = 0, delta = 0, rho = 0, mu_squared = 0 WHERE {where}")
@@ -65,7 +65,7 @@ class Database:
         for account, window, *amounts in rows:
             self.run(
                 "UPDATE window_sums SET epsilon = epsilon + ?, delta = delta + ?, rho = rho + ?,"
-                " mu_squared = mu_squared + ? WHERE account = ? AND window_code = ?",
+                " mu_squared = mu_squared + ? WHERE account = ? AND window_name = ?",
                 *amounts,
                 account,
                 window,
@@ -121,7 +121,7 @@ def test_decide_with_changed_sums_refuses(database: Database, clock: Clock) -> N
         assert accountant.spend("alice", coin(2))
         head = check(accountant)
     said = r"sums of account 1 were changed; nothing was charged. Run: ldp-budget ledger verify"
-    with database.emptied("window_code = 0"), database.open(clock) as accountant:
+    with database.emptied("window_name = 'lifetime'"), database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("alice", coin(1)),
             lambda: accountant.reserve("alice", coin(1)),
@@ -163,7 +163,7 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
     with database.open(clock) as accountant:
         accountant.set_policy("default", ["lifetime=8", "day=1"])
         assert accountant.spend("alice", coin(1))
-    database.run("DELETE FROM window_sums WHERE window_code <> 0")
+    database.run("DELETE FROM window_sums WHERE window_name <> 'lifetime'")
     for _ in range(2):
         with database.open(clock) as accountant, pytest.raises(LedgerError, match="sums of account 1 were changed"):
             accountant.spend("alice", coin(1))
@@ -174,7 +174,7 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
     "change",
     [
         "UPDATE memoised_counts SET reports = reports + 5",
-        "UPDATE memoised_counts SET reports = reports + 5 WHERE window_code <> 0",
+        "UPDATE memoised_counts SET reports = reports + 5 WHERE window_name <> 'lifetime'",
         "DELETE FROM memoised_counts",
     ],
 )
@@ -462,7 +462,7 @@ def test_verify_with_sums_changed_and_put_back_finds_the_overdraft(
         assert accountant.spend("alice", coin(2))
         check(accountant)
     for _ in range(3):
-        with database.emptied("window_code = 0"), database.open(clock) as accountant:
+        with database.emptied("window_name = 'lifetime'"), database.open(clock) as accountant:
             assert accountant.spend("alice", coin(2))
     found = problems(database, clock)
     assert len(found) == 3
@@ -493,7 +493,7 @@ def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clo
         caller = made(accountant, "team-a", "team-a")
         assert accountant.acting_for(caller).spend("alice", coin(1))
         check(accountant)
-    with database.emptied("window_code <> 0"), database.open(clock) as accountant:
+    with database.emptied("window_name <> 'lifetime'"), database.open(clock) as accountant:
         assert accountant.acting_for(caller).spend("alice", coin(1))
     [problem] = problems(database, clock)
     assert "overdraws limit team-a:lifetime=1" in problem
@@ -519,8 +519,8 @@ def test_verify_with_a_window_refilled_finds_the_overdraft(database: Database, c
         accountant.set_policy("default", ["lifetime=8", "day=1"])
         assert accountant.spend("alice", coin(1))
         check(accountant)
-    day = code_at("day", to_micros(clock.now))
-    with database.emptied(f"window_code = {day}"), database.open(clock) as accountant:
+    day = name_at("day", to_micros(clock.now))
+    with database.emptied(f"window_name = '{day}'"), database.open(clock) as accountant:
         assert accountant.spend("alice", coin(1))
     [problem] = problems(database, clock)
     assert "overdraws limit day=1" in problem

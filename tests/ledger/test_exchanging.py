@@ -242,7 +242,7 @@ def test_the_old_secret_made_all_of_these_before(tmp_path: Path) -> None:
 def forged_link(connection: sqlite3.Connection, key: Key) -> None:
     """Link every transaction again with a secret, as if nothing had ever been exchanged."""
     columns = "entry, at, kind, account, priced_mechanism, policy, reports, epsilon, delta, rho, mu_squared"
-    columns += ", label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit"
+    columns += ", label_commitment, expires, resolves, has_record, has_note, api_key, sub_limit, period"
     charges = [PricedMechanism(*row) for row in connection.execute("SELECT * FROM priced_mechanisms")]
     policies = [StoredPolicy(*row) for row in connection.execute("SELECT * FROM policies")]
     before, rows, seen = EMPTY_CHAIN, [], (0, 0)

@@ -557,8 +557,8 @@ COLUMNS = {
     "entry_labels": "entry label salt",
     "idempotency_records": "user_hash key_hash entry number request_digest response row_mac",
     "journal": "entry at kind account priced_mechanism policy reports epsilon delta rho mu_squared"
-    " label_commitment expires resolves has_record has_note api_key sub_limit chain_hash",
-    "memoised_counts": "account label priced_mechanism window_code reports",
+    " label_commitment expires resolves has_record has_note api_key sub_limit period chain_hash",
+    "memoised_counts": "account label priced_mechanism window_name reports",
     "notes": "entry note row_mac",
     "partitions": "partition accounts priced_mechanisms policies collections numbered_rows checkpoints periods state"
     " changes generation secret row_mac",
@@ -571,7 +571,7 @@ COLUMNS = {
     "rounds": "number collection name part parts reports content row_mac",
     "tombstones": "user_hash row_mac",
     "users": "account user_hash row_mac",
-    "window_sums": "account window_code epsilon delta rho mu_squared",
+    "window_sums": "account window_name epsilon delta rho mu_squared",
 }
 OTHERS = {
     "erased_records": "number row_mac",
@@ -673,9 +673,13 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
             "UPDATE window_sums SET account = 3 + account WHERE account < 0",
         ],
         [
-            "INSERT INTO memoised_counts SELECT account, label, priced_mechanism, window_code + 4000, 3 FROM memoised_counts"
+            "INSERT INTO memoised_counts SELECT account, label, priced_mechanism, replace(window_name, '-', '+'), 3"
+            " FROM memoised_counts WHERE window_name <> 'lifetime'"
         ],
-        ["INSERT INTO window_sums SELECT account, window_code + 4000, 1, 1, 1, 1 FROM window_sums"],
+        [
+            "INSERT INTO window_sums SELECT account, replace(window_name, '2026', '2031'), 1, 1, 1, 1 FROM window_sums"
+            " WHERE window_name <> 'lifetime'"
+        ],
         ["INSERT INTO quotas SELECT account, plan, guarantee || ' ', -5 FROM quotas"],
         ["INSERT INTO periods VALUES ('week', 0)"],
         ["INSERT INTO tombstones SELECT x'00', row_mac FROM tombstones"],

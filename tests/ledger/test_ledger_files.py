@@ -284,7 +284,9 @@ def test_it_is_an_ordinary_sqlite_file(path: Path) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-    assert connection.execute("SELECT epsilon FROM window_sums WHERE window_code = 0").fetchall() == [(10**8,)]
+    assert connection.execute("SELECT epsilon FROM window_sums WHERE window_name = 'lifetime'").fetchall() == [
+        (10**8,)
+    ]
     connection.close()
 
 

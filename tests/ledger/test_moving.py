@@ -594,7 +594,9 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
 
     small(tmp_path / "first.db", clock)
     with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
-        connection.execute("UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = 1 AND window_code = 0")
+        connection.execute(
+            "UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = 1 AND window_name = 'lifetime'"
+        )
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with pytest.raises(LedgerError, match="it does not verify, so it is not moved: window_sums: account 1"):
             accountant.ledger.move_to(tmp_path / "copy.db")

@@ -35,7 +35,7 @@ KEYS = {
     "idempotency_records": ("partition", "user_hash", "key_hash"),
     "journal": ("partition", "entry"),
     "key_epochs": ("partition", "number"),
-    "memoised_counts": ("partition", "account", "label", "priced_mechanism", "window_code"),
+    "memoised_counts": ("partition", "account", "label", "priced_mechanism", "window_name"),
     "moved_entries": ("partition", "number"),
     "notes": ("partition", "entry"),
     "partitions": ("partition",),
@@ -47,7 +47,7 @@ KEYS = {
     "rounds": ("partition", "number"),
     "tombstones": ("partition", "user_hash"),
     "users": ("partition", "account"),
-    "window_sums": ("partition", "account", "window_code"),
+    "window_sums": ("partition", "account", "window_name"),
 }
 """The tables, each with the columns of its key."""
 

@@ -254,9 +254,9 @@ def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock
     accountant.spend("alice", coin(9))
     clock.now = NOON
     accountant.repair_clock()
-    windows = sorted(window_at(period, NOON).code for period in ("day", "week", "month"))
+    windows = sorted(window_at(period, NOON).name for period in ("day", "week", "month"))
     for window in windows:
-        writer_of(accountant).execute("DELETE FROM window_sums WHERE window_code = ?", (window,))
+        writer_of(accountant).execute("DELETE FROM window_sums WHERE window_name = ?", (window,))
     problems = accountant.verify().problems
     assert problems == tuple(f"window_sums: account 1, window {each}, differs from the journal" for each in windows)
 

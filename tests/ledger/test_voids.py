@@ -205,4 +205,4 @@ def test_a_replay_counts_what_is_unbounded_or_too_large(amount: int) -> None:
     expected = {4: None, 1: None, 3: LARGEST, 2: 0}
     for number, value in ((4, None), (1, None), (3, -5), (2, -LARGEST)):
         replay.add(Entry(9, 0, VOIDED, 1, 1, 1, 1, costs(value), resolves=number), None)
-        assert replay.sums[0][amount] == expected[number]
+        assert replay.sums["lifetime"][amount] == expected[number]

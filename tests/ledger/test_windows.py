@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.ledger.calendar import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micros, window_at
+from ldp_budget.ledger.calendar import LIFETIME, PER_YEAR, PERIODS, from_micros, gauge_of, to_micros, window_at
 
 CALENDAR = [period for period in PERIODS if period != LIFETIME]
 
@@ -22,16 +22,18 @@ def test_a_moment_lies_in_its_window_and_the_next_begins_where_it_ends(moment: d
     assert window.starts <= moment < window.ends
     following = window_at(period, window.ends)
     assert following.starts == window.ends
-    assert following.code > window.code
+    assert following.name > window.name
     assert window_at(period, window.starts) == window
     assert window_at(period, window.ends - timedelta(microseconds=1)) == window
 
 
 @given(MOMENTS, MOMENTS, st.sampled_from(PERIODS), st.sampled_from(PERIODS))
-def test_a_code_names_one_window(one: datetime, other: datetime, period: str, second: str) -> None:
+def test_window_name_of_two_moments_is_one_only_in_one_window(
+    one: datetime, other: datetime, period: str, second: str
+) -> None:
     first_window, second_window = window_at(period, one), window_at(second, other)
     same = period == second and first_window.starts == second_window.starts
-    assert (first_window.code == second_window.code) == same
+    assert (first_window.name == second_window.name) == same
 
 
 @given(MOMENTS, st.sampled_from(CALENDAR), st.integers(-14 * 60, 14 * 60))
@@ -49,15 +51,20 @@ def test_weeks_start_on_monday_and_months_on_the_first(moment: datetime) -> None
 
 
 @pytest.mark.parametrize(
-    ("period", "starts", "ends"),
+    ("period", "starts", "ends", "name"),
     [
-        ("day", datetime(2026, 11, 21), datetime(2026, 11, 22)),
-        ("week", datetime(2026, 11, 16), datetime(2026, 11, 23)),
-        ("month", datetime(2026, 11, 1), datetime(2026, 12, 1)),
+        ("day", datetime(2026, 11, 21), datetime(2026, 11, 22), "day 2026-11-21"),
+        ("week", datetime(2026, 11, 16), datetime(2026, 11, 23), "week 2026-11-16"),
+        ("month", datetime(2026, 11, 1), datetime(2026, 12, 1), "month 2026-11-01"),
+        ("week renyi:3 share:2", datetime(2026, 11, 16), datetime(2026, 11, 23), "week renyi:3 share:2 2026-11-16"),
     ],
 )
-def test_the_windows_of_one_saturday(period: str, starts: datetime, ends: datetime) -> None:
+def test_windows_of_a_saturday_have_their_start_end_and_name(
+    period: str, starts: datetime, ends: datetime, name: str
+) -> None:
     window = window_at(period, datetime(2026, 11, 21, 12, tzinfo=UTC))
+    assert window.name == name
+    assert gauge_of(name) == period
     assert window.starts == starts.replace(tzinfo=UTC)
     assert window.ends == ends.replace(tzinfo=UTC)
 
@@ -71,7 +78,7 @@ def test_a_month_is_as_long_as_it_is() -> None:
 @given(MOMENTS)
 def test_the_lifetime_is_one_window_that_never_ends(moment: datetime) -> None:
     window = window_at(LIFETIME, moment)
-    assert window.code == 0
+    assert window.name == LIFETIME
     assert window.starts <= moment
     assert window.ends is None
 
@@ -81,7 +88,7 @@ def test_no_year_touches_more_windows_than_its_worst_loss_counts(period: str) ->
     most = 0
     for year in range(1990, 2040):
         days = (datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(366))
-        most = max(most, len({window_at(period, day).code for day in days if day.year == year}))
+        most = max(most, len({window_at(period, day).name for day in days if day.year == year}))
     assert most == PER_YEAR[period]
 
 

@@ -133,7 +133,7 @@ class _Course:
         if at < self._since:
             return
         self._refill(at)
-        spent = replay.spent_in(self._window.code)
+        spent = replay.spent_in(self._window.name)
         if spent != self.sums[-1][1]:
             self.sums.append((from_micros(at), spent, False))
 

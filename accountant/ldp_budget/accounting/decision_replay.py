@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
-from ..ledger.calendar import DAY_MICROS, LIFETIME, code_at, measure_in, share_in
+from ..ledger.calendar import DAY_MICROS, LIFETIME, measure_in, name_at, share_in
 from ..ledger.models import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry, Repair
 from ..ledger.snapshot import Replay
 from .admission import ApplicablePolicy, inadmissible, lacks_label
@@ -74,7 +74,7 @@ class DecisionReplay:
         self._gauges = sorted({LIFETIME, *past.periods, *gauges})
         self._plain_gauges = [each for each in self._gauges if not share_in(each) and measure_in(each) is None]
         self._plain_charges: dict[Row, _PlainCharge | None] = {}
-        self._codes: dict[int, tuple[int, ...]] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
 
     def check(self, history: Sequence[Row]) -> Iterator[str]:
         """Yield the entries of an account that were not allowed, in words."""
@@ -87,7 +87,7 @@ class DecisionReplay:
         """True if a history has only plain charges, and each of them was allowed."""
         if self._repairs:
             return False
-        sums: dict[int, Row] = {}
+        sums: dict[str, Row] = {}
         for row in history:
             number = row[0]
             if number > self._last:
@@ -105,11 +105,11 @@ class DecisionReplay:
                     return False
             if not found.since < number < found.until:
                 return False
-            amounts, codes = row[7:11], self._codes_on(row[1] // DAY_MICROS)
-            for code in codes:
-                sums[code] = add_amounts(sums[code], amounts) if code in sums else amounts
+            amounts, names = row[7:11], self._windows_on(row[1] // DAY_MICROS)
+            for name in names:
+                sums[name] = add_amounts(sums[name], amounts) if name in sums else amounts
             for gauge, counted in found.limits:
-                total = sums[codes[gauge]]
+                total = sums[names[gauge]]
                 for place, most in counted:
                     if total[place] is None or total[place] > most:
                         return False
@@ -134,12 +134,12 @@ class DecisionReplay:
             limits.append((self._plain_gauges.index(limit.gauge), limit.counted))
         return _PlainCharge(version.since, version.until, tuple(limits))
 
-    def _codes_on(self, day: int) -> tuple[int, ...]:
+    def _windows_on(self, day: int) -> tuple[str, ...]:
         """Return the windows of the plain gauges, which are the same for a whole day."""
-        codes = self._codes.get(day)
-        if codes is None:
-            codes = self._codes[day] = tuple([code_at(gauge, day * DAY_MICROS) for gauge in self._plain_gauges])
-        return codes
+        names = self._names.get(day)
+        if names is None:
+            names = self._names[day] = tuple([name_at(gauge, day * DAY_MICROS) for gauge in self._plain_gauges])
+        return names
 
     # -- what a replay of one account asks ------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class _AccountReplay:
             return _is_below(entry.costs, guarantee, entry.reports)
         if label is None or not isinstance(guarantee, Memoised):
             return False  # user erased; or no cost curve, which the check of the sums reports
-        done = self._sums.labels[label, entry.priced_mechanism, 0]
+        done = self._sums.labels[label, entry.priced_mechanism, LIFETIME]
         return not _covers(entry.costs, guarantee.step(done, entry.reports))
 
     def _decide(self, entry: Entry, policy: Policy) -> Iterator[str]:
@@ -268,7 +268,7 @@ class _AccountReplay:
         if why:
             yield f"{where} was not allowed: {why}"
         for limit in limits:
-            total = self._sums.spent_in(code_at(limit.gauge, entry.at))
+            total = self._sums.spent_in(name_at(limit.gauge, entry.at))
             if not limit.fits(ZERO, total):
                 yield f"{where} overdraws limit {limit} of policy {policy.name}, version {policy.version}"
         if policy.plan is not None and quota is not None:
@@ -315,7 +315,7 @@ class _AccountReplay:
         if label is None or not isinstance(guarantee, Memoised):
             return reservation.costs
         # The last steps of the curve are reversed, for any of the label's reports.
-        done = max(0, self._sums.labels[label, entry.priced_mechanism, 0] - entry.reports)
+        done = max(0, self._sums.labels[label, entry.priced_mechanism, LIFETIME] - entry.reports)
         return guarantee.step(done, entry.reports)
 
 

@@ -169,7 +169,7 @@ def load_counts(
     if label is not None and request.curve is not None:
         stored = reading.priced_mechanism_number(charge.fingerprint, charge.promise, charge.collection)
         account.reported = {
-            gauge: reading.memoised_reports(account.number, label, stored, window.code)
+            gauge: reading.memoised_reports(account.number, label, stored, window.name)
             for gauge, window in reading.windows.items()
             if window.counts(terms.share)
         }
@@ -189,7 +189,7 @@ def _write(transaction: Transaction, decision: Decision) -> int:
     label = request.label_hash if request.curve is not None else None
     if label is not None:
         for gauge, reports in account.reported.items():
-            window = transaction.windows[gauge].code
+            window = transaction.windows[gauge].name
             transaction.set_memoised_reports(number, label, mechanism, window, reports)
     plan = terms.policy.plan
     if plan is not None:
@@ -227,12 +227,12 @@ def charge_alike(
         return users
     batch = transaction.batch(sorted(users))
     limited = [(windows[limit.gauge], limit) for limit in terms.limits]
-    rooms = [(window.code, limit.remaining_room(charge.cost_under(window.measure))) for window, limit in limited]
+    rooms = [(window.name, limit.remaining_room(charge.cost_under(window.measure))) for window, limit in limited]
     refused = batch.refuse(rooms)
     if len(refused) < len(users):
         transaction.open_accounts(batch)
         mine = [window for window in windows.values() if window.counts(terms.share)]
-        transaction.charge_batch(batch, {window.code: charge.cost_under(window.measure) for window in mine})
+        transaction.charge_batch(batch, {window.name: charge.cost_under(window.measure) for window in mine})
         common = (transaction.moment.micros, SPENT, charge.store(transaction), terms.number, *charge.cost)
         transaction.append_batch(batch, common, note, terms.share)
     return refused

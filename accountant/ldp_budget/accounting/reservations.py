@@ -12,7 +12,7 @@ from .._validation import check_text, shown
 from ..errors import InvalidParameter, ReservationConflict, UnknownName
 from ..guarantees.costs import refund_in_window
 from ..guarantees.fixed_point import ZERO, Costs
-from ..ledger.calendar import LIFETIME, code_at, holds, is_lifetime, measure_in, share_in
+from ..ledger.calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
 from ..ledger.export import entry_row, name_callers
 from ..ledger.hash_chain import find, place_of
 from ..ledger.models import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
@@ -110,7 +110,7 @@ def _resolve(
     _, policy = latest_policy(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
     limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
-    spent = {period: transaction.spent(entry.account, window.code) for period, window in windows.items()}
+    spent = {period: transaction.spent(entry.account, window.name) for period, window in windows.items()}
     return Receipt(
         status=state,
         user=None,
@@ -184,7 +184,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
         kept = {LIFETIME: kept[LIFETIME]}  # for an erased user no other window is kept
     # A window from before its period was limited is not kept either.
     windows = {
-        gauge: code_at(gauge, entry.at)
+        gauge: name_at(gauge, entry.at)
         for gauge, since in kept.items()
         if holds(gauge, entry.sub_limit) and (is_lifetime(gauge) or entry.at >= since)
     }
@@ -201,7 +201,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
         transaction.set_spent(entry.account, window, left[window])
 
 
-def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dict[int, Costs]:
+def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dict[str, Costs]:
     """The account's sums by window, from its history and the entry that ends the reservation."""
     replay = Replay(kept, promises(transaction), transaction.repairs())
     # Deferred rows were written when the reservation was looked up; the entry that ends it was not.
@@ -212,7 +212,7 @@ def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dic
 
 
 def _take_off(
-    transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, int]
+    transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, str]
 ) -> dict[str, int] | None:
     """Subtract the reports of a label from its counts; return the rest in each window, None without a label."""
     if label is None:
@@ -226,7 +226,7 @@ def _take_off(
     return left
 
 
-def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, reported: dict[str, int] | None) -> Costs:
+def _cost(transaction: Transaction, entry: Entry, gauge: str, window: str, reported: dict[str, int] | None) -> Costs:
     """The cost that a voided reservation subtracts from a window; `reported`: the remaining reports of its label."""
     measure = measure_in(gauge)
     if not entry.labelled:
@@ -244,7 +244,7 @@ def _cost(transaction: Transaction, entry: Entry, gauge: str, window: int, repor
         reported[gauge],
         entry.reports,
         broken=bool(share_in(gauge)) or bool(transaction.repairs()),
-        over=code_at(gauge, transaction.moment.micros) != window,
+        over=name_at(gauge, transaction.moment.micros) != window,
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import check_whole
 from ..guarantees.fixed_point import float_up
-from ..ledger.calendar import DAY_MICROS, from_micros, to_micros
+from ..ledger.calendar import DAY_MICROS, LIFETIME, from_micros, to_micros
 from ..ledger.checkpoints import head_of
 from ..ledger.models import CHARGES, VOIDED
 from .policies import Policy
@@ -36,8 +36,6 @@ SEVERAL = " and "
 
 _HOUR_MICROS = DAY_MICROS // 24
 _MOST_DAYS = 36_600
-_LIFETIME_WINDOW = 0
-"""The window in which every account has a sum."""
 
 
 class Refusal(NamedTuple):
@@ -292,16 +290,16 @@ class Overview:
 
 def _add_users(reading: Reading, limits: Sequence[Limit], used: Sequence[list[int]]) -> None:
     """Add the number of a partition's users at each level of each limit to `used`."""
-    codes = [reading.windows[limit.gauge].code for limit in limits]
-    everybody, rest = 0, Counter[int]()  # `everybody` and `rest` add up to the users without a sum in a window
-    for code, *spent, users in reading.rows.users_by_sums([*{_LIFETIME_WINDOW, *codes}]):
-        everybody += users if code == _LIFETIME_WINDOW else 0
-        rest[code] -= users
-        for limit, of_limit, levels in zip(limits, codes, used, strict=True):
-            if of_limit == code:
+    names = [reading.windows[limit.gauge].name for limit in limits]
+    everybody, rest = 0, Counter[str]()  # `everybody` and `rest` add up to the users without a sum in a window
+    for name, *spent, users in reading.rows.users_by_sums([*{LIFETIME, *names}]):
+        everybody += users if name == LIFETIME else 0
+        rest[name] -= users
+        for limit, of_limit, levels in zip(limits, names, used, strict=True):
+            if of_limit == name:
                 levels[level(limit, spent)] += users
-    for code, levels in zip(codes, used, strict=True):
-        levels[0] += everybody + rest[code]
+    for name, levels in zip(names, used, strict=True):
+        levels[0] += everybody + rest[name]
 
 
 def _refusals(reading: Reading, since: int) -> Counter[Refusal]:

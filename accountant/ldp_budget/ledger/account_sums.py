@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees.fixed_point import Costs
-from .calendar import DAY_MICROS, LIFETIME, code_at, gauge_of, gauges_in, measure_in, share_in
+from .calendar import DAY_MICROS, LIFETIME, gauge_of, gauges_in, measure_in, name_at, share_in
 from .models import CHARGES, SPENT, VOIDED, Entry, User
 from .row_macs import AccountMacMaker, counts_of, finish_account_mac
 from .snapshot import Replay, parts, promises
@@ -106,7 +106,7 @@ class _Part:
         limited = {gauge for definition in definitions.values() for gauge in gauges_in(definition)}
         self._maker = AccountMacMaker(reading.secret, reading.partition)
         self._kept = kept = reading.periods()
-        self._codes: dict[int, frozenset[int]] = {}
+        self._names: dict[int, frozenset[str]] = {}
         # No decision uses windows of a period that no policy limits. They are being backfilled, or a backfill
         # stopped.
         self._filling = kept.keys() - limited - {LIFETIME}
@@ -117,7 +117,7 @@ class _Part:
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
-        self._windows: dict[int, tuple[int, ...]] = {}
+        self._windows: dict[int, tuple[str, ...]] = {}
 
     def check(self, first: int, last: int) -> Iterator[str]:
         """Yield the problems of the accounts from `first` to `last`, each compared with its rows of every table."""
@@ -150,18 +150,18 @@ class _Part:
         if len(rows) != 1:
             return False
         row: AccountMac = rows[0]
-        codes = self._codes_on(row.day)
+        names = self._windows_on(row.day)
         newest = next((row[0] for row in reversed(history) if row[2] in CHARGES), None)
-        covered = tuple([each[1:] for each in sums if each[1] in codes])
-        counts = counts_of(labels, quotas, codes) if labels or quotas else {}
+        covered = tuple([each[1:] for each in sums if each[1] in names])
+        counts = counts_of(labels, quotas, names) if labels or quotas else {}
         begun = self._maker.begin(row.day, covered, counts)
         return finish_account_mac(begun, row.account, user.user_hash, newest) == row.row_mac
 
-    def _codes_on(self, day: int) -> frozenset[int]:
+    def _windows_on(self, day: int) -> frozenset[str]:
         """Return the windows of all kept periods that contain a day."""
-        if day not in self._codes:
-            self._codes[day] = frozenset([code_at(gauge, day * DAY_MICROS) for gauge in self._kept])
-        return self._codes[day]
+        if day not in self._names:
+            self._names[day] = frozenset([name_at(gauge, day * DAY_MICROS) for gauge in self._kept])
+        return self._names[day]
 
     def _in_force(self, rows: Rows, place: int) -> Rows:
         """Return the rows whose windows are in use; column `place` of a row holds its window."""
@@ -201,9 +201,9 @@ class _Part:
         if {(row[1], row[2]): row[3] for row in quotas if row[3]} != self._used(history):
             yield f"quotas: account {account} differs from the journal"
 
-    def _plain_sums(self, history: Rows) -> dict[int, tuple[Any, ...]] | None:
+    def _plain_sums(self, history: Rows) -> dict[str, tuple[Any, ...]] | None:
         """Return the sums of a history that has plain charges only; None for any other history."""
-        sums: dict[int, tuple[Any, ...]] = {}
+        sums: dict[str, tuple[Any, ...]] = {}
         if self._measures:
             return None
         for row in history:
@@ -222,13 +222,13 @@ class _Part:
         """True if a later clock repair found that the entry is dated too late."""
         return any(repair.entry > row[0] and repair.at < row[1] for repair in self._repairs)
 
-    def _windows_of(self, at: int) -> tuple[int, ...]:
+    def _windows_of(self, at: int) -> tuple[str, ...]:
         """Return the kept windows that contain a moment. They are the same for the whole day."""
         day = at // DAY_MICROS
         if day not in self._windows:
             for_all = [(period, since) for period, since in self._periods.items() if not share_in(period)]
             kept = [period for period, since in for_all if period == LIFETIME or at >= since]
-            self._windows[day] = tuple([code_at(period, at) for period in kept])
+            self._windows[day] = tuple([name_at(period, at) for period in kept])
         return self._windows[day]
 
     def _labels(self, erased: bool, history: Rows) -> Iterator[str]:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import shown
 from ..errors import ClockError, InvalidParameter
-from ..guarantees.costs import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,29 +42,26 @@ LONGER = {LIFETIME: (), "day": ("week", "month", LIFETIME), "week": (LIFETIME,),
 # The largest number of windows of each period that overlap one year.
 PER_YEAR = {"day": 366, "week": 54, "month": 12}
 
-_EPOCH_MONDAY = datetime(1969, 12, 29, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 DAY_MICROS = 86_400_000_000
 
-# The distance between the window codes of one measure and those of the next. The codes of one year span some
-# thousands. Each sub-limit repeats the places of all measures.
-_APART = 2**32
-_A_SHARE = 2**12
 MOST_SHARES = 2**16
 """The largest number of sub-limits in a ledger."""
 _SHARE = "share:"
-_PLACES = {measure: place for place, measure in enumerate(MEASURES, 1)}
 
 
 class Window(NamedTuple):
-    """One window: its code in the ledger, its start, its end (None: never), and what it counts.
+    """One window: its name in the ledger, its start, its end (None: never), and what it counts.
+
+    The name is the gauge and the first day of the window, such as `day 2026-11-24` or `week renyi:3 2026-11-23`. A
+    lifetime has no first day: its window has the name of its gauge.
 
     Without a measure, a window holds the four amounts of charges. With a `measure`, it holds their cost under that
     measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit.
     """
 
-    code: int
+    name: str
     starts: datetime
     ends: datetime | None
     measure: str | None = None
@@ -122,25 +118,15 @@ def is_lifetime(gauge: str) -> bool:
     return gauge.partition(" ")[0] == LIFETIME
 
 
-@lru_cache(maxsize=4096)
-def gauge_of(code: int) -> str:
-    """Return the gauge of a window code."""
-    share, place = divmod((code + _APART // 2) // _APART, _A_SHARE)
-    measure = None
-    if place:
-        measure = MEASURES[place - 1] if place <= len(MEASURES) else f"measure:{place}"
-    return gauge_named(PERIODS[code % len(PERIODS)], measure, share)
+def gauge_of(window: str) -> str:
+    """Return the gauge of a window, by the window's name."""
+    return window if is_lifetime(window) else window.rpartition(" ")[0]
 
 
-def number_of(gauge: str) -> int:
-    """Return the number of a gauge in the journal: the code that its window with index 0 would have."""
-    return PERIODS.index(_read(gauge).period) + _far(gauge)
-
-
-def _far(gauge: str) -> int:
-    """Return the offset of a gauge's window codes from those of its period."""
-    _, measure, share = _read(gauge)
-    return (share * _A_SHARE + (_PLACES[measure] if measure else 0)) * _APART
+def order_of(gauge: str) -> tuple[int, str, int]:
+    """Return the sort key of a gauge: plain ones first, and the longest period last, after the lifetime."""
+    period, measure, share = _read(gauge)
+    return share, measure or "", PERIODS.index(period)
 
 
 def window_start_micros(gauge: str, micros: int) -> int:
@@ -153,37 +139,30 @@ def window_at(period: str, moment: datetime) -> Window:
     return _window_on(period, (moment - _EPOCH).days)
 
 
-def code_at(period: str, micros: int) -> int:
-    """Return the code of the window of `period` that contains a moment in microseconds since 1970."""
-    return _window_on(period, micros // DAY_MICROS).code
+def name_at(gauge: str, micros: int) -> str:
+    """Return the name of the gauge's window that contains a moment in microseconds since 1970."""
+    return _window_on(gauge, micros // DAY_MICROS).name
 
 
 @lru_cache(maxsize=4096)
-def _window_on(period: str, days: int) -> Window:
-    """Return the window of `period` that contains a day, counted from 1970.
+def _window_on(gauge: str, days: int) -> Window:
+    """Return the window of a gauge that contains a day, counted from 1970.
 
     Cached: all charges of a day use the same few windows.
     """
-    far = _far(period)
-    if far:
-        plain, measure, share = _read(period)
-        window = _window_on(plain, days)
-        return window._replace(code=window.code + far, measure=measure, share=share)
+    period, measure, share = _read(gauge)
     if period == LIFETIME:
-        return Window(0, datetime.min.replace(tzinfo=UTC), None)
+        return Window(gauge, datetime.min.replace(tzinfo=UTC), None, measure, share)
     day = _EPOCH + timedelta(days=days)
     if period == "day":
-        return _window(period, days, day, day + timedelta(days=1))
-    if period == "week":
-        monday = day - timedelta(days=day.weekday())
-        return _window(period, (monday - _EPOCH_MONDAY).days // 7, monday, monday + timedelta(days=7))
-    first = day.replace(day=1)
-    following = (first + timedelta(days=31)).replace(day=1)
-    return _window(period, first.year * 12 + first.month - 1, first, following)
-
-
-def _window(period: str, index: int, starts: datetime, ends: datetime) -> Window:
-    return Window(index * len(PERIODS) + PERIODS.index(period), starts, ends)
+        starts, ends = day, day + timedelta(days=1)
+    elif period == "week":
+        starts = day - timedelta(days=day.weekday())
+        ends = starts + timedelta(days=7)
+    else:
+        starts = day.replace(day=1)
+        ends = (starts + timedelta(days=31)).replace(day=1)
+    return Window(f"{gauge} {starts.date()}", starts, ends, measure, share)
 
 
 class Moment:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..guarantees import from_json
 from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
-from .calendar import from_micros, number_of
+from .calendar import from_micros, order_of
 from .hash_chain import Name
 from .key_rotation import secret_for
 from .models import (
@@ -251,7 +251,7 @@ def stats(ledger: Ledger) -> dict[str, Any]:
         "policies": len(policies),
         "collections": end.collections,
         "keys": keys,
-        "periods": sorted(periods, key=number_of),
+        "periods": sorted(periods, key=order_of),
         "last_entry_at": None if at is None else _iso(at),
         "head": head_of(ledger),
         **({"partitions": len(ledger.partitions)} if len(ledger.partitions) > 1 else {}),

@@ -31,12 +31,12 @@ def canonical_rows(rows: Rows) -> str:
 def canonical_batch(first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]) -> str:
     """Return `canonical_rows` of entries that differ in number and account only, numbered from `first`.
 
-    `common` holds time, kind, priced mechanism, policy and the four amounts. `bound` ends each row: the note flag,
-    the number of the API key and the number of the sub-limit.
+    `common` holds time, kind, priced mechanism, policy and the four amounts. `bound` is the note flag, the
+    number of the API key and the number of the sub-limit. Such an entry has no period.
     """
     at, kind, charge, policy, *amounts = common
     start = ascii((at, kind))[1:-1]
-    end = ascii((charge, policy, 1, *amounts, None, None, None, 0, *bound))[1:-1]
+    end = ascii((charge, policy, 1, *amounts, None, None, None, 0, *bound, None))[1:-1]
     return ", ".join([f"({number}, {start}, {account}, {end})" for number, account in enumerate(accounts, first)])
 
 

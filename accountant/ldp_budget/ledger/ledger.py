@@ -173,10 +173,10 @@ class Ledger:
             self._caches[partition], self._told[partition] = cache, cache.end
         self.after_commit()
 
-    def _windows_ahead(self, partition: int) -> list[int] | None:
+    def _windows_ahead(self, partition: int) -> list[str] | None:
         """Return the windows that the next look-up of accounts will probably need."""
         windows = self._caches[partition].windows
-        return [window.code for window in windows.values()] or None
+        return [window.name for window in windows.values()] or None
 
     def _in_transaction(
         self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool

@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import hash_chain
-from .calendar import LIFETIME, gauge_of, gauges_in, window_start_micros
+from .calendar import LIFETIME, gauges_in, window_start_micros
 from .hash_chain import Name
 from .models import (
     BOUND,
@@ -128,7 +128,7 @@ class Copy:
         self._partitions = [_Partition() for _ in target.partitions]
         self._steps: dict[int, list[Step]] = {}
         self._policies: set[int] = set()
-        self._periods: set[int] = set()
+        self._periods: set[str] = set()
         self._epochs: set[tuple[Any, ...]] = set()
         # By source and target partition: the latest date of a copied entry, and whether a reservation is open.
         self._latest: dict[tuple[int, int], int] = {}
@@ -256,11 +256,12 @@ class Copy:
         elif entry.kind == COLLECTION:
             self._append(item.partition, 0, entry)
         elif entry.kind == PERIOD:
-            if entry.reports not in self._periods:
-                self._periods.add(entry.reports)
+            assert entry.period is not None
+            if entry.period not in self._periods:
+                self._periods.add(entry.period)
                 for to in self._target.partitions:
                     self._append(item.partition, to, entry)
-                    self._keep(to, [gauge_of(entry.reports)], entry.at)
+                    self._keep(to, [entry.period], entry.at)
         elif entry.kind == CLOCK:
             self._take_repair(item.partition, entry)
         elif entry.kind == ERASED:

@@ -42,8 +42,8 @@ class Entry(NamedTuple):
     recorded, collection, rekeyed.
 
     - `costs`: the amounts that the entry added to the account's lifetime sum.
-    - `reports`: the number of reports. For `erased`, the number of accounts detached from their users. For `period`,
-      `recorded`, `collection` and `rekeyed`, the number of the gauge, record, collection or secret.
+    - `reports`: the number of reports. For `erased`, the number of accounts detached from their users. For
+      `recorded`, `collection` and `rekeyed`, the number of the record, collection or secret.
     - `label_commitment`: the commitment to the label of a memoised value. It is a keyed hash of the label and a salt;
       erasing the user deletes the salt.
     - `expires`: the end of a reservation. `resolves`: the reservation that this entry ends.
@@ -51,6 +51,7 @@ class Entry(NamedTuple):
     - `api_key`: the number of the record that created the API key which wrote the entry; 0 without one.
     - `sub_limit`: the number of the sub-limit through which the entry was charged; 0 for none. An entry that ends a
       reservation has the reservation's number.
+    - `period`: for a `period` entry, the gauge whose windows are kept from then on; otherwise None.
 
     A `clock` entry records a clock repair. Only such an entry may be dated before the entry that it follows. From a
     `period` entry on, windows of a period are kept that no policy limits yet, because they are still to be
@@ -75,14 +76,15 @@ class Entry(NamedTuple):
     has_note: bool = False
     api_key: int = 0
     sub_limit: int = 0
+    period: str | None = None
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Entry:
-        """Return the entry of a flat row as it is stored: number to reports, four amounts, the last seven columns."""
-        commitment, expires, resolves, has_record, has_note, api_key, sub_limit = row[11:18]
-        more = (commitment, expires, resolves, bool(has_record), bool(has_note), api_key, sub_limit)
+        """Return the entry of a flat row as it is stored: number to reports, four amounts, the last eight columns."""
+        commitment, expires, resolves, has_record, has_note, *more = row[11:19]
+        kept = (commitment, expires, resolves, bool(has_record), bool(has_note), *more)
         number, at, kind, account, priced_mechanism, policy, reports = row[:7]
-        return cls(number, at, kind, account, priced_mechanism, policy, reports, Costs(*row[7:11]), *more)
+        return cls(number, at, kind, account, priced_mechanism, policy, reports, Costs(*row[7:11]), *kept)
 
     @property
     def labelled(self) -> bool:
@@ -416,10 +418,10 @@ class StoredCollection(NamedTuple):
 
 
 class WindowSum(NamedTuple):
-    """The amounts charged to an account in one window; window 0 is the lifetime."""
+    """The amounts charged to an account in one window, by its name, see `calendar.Window`."""
 
     account: int
-    window_code: int
+    window_name: str
     epsilon: int | None
     delta: int | None
     rho: int | None
@@ -453,7 +455,7 @@ class MemoisedCount(NamedTuple):
     account: int
     label: bytes
     priced_mechanism: int
-    window_code: int
+    window_name: str
     reports: int
 
 

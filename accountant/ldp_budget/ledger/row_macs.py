@@ -15,7 +15,7 @@ from weakref import proxy
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
-from .calendar import DAY_MICROS, code_at, gauge_of
+from .calendar import DAY_MICROS, gauge_of, name_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
 from .snapshot import Account, Replay, parts, promises
 from .storage import NO_SUM
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from .snapshot import Reading
     from .storage import Batch, Rows
 
-    Sums = dict[int, Amounts]
+    Sums = dict[str, Amounts]
     """Four amounts by window."""
+    WindowAmounts = tuple[Any, ...]
+    """A window and four amounts."""
     Counts = dict[tuple[int | str | bytes, ...], int]
     """Reports by window, priced mechanism and label; and the used part of a quota by plan and guarantee."""
 
@@ -49,9 +51,9 @@ class AccountMacMaker:
     def __init__(self, secret: Secret, partition: int) -> None:
         self.secret = secret
         self._partition = partition
-        self._begun: dict[tuple[int, tuple[Amounts, ...]], blake2b] = {}
+        self._begun: dict[tuple[int, tuple[WindowAmounts, ...]], blake2b] = {}
 
-    def begin(self, day: int, sums: tuple[Amounts, ...], counts: Counts) -> blake2b:
+    def begin(self, day: int, sums: tuple[WindowAmounts, ...], counts: Counts) -> blake2b:
         """Return the hasher over sums (rows of a window and its amounts) and over counts; a zero counts as absent."""
         if counts:
             return self.hasher(day, _charged_rows(sums), counts)
@@ -62,7 +64,7 @@ class AccountMacMaker:
             begun = self._begun[day, sums] = self.hasher(day, _charged_rows(sums), counts)
         return begun
 
-    def hasher(self, day: int, charged: Sequence[Amounts], counts: Counts) -> blake2b:
+    def hasher(self, day: int, charged: Sequence[WindowAmounts], counts: Counts) -> blake2b:
         """Return the hasher over sums that are not zero, in the order of their windows, and over counts."""
         counted = sorted([ascii((*key, count)) for key, count in counts.items() if count]) if counts else []
         return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
@@ -73,7 +75,7 @@ class AccountMacMaker:
         return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
 
 
-def _charged_rows(sums: tuple[Amounts, ...]) -> list[Amounts]:
+def _charged_rows(sums: tuple[WindowAmounts, ...]) -> list[WindowAmounts]:
     """Return the rows of sums that are not zero, in the order of their windows."""
     return sorted([tuple(row) for row in sums if tuple(row[1:]) != ZERO], key=itemgetter(0))
 
@@ -85,9 +87,9 @@ def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | 
     return hasher.digest()
 
 
-def counts_of(labels: Iterable[Sequence[Any]], quotas: Iterable[Sequence[Any]], codes: Container[int]) -> Counts:
-    """Return the counts that a MAC covers, from rows of label counts in the windows `codes`, and of used quotas."""
-    counts: Counts = {(window, charge, label): n for _, label, charge, window, n in labels if window in codes}
+def counts_of(labels: Iterable[Sequence[Any]], quotas: Iterable[Sequence[Any]], windows: Container[str]) -> Counts:
+    """Return the counts that a MAC covers, from rows of label counts in some `windows`, and of used quotas."""
+    counts: Counts = {(window, charge, label): n for _, label, charge, window, n in labels if window in windows}
     counts.update({(plan, promise): used for _, plan, promise, used in quotas})
     return counts
 
@@ -97,15 +99,15 @@ def _with_label(key: tuple[Any, ...], again: Callable[[bytes], bytes]) -> tuple[
     return key if len(key) == _QUOTA else (*key[:2], again(key[2]))
 
 
-def _rows(codes: Sequence[int], flat: Amounts) -> tuple[Amounts, ...]:
+def _rows(names: Sequence[str], flat: Amounts) -> tuple[WindowAmounts, ...]:
     """Return rows of sums, one for each window, from the concatenated amounts of all windows."""
-    rows = [(window, *flat[first : first + _SUM]) for window, first in zip(codes, range(0, len(flat), _SUM))]  # noqa: B905
+    rows = [(window, *flat[first : first + _SUM]) for window, first in zip(names, range(0, len(flat), _SUM))]  # noqa: B905
     return tuple([row for row in rows if row[1] != NO_SUM])
 
 
-def _charged(sums: Iterable[Amounts], costs: Mapping[int, Costs]) -> tuple[Amounts, ...]:
+def _charged(sums: Iterable[WindowAmounts], costs: Mapping[str, Costs]) -> tuple[WindowAmounts, ...]:
     """Return rows of sums with costs added."""
-    charged: dict[int | None, Amounts] = {row[0]: row[1:] for row in sums}
+    charged: dict[str, Amounts] = {row[0]: row[1:] for row in sums}
     for window, cost in costs.items():
         charged[window] = add_amounts(charged[window], cost) if window in charged else cost
     return tuple([(window, *amounts) for window, amounts in charged.items()])
@@ -122,8 +124,8 @@ class AccountMacs:
         self._transaction: Reading = proxy(transaction)
         self.accounts: dict[int, Account] = {}
         self._changed: set[int] = set()
-        self._codes: dict[int, frozenset[int]] = {}
-        self._gauges: list[tuple[int, str]] = []
+        self._names: dict[int, frozenset[str]] = {}
+        self._gauges: list[tuple[str, str]] = []
         self._batch: dict[int, tuple[bytes, Amounts]] = {}
         self._maker_now: AccountMacMaker | None = None
 
@@ -138,22 +140,22 @@ class AccountMacs:
     def _today(self) -> int:
         return self._transaction.moment.day
 
-    def codes_on(self, day: int) -> frozenset[int]:
+    def windows_on(self, day: int) -> frozenset[str]:
         """Return the windows of all kept periods that contain a day."""
-        if day not in self._codes:
+        if day not in self._names:
             kept = self._transaction.periods()
-            self._codes[day] = frozenset([code_at(gauge, day * DAY_MICROS) for gauge in kept])
-        return self._codes[day]
+            self._names[day] = frozenset([name_at(gauge, day * DAY_MICROS) for gauge in kept])
+        return self._names[day]
 
-    def _open_windows(self) -> list[tuple[int, str]]:
+    def _open_windows(self) -> list[tuple[str, str]]:
         """Return the windows of today, each with its gauge, in the order in which a MAC covers them."""
         if not self._gauges:
-            self._gauges = sorted([(window.code, gauge) for gauge, window in self._transaction.windows.items()])
+            self._gauges = sorted([(window.name, gauge) for gauge, window in self._transaction.windows.items()])
         return self._gauges
 
     def forget_windows(self) -> None:
         """Drop the cached windows and accounts, because another period is kept from now on."""
-        self._codes, self._gauges = {}, []
+        self._names, self._gauges = {}, []
         self.accounts, self._changed = {}, set()
 
     # -- checking -------------------------------------------------------------------------------------------
@@ -172,8 +174,8 @@ class AccountMacs:
         found: dict[bytes, Account | LedgerError] = {}
         stored: dict[int, tuple[Account, AccountMacState]] = {}
         nothing = dict.fromkeys([gauge for _, gauge in windows], ZERO)
-        for row in self._transaction.rows.accounts(users, [code for code, _ in windows]):
-            user, number, code = row[:3]
+        for row in self._transaction.rows.accounts(users, [name for name, _ in windows]):
+            user, number, name = row[:3]
             known = stored.get(number)
             if known is not None:
                 account = known[0]
@@ -183,8 +185,8 @@ class AccountMacs:
             else:
                 account = found[user] = Account(number, nothing.copy(), user=user, newest=row[7])
                 stored[number] = account, AccountMacState._make(row[7:])
-            if code is not None:
-                account.spent[gauges[code]] = Costs._make(row[3:7])
+            if name is not None:
+                account.spent[gauges[name]] = Costs._make(row[3:7])
         for number, (account, mac) in stored.items():
             if mac.day == today and not mac.counted:
                 if self._mac_of(maker, account, today) == mac.row_mac:
@@ -193,7 +195,7 @@ class AccountMacs:
                     found[account.user] = self._refusal(number)
             else:
                 try:
-                    self.take({number: mac}, {number: {code: account.spent[gauge] for code, gauge in windows}})
+                    self.take({number: mac}, {number: {name: account.spent[gauge] for name, gauge in windows}})
                     found[account.user] = self.accounts[number]
                 except LedgerError as error:
                     found[account.user] = error
@@ -202,7 +204,7 @@ class AccountMacs:
     def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
         """Return the MAC of an account's current values."""
         spent = account.spent
-        charged = [(code, *spent[gauge]) for code, gauge in self._open_windows() if spent[gauge] != ZERO]
+        charged = [(name, *spent[gauge]) for name, gauge in self._open_windows() if spent[gauge] != ZERO]
         assert account.number is not None
         return finish_account_mac(
             maker.hasher(day, charged, account.counts), account.number, account.user, account.newest
@@ -215,25 +217,25 @@ class AccountMacs:
         written.
         """
         unknown = [account for account in accounts if account not in self.accounts]
-        today = self.codes_on(self._today)
+        today = self.windows_on(self._today)
         for first in range(0, len(unknown), _ACCOUNTS_TOGETHER):
             found, sums = self._read(unknown[first : first + _ACCOUNTS_TOGETHER], today)
             self.take(found, sums, though_later)
 
     def check_batch(self, batch: Batch) -> None:
         """Read and check the accounts of a batch that are known. Raises `LedgerError`."""
-        today, maker, codes, self._batch = self._today, self._maker, sorted(self.codes_on(self._today)), {}
+        today, maker, names, self._batch = self._today, self._maker, sorted(self.windows_on(self._today)), {}
         begun: dict[Amounts, blake2b] = {}
         others = []
         checked = self._batch
-        for account, user, newest, row_mac, *flat in batch.stored_macs(today, codes):
+        for account, user, newest, row_mac, *flat in batch.stored_macs(today, names):
             if row_mac is None:
                 others.append(account)
                 continue
             amounts = tuple(flat)
             hasher = begun.get(amounts)
             if hasher is None:
-                hasher = begun[amounts] = maker.begin(today, _rows(codes, amounts), {})
+                hasher = begun[amounts] = maker.begin(today, _rows(names, amounts), {})
             hasher = hasher.copy()
             hasher.update(_bound(account, newest or 0, user))
             if hasher.digest() != row_mac:
@@ -244,22 +246,22 @@ class AccountMacs:
         self.check(others)
 
     def _read(
-        self, accounts: Sequence[int], codes: Iterable[int]
+        self, accounts: Sequence[int], names: Iterable[str]
     ) -> tuple[dict[int, AccountMacState], dict[int, Sums]]:
         found: dict[int, AccountMacState] = {}
         sums: dict[int, Sums] = {account: {} for account in accounts}
-        for account, window, *rest in self._transaction.rows.accounts_by_number(accounts, sorted(codes)):
+        for account, window, *rest in self._transaction.rows.accounts_by_number(accounts, sorted(names)):
             found[account] = AccountMacState(*rest[4:])
             if window is not None:
                 sums[account][window] = Costs._make(rest[:4])
         return found, sums
 
-    def _read_counts(self, found: Mapping[int, AccountMacState], codes: Container[int]) -> dict[int, Counts]:
-        """Return the counts, in the windows `codes`, of those accounts that have any."""
+    def _read_counts(self, found: Mapping[int, AccountMacState], windows: Container[str]) -> dict[int, Counts]:
+        """Return the counts, in some windows, of those accounts that have any."""
         rows = self._transaction.rows
         counted = [account for account, state in found.items() if state.counted]
         return {
-            account: counts_of(rows.memoised_counts(account, account), rows.quotas(account, account), codes)
+            account: counts_of(rows.memoised_counts(account, account), rows.quotas(account, account), windows)
             for account in counted
         }
 
@@ -276,9 +278,9 @@ class AccountMacs:
         for day, those in days.items():
             if day != today and not 0 <= day <= (_LAST_DAY if though_later else today):
                 raise self._refusal(next(iter(those)))
-            other = self.codes_on(day) - self.codes_on(today)
+            other = self.windows_on(day) - self.windows_on(today)
             before = self._read([*those], other)[1] if other else {}
-            counts = self._read_counts(those, self.codes_on(day) | self.codes_on(today))
+            counts = self._read_counts(those, self.windows_on(day) | self.windows_on(today))
             for account, state in those.items():
                 every = {**sums[account], **before.get(account, {})}
                 self._check(account, state, every, counts.get(account, {}), though_later)
@@ -287,13 +289,13 @@ class AccountMacs:
         """Check sums and counts in the windows of today and of the day of the MAC."""
         newest, day, row_mac, _, user = state
         assert day is not None
-        codes, today = self.codes_on(day), self.codes_on(self._today)
+        names, today = self.windows_on(day), self.windows_on(self._today)
         late = False
         covered, counted = sums, counts
         if day != self._today:
-            covered = {window: costs for window, costs in sums.items() if window in codes}
-            counted = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in codes}
-            later = any(costs != ZERO for window, costs in sums.items() if window not in codes)
+            covered = {window: costs for window, costs in sums.items() if window in names}
+            counted = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in names}
+            later = any(costs != ZERO for window, costs in sums.items() if window not in names)
             late = later or any(count for key, count in counts.items() if key not in counted)
         if self._maker.row_mac(account, user, newest, day, covered, counted) != row_mac:
             raise self._refusal(account)
@@ -301,7 +303,7 @@ class AccountMacs:
         counts = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in today}
         if late and not though_later and not self._was_dated_later(account, sums, counts):
             raise self._refusal(account)
-        spent = {gauge: Costs._make(sums.get(code, ZERO)) for code, gauge in self._open_windows()}
+        spent = {gauge: Costs._make(sums.get(name, ZERO)) for name, gauge in self._open_windows()}
         self.accounts[account] = Account(account, spent, user=user, newest=newest, counts=counts)
 
     def _was_dated_later(self, account: int, sums: Sums, counts: Counts) -> bool:
@@ -341,29 +343,29 @@ class AccountMacs:
         assert account.number is not None
         self._changed.add(account.number)
 
-    def spent(self, number: int, window: int) -> Costs | None:
+    def spent(self, number: int, window: str) -> Costs | None:
         """Return a sum of a checked account in a window of today; None for any other."""
         account = self.accounts.get(number)
-        if account is None or window not in self.codes_on(self._today):
+        if account is None or window not in self.windows_on(self._today):
             return None
         return account.spent[gauge_of(window)]
 
-    def set(self, number: int, window: int, costs: Costs) -> bool:
+    def set(self, number: int, window: str, costs: Costs) -> bool:
         """Replace a sum of a checked account; return False if the caller must write the row."""
         account = self.accounts.get(number)
         if account is None:
             return False
         self._changed.add(number)
-        if window not in self.codes_on(self._today):
+        if window not in self.windows_on(self._today):
             return False
         gauge = gauge_of(window)
         account.spent[gauge] = costs
         account.changed.add(gauge)
         return True
 
-    def count_reports(self, account: int, window: int, charge: int, label: bytes, reports: int) -> None:
+    def count_reports(self, account: int, window: str, charge: int, label: bytes, reports: int) -> None:
         """Replace a label count of an account that was checked."""
-        if window in self.codes_on(self._today):
+        if window in self.windows_on(self._today):
             self.accounts[account].counts[window, charge, label] = reports
         self._changed.add(account)
 
@@ -372,9 +374,9 @@ class AccountMacs:
         self.accounts[account].counts[plan, promise] = used
         self._changed.add(account)
 
-    def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[int, Costs]) -> list[bytes]:
+    def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[str, Costs]) -> list[bytes]:
         """Return the MACs of a checked batch after it is charged, in entries from number `first` on."""
-        today, maker, codes = self._today, self._maker, sorted(self.codes_on(self._today))
+        today, maker, names = self._today, self._maker, sorted(self.windows_on(self._today))
         begun: dict[Amounts, blake2b] = {}
         row_macs, checked = [], self.accounts
         for number, account in enumerate(accounts, first):
@@ -384,14 +386,14 @@ class AccountMacs:
             user, amounts = self._batch[account]
             hasher = begun.get(amounts)
             if hasher is None:
-                hasher = begun[amounts] = maker.begin(today, _charged(_rows(codes, amounts), costs), {})
+                hasher = begun[amounts] = maker.begin(today, _charged(_rows(names, amounts), costs), {})
             hasher = hasher.copy()
             hasher.update(_bound(account, number, user))
             row_macs.append(hasher.digest())
         self._batch = {}
         return row_macs
 
-    def _mac_after(self, number: int, entry: int, costs: Mapping[int, Costs]) -> bytes:
+    def _mac_after(self, number: int, entry: int, costs: Mapping[str, Costs]) -> bytes:
         account = self.accounts[number]
         for window, cost in costs.items():
             gauge = gauge_of(window)
@@ -413,7 +415,7 @@ class AccountMacs:
         sums = []
         for account in accounts:
             changed, spent = account.changed, account.spent
-            sums += [(account.number, code, *spent[gauge]) for code, gauge in windows if gauge in changed]
+            sums += [(account.number, name, *spent[gauge]) for name, gauge in windows if gauge in changed]
             account.changed = set()
         if sums:
             self._rows.set_sums(sums)
@@ -463,8 +465,8 @@ class AccountMacs:
         for account, state in self._read(accounts, ())[0].items():
             days.setdefault(day_of(account, state.day), {})[account] = state
         for day, found in days.items():
-            codes, rows = self.codes_on(day), []
-            sums, counts = self._read([*found], codes)[1], self._read_counts(found, codes)
+            names, rows = self.windows_on(day), []
+            sums, counts = self._read([*found], names)[1], self._read_counts(found, names)
             for account, (newest, _, row_mac, _, user) in found.items():
                 counted = counts.get(account, {})
                 if again is not None:

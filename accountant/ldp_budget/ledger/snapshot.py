@@ -18,7 +18,7 @@ from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, LabelCount, cost_in_window, count_in_window, measured, refund_in_window
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
-from .calendar import LIFETIME, code_at, gauge_of, holds, is_lifetime, measure_in, share_in
+from .calendar import LIFETIME, gauge_of, holds, is_lifetime, measure_in, name_at, share_in
 from .models import (
     CHARGES,
     NUMBERED,
@@ -185,7 +185,7 @@ class Reading:
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
         windows = self.windows
         accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
-        for user, number, window, *rest in self.rows.accounts(users, [each.code for each in windows.values()]):
+        for user, number, window, *rest in self.rows.accounts(users, [each.name for each in windows.values()]):
             account = accounts[user]
             account.number = number
             if window is not None:
@@ -221,7 +221,7 @@ class Reading:
             raise LedgerError(self.ledger_name, f"a row of {table} was changed. Run: ldp-budget ledger verify")
         return row
 
-    def memoised_reports(self, account: int | None, label: bytes, charge: int | None, window: int) -> int:
+    def memoised_reports(self, account: int | None, label: bytes, charge: int | None, window: str) -> int:
         """Return the number of reports of a memoised value that were charged in a window."""
         return 0 if account is None or charge is None else self.rows.memoised_reports(account, label, charge, window)
 
@@ -318,9 +318,6 @@ def parts(last: int, size: int) -> Iterator[tuple[int, int]]:
     return ((first, min(last, first + size - 1)) for first in range(1, last + 1, size))
 
 
-_LIFETIME_WINDOW = 0
-
-
 class _Sum:
     """An exact sum of costs: unbounded costs are counted, and no number is too large."""
 
@@ -369,8 +366,8 @@ class Replay:
         self._promises = promises
         self._repairs = repairs
         self._reserved: dict[int, tuple[int, int, bytes | None]] = {}
-        self._sums: dict[int, _Sum] = defaultdict(_Sum)
-        self.labels: dict[tuple[bytes, int, int], int] = defaultdict(int)
+        self._sums: dict[str, _Sum] = defaultdict(_Sum)
+        self.labels: dict[tuple[bytes, int, str], int] = defaultdict(int)
         self._reported: dict[tuple[bytes, int], int] = defaultdict(int)
 
     def copy(self) -> Replay:
@@ -383,11 +380,11 @@ class Replay:
         return other
 
     @property
-    def sums(self) -> dict[int, Costs]:
+    def sums(self) -> dict[str, Costs]:
         """The amounts charged in each window."""
         return {window: total.costs() for window, total in self._sums.items()}
 
-    def spent_in(self, window: int) -> Costs:
+    def spent_in(self, window: str) -> Costs:
         """Return the amounts charged in one window."""
         return self._sums[window].costs() if window in self._sums else ZERO
 
@@ -409,9 +406,9 @@ class Replay:
             if not holds(gauge, entry.sub_limit):
                 continue
             if is_lifetime(gauge):
-                windows = {code_at(gauge, 0)}
+                windows = {name_at(gauge, 0)}
             else:
-                windows = {code_at(gauge, moment) for moment in moments if moment >= since}
+                windows = {name_at(gauge, moment) for moment in moments if moment >= since}
             for window in windows:
                 self._add(entry, label, gauge, window, times)
 
@@ -419,7 +416,7 @@ class Replay:
         """Return the times at which a charge counts: its date, and the repairs of a clock that dated it too late."""
         return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
 
-    def _add(self, entry: Entry, label: bytes | None, gauge: str, window: int, times: int) -> None:
+    def _add(self, entry: Entry, label: bytes | None, gauge: str, window: str, times: int) -> None:
         measure = measure_in(gauge)
         if label is not None:
             costs = self._step(entry, label, gauge, window)
@@ -427,13 +424,13 @@ class Replay:
             costs = (
                 entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.priced_mechanism))
             )
-        if window == _LIFETIME_WINDOW:
+        if window == LIFETIME:
             costs = entry.costs
         elif entry.labelled and label is None:
             return  # the user was erased, and only the lifetime sum is kept
         self._sums[window].add(costs, times)
 
-    def _step(self, entry: Entry, label: bytes, gauge: str, window: int) -> Costs:
+    def _step(self, entry: Entry, label: bytes, gauge: str, window: str) -> Costs:
         """Return the cost of a labelled entry in a window, and update the window's count of the label."""
         key, measure, reports = (label, entry.priced_mechanism, window), measure_in(gauge), entry.reports
         curve = curve_of(self._promises(entry.priced_mechanism), entry.priced_mechanism)
@@ -441,7 +438,7 @@ class Replay:
         done, reported = self.labels[key], self._reported[label, entry.priced_mechanism]
         if entry.kind == VOIDED:
             self.labels[key] = done = done - reports
-            over = code_at(gauge, entry.at) != window
+            over = name_at(gauge, entry.at) != window
             return ZERO.minus(refund_in_window(measure, curve, reported, done, reports, broken=broken, over=over))
         self.labels[key] += reports
         return cost_in_window(measure, curve, count_in_window(reported - reports, done, broken=broken), reports)

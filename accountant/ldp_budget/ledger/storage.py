@@ -46,7 +46,7 @@ FIRST_RECORD = -(2**63)
 NO_SUM = -1
 """The first amount where there is no sum. A stored amount that is negative was changed, and is read as one less."""
 
-Rooms = Sequence[tuple[int, dict[str, int] | None]]
+Rooms = Sequence[tuple[str, dict[str, int] | None]]
 """For each window, the largest sums to which a charge can be added, by amount; None if no sum is small enough."""
 
 
@@ -59,7 +59,7 @@ class Prefetch(NamedTuple):
 
     needs: Sequence[tuple[int, bytes, bytes | None]]
     """Partition, user, and key or None."""
-    windows: Sequence[int] | None
+    windows: Sequence[str] | None
     """The windows of the accounts, if they are known."""
     some: bool = False
     """True if the first partition suffices, with those of the others that are free."""
@@ -73,7 +73,7 @@ class Snapshot(Protocol):
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         """Yield (user, account, window, four sums, MAC state) for each user with an account and each charged window.
 
         A user without charges in these windows comes once, with None as the window. The MAC state is five values: the
@@ -81,7 +81,7 @@ class Snapshot(Protocol):
         the account has label counts or used quotas.
         """
 
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         """Yield the same for accounts that have a user, by number: (account, window, four sums, MAC state)."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -90,10 +90,10 @@ class Snapshot(Protocol):
     def is_erased_account(self, account: int) -> bool:
         """True if an account is that of an erased user."""
 
-    def spent(self, account: int, window: int) -> Costs | None:
+    def spent(self, account: int, window: str) -> Costs | None:
         """Return the amounts charged to an account in a window; None if there are none."""
 
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
         """Return the number of reports of a memoised value that were charged in a window."""
 
     def quota_used(self, account: int, plan: str, promise: str) -> int:
@@ -235,7 +235,7 @@ class Snapshot(Protocol):
     def refused_in_runs(self) -> int:
         """Return the number of users whom batch runs refused."""
 
-    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         """Yield (window, four sums, number of users) for the distinct sums in these windows, without erased users."""
 
     def policies_set(self) -> Iterable[tuple[int, int]]:
@@ -260,7 +260,7 @@ class Batch(Protocol):
     def unknown(self) -> list[bytes]:
         """Return the remaining users who have no account, in order."""
 
-    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         """Yield (account, user, newest charge, MAC, sums) of the remaining users with an account.
 
         It is called after `unknown`. The MAC is None unless it is of that day and there are neither label counts nor
@@ -271,7 +271,7 @@ class Batch(Protocol):
     def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
         """Open accounts for the unknown users, numbered from `first`."""
 
-    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+    def charge(self, windows: Iterable[str], cost: Costs) -> None:
         """Add the cost to the sums of every account. An amount that grows too large to store becomes unbounded."""
 
     def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:

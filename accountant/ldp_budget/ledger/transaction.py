@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs
-from .calendar import number_of, window_start_micros
+from .calendar import window_start_micros
 from .hash_chain import Appended, counters_mac
 from .keyfile import HASH_BYTES
 from .models import (
@@ -109,7 +109,7 @@ class Transaction(Reading):
         self._appended = Appended()
         self.account_macs = AccountMacs(self)
         """The accounts that were checked; they get a new MAC if they change."""
-        self._batch_costs: Mapping[int, Costs] = {}
+        self._batch_costs: Mapping[str, Costs] = {}
         self._records: dict[tuple[bytes, bytes], IdempotencyRecord] = {}
 
     def finish(self) -> None:
@@ -315,17 +315,17 @@ class Transaction(Reading):
             self.account_macs.open_batch(first, users)
             self.writes += 1
 
-    def spent(self, account: int, window: int) -> Costs:
+    def spent(self, account: int, window: str) -> Costs:
         """Return the amounts charged to an account in a window."""
         return self.account_macs.spent(account, window) or self.rows.spent(account, window) or ZERO
 
-    def set_spent(self, account: int, window: int, costs: Costs) -> None:
+    def set_spent(self, account: int, window: str, costs: Costs) -> None:
         """Replace the amounts charged to an account in a window, once they were read or checked."""
         if not self.account_macs.set(account, window, costs):
             self.rows.set_sums([(account, window, *costs)])
         self.writes += 1
 
-    def set_memoised_reports(self, account: int, label: bytes, charge: int, window: int, reports: int) -> None:
+    def set_memoised_reports(self, account: int, label: bytes, charge: int, window: str, reports: int) -> None:
         """Replace the number of reports of a memoised value that were charged in a window."""
         if account in self.account_macs:
             self.account_macs.count_reports(account, window, charge, label, reports)
@@ -424,9 +424,9 @@ class Transaction(Reading):
         self._write_back()
         return self.rows.batch(users)
 
-    def charge_batch(self, batch: Batch, costs: Mapping[int, Costs]) -> None:
+    def charge_batch(self, batch: Batch, costs: Mapping[str, Costs]) -> None:
         """Add costs, by window, to every account of a batch, and remember them for its entries."""
-        by_cost: dict[Costs, list[int]] = {}
+        by_cost: dict[Costs, list[str]] = {}
         for window, cost in costs.items():
             by_cost.setdefault(cost, []).append(window)
         for cost, windows in by_cost.items():
@@ -533,7 +533,7 @@ class Transaction(Reading):
         its cached periods any more.
         """
         if period not in self.periods():
-            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, number_of(period), ZERO))
+            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, 0, ZERO, period=period))
             self.keep_period(period, window_start_micros(period, self.moment.micros))
 
     def keep_period(self, period: str, since: int) -> None:

@@ -18,7 +18,7 @@ from ..guarantees import from_json
 from ..guarantees.fixed_point import Costs
 from . import checkpoints, lifecycle
 from .account_sums import HIGHEST, LOWEST, Past, check_accounts
-from .calendar import LIFETIME, gauge_of, gauges_in, window_start_micros
+from .calendar import LIFETIME, gauges_in, window_start_micros
 from .hash_chain import canonical_rows, canonical_transaction, counters_mac
 from .models import (
     CLOCK,
@@ -268,8 +268,8 @@ class _Whole:
             periods: Iterable[str] = limited.get(turn.policy, ())
             if turn.kind == CLOCK:
                 periods = first.keys()
-            elif turn.kind == PERIOD:
-                periods = [gauge_of(turn.reports)]
+            elif turn.kind == PERIOD and turn.period is not None:
+                periods = [turn.period]
             for period in periods:
                 if turn.kind == CLOCK or period not in first:
                     starts = window_start_micros(period, turn.at)

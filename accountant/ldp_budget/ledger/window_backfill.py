@@ -214,7 +214,7 @@ def recount_after_clock_repair(transaction: Transaction, moment: Moment) -> None
         transaction.account_macs.check(late, though_later=True)
         _renew_macs(transaction, late)
     else:
-        current = {moment.window(period).code for period in kept}
+        current = {moment.window(period).name for period in kept}
         histories = rows.histories(1, LARGEST)
         if not lowered:
             # Accounts without later-dated entries do not change; these are most if the clock was wrong for a short
@@ -232,7 +232,7 @@ def _write_again(
     transaction: Transaction,
     since: dict[str, int],
     histories: Iterator[tuple[Any, ...]],
-    wanted: Callable[[int], bool],
+    wanted: Callable[[str], bool],
 ) -> None:
     """Write the wanted windows of accounts from their histories, with all that counts in them."""
     known, repairs = promises(transaction), transaction.repairs()
@@ -272,7 +272,7 @@ def _replayed(histories: Iterator[tuple[Any, ...]], empty: Callable[[], Replay])
         yield account, replay
 
 
-def _write(rows: Rows, replayed: Replayed, wanted: Callable[[int], bool]) -> None:
+def _write(rows: Rows, replayed: Replayed, wanted: Callable[[str], bool]) -> None:
     """Write the sums and label counts of the wanted windows."""
     sums: list[tuple[Any, ...]] = []
     for account, replay in replayed:

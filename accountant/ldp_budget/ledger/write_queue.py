@@ -437,7 +437,7 @@ def _run_group(
         first += len(places)
 
 
-def prefetch_of(items: Sequence[Item], windows: Sequence[int] | None) -> Prefetch | None:
+def prefetch_of(items: Sequence[Item], windows: Sequence[str] | None) -> Prefetch | None:
     """Return the first look-ups of the items, for the store to prefetch."""
     needs = [(item.partition, *item.needs) for item in items if item.needs is not None]
     return Prefetch(needs, windows, some=len(items) > 1) if items else None

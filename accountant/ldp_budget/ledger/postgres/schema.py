@@ -79,13 +79,13 @@ TABLES = (
     """CREATE TABLE tombstones (
         partition int4, user_hash bytea, row_mac bytea NOT NULL, PRIMARY KEY (partition, user_hash))""",
     f"""CREATE TABLE window_sums (
-        partition int4, account int8, window_code int8, {_AMOUNTS},
-        PRIMARY KEY (partition, account, window_code)) WITH (fillfactor = 80)""",
+        partition int4, account int8, window_name text, {_AMOUNTS},
+        PRIMARY KEY (partition, account, window_name)) WITH (fillfactor = 80)""",
     """CREATE TABLE account_macs (partition int4, account int8, day int8 NOT NULL, row_mac bytea NOT NULL,
         PRIMARY KEY (partition, account)) WITH (fillfactor = 80)""",
     """CREATE TABLE memoised_counts (
-        partition int4, account int8, label bytea, priced_mechanism int8, window_code int8, reports int8 NOT NULL,
-        PRIMARY KEY (partition, account, label, priced_mechanism, window_code))""",
+        partition int4, account int8, label bytea, priced_mechanism int8, window_name text, reports int8 NOT NULL,
+        PRIMARY KEY (partition, account, label, priced_mechanism, window_name))""",
     """CREATE TABLE quotas (
         partition int4, account int8, plan text, guarantee text, used int8 NOT NULL,
         PRIMARY KEY (partition, account, plan, guarantee))""",
@@ -104,7 +104,7 @@ TABLES = (
         partition int4, entry int8, at int8 NOT NULL, kind text NOT NULL, account int8 NOT NULL,
         priced_mechanism int8 NOT NULL, policy int8 NOT NULL, reports int8 NOT NULL, {_AMOUNTS},
         label_commitment bytea, expires int8, resolves int8, has_record int8 NOT NULL, has_note int8 NOT NULL,
-        api_key int8 NOT NULL, sub_limit int8 NOT NULL, chain_hash bytea, PRIMARY KEY (partition, entry))""",
+        api_key int8 NOT NULL, sub_limit int8 NOT NULL, period text, chain_hash bytea, PRIMARY KEY (partition, entry))""",
     "CREATE UNIQUE INDEX resolutions ON journal (partition, resolves) WHERE resolves IS NOT NULL",
     "CREATE INDEX journal_by_account ON journal (partition, account, entry)",
     "CREATE INDEX repairs ON journal (partition, entry) WHERE kind = 'clock'",

@@ -67,12 +67,12 @@ _POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ACCOUNTS = (
     f"SELECT u.user_hash, {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])"
     " WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
 )
 _OF_ACCOUNTS = (
     f"SELECT {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])"
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])"
     " WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
 )
 _ORPHANS = (
@@ -107,9 +107,9 @@ _REFUSED_IN_RUNS = (
     " WHERE partition = %s AND kind = 'charged'"
 )
 _USERS_BY_SUMS = (
-    f"SELECT window_code, {AMOUNTS}, count(*) FROM users JOIN window_sums USING (partition, account)"
-    " WHERE partition = %s AND user_hash IS NOT NULL AND window_code = ANY(%b::int8[])"
-    f" GROUP BY window_code, {AMOUNTS}"
+    f"SELECT window_name, {AMOUNTS}, count(*) FROM users JOIN window_sums USING (partition, account)"
+    " WHERE partition = %s AND user_hash IS NOT NULL AND window_name = ANY(%b::text[])"
+    f" GROUP BY window_name, {AMOUNTS}"
 )
 _STRAY_REPORTS = (
     "SELECT r.number FROM reports r LEFT JOIN journal j ON j.partition = r.partition AND j.entry = r.entry"
@@ -118,7 +118,7 @@ _STRAY_REPORTS = (
 )
 _SET_LABEL = (
     "INSERT INTO memoised_counts VALUES (%s, %s, %s, %s, %s, %s)"
-    " ON CONFLICT (partition, account, label, priced_mechanism, window_code) DO UPDATE SET reports = excluded.reports"
+    " ON CONFLICT (partition, account, label, priced_mechanism, window_name) DO UPDATE SET reports = excluded.reports"
 )
 _SET_PERIOD = (
     "INSERT INTO periods VALUES (%s, %s, %s) ON CONFLICT (partition, period) DO UPDATE SET since = excluded.since"
@@ -133,8 +133,8 @@ _RENEWED = {
     "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
     "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
     "memoised_counts": (
-        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 int8 int8"),
-        "account, label, priced_mechanism, window_code, reports",
+        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
+        "account, label, priced_mechanism, window_name, reports",
     ),
     "entry_labels": (
         BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
@@ -203,14 +203,14 @@ class PostgresRows:
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         if self._ahead is not None:
             known = self._ahead.accounts(self._partition, users, windows)
             if known is not None:
                 return known
         return self._ask(_ACCOUNTS, list(windows), self._partition, list(users))  # type: ignore[no-any-return]
 
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         return self._ask(_OF_ACCOUNTS, list(windows), self._partition, list(accounts))  # type: ignore[no-any-return]
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -221,15 +221,15 @@ class PostgresRows:
         sql = "SELECT 1 FROM users WHERE partition = %s AND account = %s AND user_hash IS NULL"
         return self._one(sql, self._partition, account) is not None
 
-    def spent(self, account: int, window: int) -> Costs | None:
-        sql = f"SELECT {AMOUNTS} FROM window_sums WHERE partition = %s AND account = %s AND window_code = %s"
+    def spent(self, account: int, window: str) -> Costs | None:
+        sql = f"SELECT {AMOUNTS} FROM window_sums WHERE partition = %s AND account = %s AND window_name = %s"
         row = self._one(sql, self._partition, account, window)
         return None if row is None else Costs._make(row)
 
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
         sql = (
             "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s"
-            " AND priced_mechanism = %s AND window_code = %s"
+            " AND priced_mechanism = %s AND window_name = %s"
         )
         row = self._one(sql, self._partition, account, label, charge, window)
         return 0 if row is None else int(row[0])
@@ -359,7 +359,7 @@ class PostgresRows:
             self._delete("DELETE FROM memoised_counts WHERE partition = %s AND account = %s", account)
             self._delete("DELETE FROM account_macs WHERE partition = %s AND account = %s", account)
             self._delete(
-                "DELETE FROM window_sums WHERE partition = %s AND account = %s AND window_code <> 0", account
+                "DELETE FROM window_sums WHERE partition = %s AND account = %s AND window_name <> 'lifetime'", account
             )
             sql = "UPDATE users SET user_hash = NULL, row_mac = %s WHERE partition = %s AND account = %s"
             self._unit.write(1, sql, (cut_off.row_mac, self._partition, account))
@@ -467,7 +467,7 @@ class PostgresRows:
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         rows = self._of_accounts(
-            f"account, window_code, {AMOUNTS} FROM window_sums", "account, window_code", first, last
+            f"account, window_name, {AMOUNTS} FROM window_sums", "account, window_name", first, last
         )
         return map(WindowSum._make, rows)
 
@@ -477,10 +477,10 @@ class PostgresRows:
         )
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
+        columns = "account, label, priced_mechanism, window_name, reports FROM memoised_counts"
         return map(
             MemoisedCount._make,
-            self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last),
+            self._of_accounts(columns, "account, label, priced_mechanism, window_name", first, last),
         )
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
@@ -586,7 +586,7 @@ class PostgresRows:
     def refused_in_runs(self) -> int:
         return int(self._aggregate(_REFUSED_IN_RUNS).fetchone()[0])
 
-    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         return self._aggregate(_USERS_BY_SUMS, list(windows))  # type: ignore[no-any-return]
 
     def policies_set(self) -> Iterable[tuple[int, int]]:

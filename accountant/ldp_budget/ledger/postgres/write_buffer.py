@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 AMOUNTS = ", ".join(Costs._fields)
 ENTRY = (
     f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
-    " has_record, has_note, api_key, sub_limit"
+    " has_record, has_note, api_key, sub_limit, period"
 )
 COUNTERS = PartitionHead._fields[3:]
 
@@ -64,8 +64,8 @@ _NUMBERED = ", ".join((*COUNTERS, "row_mac"))
 USERS = BulkStatement("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
 SUMS = BulkStatement(
     "INSERT INTO window_sums SELECT * FROM",
-    f"int4 int8 int8 {_AMOUNT_TYPES}",
-    "AS t ON CONFLICT (partition, account, window_code) DO UPDATE"
+    f"int4 int8 text {_AMOUNT_TYPES}",
+    "AS t ON CONFLICT (partition, account, window_name) DO UPDATE"
     f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
     same=3,
 )
@@ -87,14 +87,14 @@ COUNTED = (
 )
 """SQL that is true if an account `u` has memoised counts or used quotas."""
 _SUM = ", ".join(f"a.{name}" for name in Costs._fields)
-MAC_STATE = f"u.account, a.window_code, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
+MAC_STATE = f"u.account, a.window_name, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
 """Columns read of accounts `u`, sums `a` and MACs `s`."""
 RECORDS = BulkStatement(
     "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
 )
 ENTRIES = BulkStatement(
     f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
-    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 bytea",
+    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 text bytea",
 )
 _TYPES = {int: "int8", bytes: "bytea", str: "text"}
 
@@ -201,7 +201,7 @@ _ACCOUNTS = BulkStatement(
     "int4 bytea",
     "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
     " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_code = ANY(%b::int8[])",
+    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])",
 )
 _RECORDS = BulkStatement(
     "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
@@ -235,7 +235,7 @@ class PrefetchedRows:
             self._found_records[partition, row[0], row[1]] = IdempotencyRecord._make(row)
 
     def accounts(
-        self, partition: int, users: Sequence[bytes], windows: Sequence[int]
+        self, partition: int, users: Sequence[bytes], windows: Sequence[str]
     ) -> list[tuple[Any, ...]] | None:
         """Return the rows of `Snapshot.accounts`; None if they were not prefetched."""
         if self._windows is None or set(windows) != set(self._windows):
@@ -277,14 +277,18 @@ class PostgresBatch:
             _found("u", "account FROM users WHERE partition = %(partition)s AND user_hash = b.user_hash"),
             _found("t", "user_hash FROM tombstones WHERE partition = %(partition)s AND user_hash = b.user_hash"),
         ]
-        for place, (window, room) in enumerate(rooms):
+        for place, (_, room) in enumerate(rooms):
             if room is not None:
-                where = f"WHERE partition = %(partition)s AND account = u.account AND window_code = {window}"
+                where = f"WHERE partition = %(partition)s AND account = u.account AND window_name = %(window{place})s"
                 joins.append(_found(f"a{place}", f"partition, {AMOUNTS} FROM window_sums {where}"))
         found = self._unit.run(
             f"SELECT b.place, u.account, ({refused})"
             f" FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(user_hash, place) {' '.join(joins)}",
-            {"partition": self._partition, "users": self._users},
+            {
+                "partition": self._partition,
+                "users": self._users,
+                **{f"window{place}": window for place, (window, _) in enumerate(rooms)},
+            },
         ).fetchall()
         known = sorted((account, self._users[place - 1]) for place, account, over in found if account and not over)
         self._accounts, self._known = [account for account, _ in known], [user for _, user in known]
@@ -294,23 +298,23 @@ class PostgresBatch:
     def unknown(self) -> list[bytes]:
         return self._new
 
-    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         columns, joins = (
             "",
             [_found("s", "day, row_mac FROM account_macs WHERE partition = u.partition AND account = u.account")],
         )
-        for place, window in enumerate(windows):
+        for place in range(len(windows)):
             first, *others = [f"a{place}.{name}" for name in Costs._fields]
-            first = f"CASE WHEN a{place}.window_code IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
+            first = f"CASE WHEN a{place}.window_name IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
             columns += f", {first}, {', '.join(others)}"
-            where = f"WHERE partition = u.partition AND account = u.account AND window_code = {window:d}"
-            joins.append(_found(f"a{place}", f"window_code, {AMOUNTS} FROM window_sums {where}"))
+            where = "WHERE partition = u.partition AND account = u.account AND window_name = %s"
+            joins.append(_found(f"a{place}", f"window_name, {AMOUNTS} FROM window_sums {where}"))
         accounts = "SELECT %s::int4, * FROM unnest(%b::int8[], %b::bytea[])"
         row_mac = f"CASE WHEN s.day = {day:d} AND NOT {COUNTED} THEN s.row_mac END"
         return self._unit.run(
             f"SELECT u.account, u.user_hash, {NEWEST}, {row_mac}{columns}"
             f" FROM ({accounts}) AS u(partition, account, user_hash) {' '.join(joins)}",
-            (self._partition, self._accounts, self._known),
+            (self._partition, self._accounts, self._known, *windows),
         ).fetchall()
 
     def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
@@ -318,13 +322,13 @@ class PostgresBatch:
         self._unit.put(USERS, zip([self._partition] * len(users), numbers, users, row_macs, strict=True))
         self._accounts += numbers
 
-    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+    def charge(self, windows: Iterable[str], cost: Costs) -> None:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
         for window in windows:
             self._unit.write(
                 len(self._accounts),
                 "INSERT INTO window_sums AS a SELECT %s, account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
-                f" FROM unnest(%b::int8[]) AS account ON CONFLICT (partition, account, window_code) DO UPDATE SET {adds}",
+                f" FROM unnest(%b::int8[]) AS account ON CONFLICT (partition, account, window_name) DO UPDATE SET {adds}",
                 (self._partition, window, *cost, self._accounts),
             )
 

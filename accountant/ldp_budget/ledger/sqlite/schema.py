@@ -36,19 +36,19 @@ TABLES = (
     "CREATE TABLE users (account INTEGER PRIMARY KEY, user_hash BLOB UNIQUE, row_mac BLOB NOT NULL) STRICT",
     # Erased users: they get no new budget. No column, time or order links a row to an account.
     "CREATE TABLE tombstones (user_hash BLOB PRIMARY KEY, row_mac BLOB NOT NULL) STRICT, WITHOUT ROWID",
-    # Sum of a user's charges in one window. Window 0 is the lifetime; `windows.code_at` computes the other codes.
+    # Sum of a user's charges in one window, such as `lifetime` or `day 2026-11-24`; see `calendar.Window`.
     """CREATE TABLE window_sums (
-        account INTEGER NOT NULL, window_code INTEGER NOT NULL,
+        account INTEGER NOT NULL, window_name TEXT NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
-        PRIMARY KEY (account, window_code)) STRICT, WITHOUT ROWID""",
+        PRIMARY KEY (account, window_name)) STRICT, WITHOUT ROWID""",
     # A keyed hash over the user of an account, its sums and memoised counts in the windows of a day, its used quotas,
     # and the number of its newest charge.
     "CREATE TABLE account_macs (account INTEGER PRIMARY KEY, day INTEGER NOT NULL, row_mac BLOB NOT NULL) STRICT",
     # Number of charged reports of one memoised value (a keyed hash of its label) in a window.
     """CREATE TABLE memoised_counts (
         account INTEGER NOT NULL, label BLOB NOT NULL, priced_mechanism INTEGER NOT NULL,
-        window_code INTEGER NOT NULL, reports INTEGER NOT NULL,
-        PRIMARY KEY (account, label, priced_mechanism, window_code)) STRICT, WITHOUT ROWID""",
+        window_name TEXT NOT NULL, reports INTEGER NOT NULL,
+        PRIMARY KEY (account, label, priced_mechanism, window_name)) STRICT, WITHOUT ROWID""",
     # Used part of a plan's quota for one guarantee.
     """CREATE TABLE quotas (
         account INTEGER NOT NULL, plan TEXT NOT NULL, guarantee TEXT NOT NULL, used INTEGER NOT NULL,
@@ -68,14 +68,16 @@ TABLES = (
     # Append-only. The four amounts are what the entry added to the account's lifetime; `voided` has negative ones.
     # `label_commitment` commits to the label of a memoised value. `resolves` is the reservation that a `committed`,
     # `voided` or `expired` entry ends. `has_record` and `has_note` are 1 if the entry has an idempotency record or a
-    # note. `api_key` is the number of the record that created the API key of the writer. The last entry of each
-    # transaction has its `chain_hash`: a keyed hash over the previous one and what the transaction appended.
+    # note. `api_key` is the number of the record that created the API key of the writer. `period` is the gauge that a
+    # `period` entry keeps. The last entry of each transaction has its `chain_hash`: a keyed hash over the previous one
+    # and what the transaction appended.
     """CREATE TABLE journal (
         entry INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, account INTEGER NOT NULL,
         priced_mechanism INTEGER NOT NULL, policy INTEGER NOT NULL, reports INTEGER NOT NULL,
         epsilon INTEGER, delta INTEGER, rho INTEGER, mu_squared INTEGER,
         label_commitment BLOB, expires INTEGER, resolves INTEGER, has_record INTEGER NOT NULL,
-        has_note INTEGER NOT NULL, api_key INTEGER NOT NULL, sub_limit INTEGER NOT NULL, chain_hash BLOB) STRICT""",
+        has_note INTEGER NOT NULL, api_key INTEGER NOT NULL, sub_limit INTEGER NOT NULL, period TEXT,
+        chain_hash BLOB) STRICT""",
     # The memoised value that an entry repeats (a keyed hash, different for each user) and the salt of its commitment.
     # Outside the journal, so that they can be erased.
     "CREATE TABLE entry_labels (entry INTEGER PRIMARY KEY, label BLOB NOT NULL, salt BLOB NOT NULL) STRICT",

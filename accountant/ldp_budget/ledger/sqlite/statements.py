@@ -47,7 +47,7 @@ _LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
 _ENTRY = (
     f"entry, at, kind, account, priced_mechanism, policy, reports, {_AMOUNTS}, label_commitment, expires, resolves,"
-    " has_record, has_note, api_key, sub_limit"
+    " has_record, has_note, api_key, sub_limit, period"
 )
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
@@ -86,7 +86,7 @@ _STRAY_REPORTS = (
     " WHERE r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
-_SEALED = f"u.account, a.window_code, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
+_SEALED = f"u.account, a.window_name, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
 _COUNTERS = PartitionHead._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
@@ -129,10 +129,10 @@ class SqliteRows:
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
 
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -143,13 +143,13 @@ class SqliteRows:
         sql = "SELECT 1 FROM users WHERE account = ? AND user_hash IS NULL"
         return self._execute(sql, (account,)).fetchone() is not None
 
-    def spent(self, account: int, window: int) -> Costs | None:
-        sql = f"SELECT {_AMOUNTS} FROM window_sums WHERE account = ? AND window_code = ?"
+    def spent(self, account: int, window: str) -> Costs | None:
+        sql = f"SELECT {_AMOUNTS} FROM window_sums WHERE account = ? AND window_name = ?"
         row = self._execute(sql, (account, window)).fetchone()
         return None if row is None else Costs._make(row)
 
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: int) -> int:
-        sql = "SELECT reports FROM memoised_counts WHERE account = ? AND label = ? AND priced_mechanism = ? AND window_code = ?"
+    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
+        sql = "SELECT reports FROM memoised_counts WHERE account = ? AND label = ? AND priced_mechanism = ? AND window_name = ?"
         row = self._execute(sql, (account, label, charge, window)).fetchone()
         return 0 if row is None else row[0]
 
@@ -220,8 +220,8 @@ class SqliteRows:
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         *before, last = rows
         if before:
-            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(18)})", before)
-        self._execute(f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({_places(19)})", (*last, chain_hash))
+            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(19)})", before)
+        self._execute(f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({_places(20)})", (*last, chain_hash))
 
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, number))
@@ -259,7 +259,7 @@ class SqliteRows:
             self._execute(f"DELETE FROM notes WHERE {mine}", (account,))
             self._execute("DELETE FROM memoised_counts WHERE account = ?", (account,))
             self._execute("DELETE FROM account_macs WHERE account = ?", (account,))
-            self._execute("DELETE FROM window_sums WHERE account = ? AND window_code <> 0", (account,))
+            self._execute("DELETE FROM window_sums WHERE account = ? AND window_name <> 'lifetime'", (account,))
             self._execute(
                 "UPDATE users SET user_hash = NULL, row_mac = ? WHERE account = ?", (cut_off.row_mac, account)
             )
@@ -363,7 +363,7 @@ class SqliteRows:
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         rows = self._of_accounts(
-            f"account, window_code, {_AMOUNTS} FROM window_sums", "account, window_code", first, last
+            f"account, window_name, {_AMOUNTS} FROM window_sums", "account, window_name", first, last
         )
         return map(WindowSum._make, rows)
 
@@ -373,10 +373,10 @@ class SqliteRows:
         )
 
     def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        columns = "account, label, priced_mechanism, window_code, reports FROM memoised_counts"
+        columns = "account, label, priced_mechanism, window_name, reports FROM memoised_counts"
         return map(
             MemoisedCount._make,
-            self._of_accounts(columns, "account, label, priced_mechanism, window_code", first, last),
+            self._of_accounts(columns, "account, label, priced_mechanism, window_name", first, last),
         )
 
     def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
@@ -461,11 +461,11 @@ class SqliteRows:
         refused: int = self._execute(_REFUSED_IN_RUNS).fetchone()[0]
         return refused
 
-    def users_by_sums(self, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         # From each user to the few windows asked for: the sums of a long history are never read through.
         sql = (
-            f"SELECT window_code, {_AMOUNTS}, count(*) FROM users CROSS JOIN window_sums USING (account)"
-            f" WHERE user_hash IS NOT NULL AND window_code IN ({_places(len(windows))}) GROUP BY window_code, {_AMOUNTS}"
+            f"SELECT window_name, {_AMOUNTS}, count(*) FROM users CROSS JOIN window_sums USING (account)"
+            f" WHERE user_hash IS NOT NULL AND window_name IN ({_places(len(windows))}) GROUP BY window_name, {_AMOUNTS}"
         )
         return self._execute(sql, windows)
 
@@ -494,7 +494,7 @@ class SqliteRows:
 def _accounts(windows: int, users: int) -> str:
     return (
         f"SELECT u.user_hash, {_SEALED} FROM users u LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_code IN ({_places(windows)})"
+        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_name IN ({_places(windows)})"
         f" WHERE u.user_hash IN ({_places(users)})"
     )
 
@@ -504,7 +504,7 @@ def _sealed(windows: int) -> str:
     return (
         f"SELECT {_SEALED} FROM json_each(?1) n CROSS JOIN users u ON u.account = n.value"
         " LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_code IN ({_places(windows)})"
+        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_name IN ({_places(windows)})"
         " WHERE u.user_hash IS NOT NULL"
     )
 

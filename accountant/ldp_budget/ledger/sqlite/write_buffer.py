@@ -53,9 +53,9 @@ class SqliteBatch:
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
         erased = "(u.account IS NULL AND EXISTS (SELECT 1 FROM tombstones t WHERE t.user_hash = b.user_hash))"
-        refused = " OR ".join([erased, *(_over(window, room) for window, room in rooms)])
+        refused = " OR ".join([erased, *(_over(room) for _, room in rooms)])
         sql = f"SELECT b.user_hash FROM batch b LEFT JOIN users u USING (user_hash) WHERE {refused}"
-        hashes = self._execute(sql).fetchall()
+        hashes = self._execute(sql, [window for window, room in rooms if room is not None]).fetchall()
         self._connection.executemany("DELETE FROM batch WHERE user_hash = ?", hashes)
         self._size -= len(hashes)
         return [row[0] for row in hashes]
@@ -69,16 +69,17 @@ class SqliteBatch:
         sql = f"SELECT user_hash FROM batch b WHERE NOT EXISTS ({known}) ORDER BY user_hash"
         return [row[0] for row in self._execute(sql)]
 
-    def stored_macs(self, day: int, windows: Sequence[int]) -> Iterable[tuple[Any, ...]]:
+    def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         sums = [f", {_of(place)}" for place in range(len(windows))]
         row_mac = f"CASE WHEN s.day = {day:d} AND NOT {_COUNTED.format('c')} THEN s.row_mac END"
         joins = [
-            f" LEFT JOIN window_sums a{place} ON a{place}.account = c.account AND a{place}.window_code = {window:d}"
-            for place, window in enumerate(windows)
+            f" LEFT JOIN window_sums a{place} ON a{place}.account = c.account AND a{place}.window_name = ?"
+            for place in range(len(windows))
         ]
         return self._execute(
             f"SELECT c.account, c.user_hash, {_NEWEST.format('c')}, {row_mac}{''.join(sums)} FROM charged c"
-            f" LEFT JOIN account_macs s ON s.account = c.account{''.join(joins)}"
+            f" LEFT JOIN account_macs s ON s.account = c.account{''.join(joins)}",
+            windows,
         )
 
     def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
@@ -87,7 +88,7 @@ class SqliteBatch:
         self._execute(f"INSERT INTO users {_SLICES} SELECT {row} FROM slice", values)
         self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n, NULL FROM slice", values[:2])
 
-    def charge(self, windows: Iterable[int], cost: Costs) -> None:
+    def charge(self, windows: Iterable[str], cost: Costs) -> None:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
         for window in windows:
             self._execute(
@@ -132,14 +133,12 @@ def _slice(parameter: int, size: int) -> str:
     return f"substr(?{parameter}, {size} * n + 1, {size})"
 
 
-def _over(window: int, room: dict[str, int] | None) -> str:
-    """Return SQL that is true if a limit has no room left. It interpolates only integers and column names."""
+def _over(room: dict[str, int] | None) -> str:
+    """Return SQL that is true if a limit has no room left in a window, the SQL's parameter; unless `room` is None."""
     if room is None:
         return "1"
     over = " OR ".join(f"a.{name} IS NULL OR a.{name} > {most}" for name, most in room.items())
-    return (
-        f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window_code = {window} AND ({over}))"
-    )
+    return f"EXISTS (SELECT 1 FROM window_sums a WHERE a.account = u.account AND a.window_name = ? AND ({over}))"
 
 
 def _add(name: str, amount: int | None) -> str:
