@@ -1,7 +1,7 @@
-// One file for the pages of respondents, which names in `integrity` what it is: `npm run build` writes it to the service.
+// The script of the respondents' pages in one file, pinned by `integrity`: `npm run build` writes it to the service.
 //
-// It is bundled because an import map, where the digests of modules that import modules would stand, has to be an inline
-// script, and the pages allow none. It is not minified: whoever is asked for an answer may read what the page does. The
+// It is bundled because an import map, which would hold the digests of modules that import modules, must be an inline
+// script, and the pages allow none. It is not minified: respondents may read what the page does. The
 // first line holds the digest of every file that it was made from, so that a test finds it stale without building it.
 
 import { createHash } from "node:crypto";

@@ -224,4 +224,4 @@ def test_a_report_of_another_length_is_refused() -> None:
         }}
         console.log(JSON.stringify(why));
     """
-    assert evaluated(source) == [f"expected a report of 1 bytes; found {size}" for size in (0, 2)]
+    assert evaluated(source) == [f"a report has 1 bytes: got {size}" for size in (0, 2)]

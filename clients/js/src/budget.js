@@ -5,8 +5,8 @@
  *     const budget = await DeviceBudget.open({ lifetime: "4", day: "1" });
  *     const report = await budget.randomize(client, "yes");
  *
- * What is kept, the secret too, lies in the browser's IndexedDB. Who clears it has nothing left to go by: the next one
- * is `fresh`, which a page has to say, for what was sent before is not counted in it.
+ * The browser's IndexedDB stores everything, also the secret. If a user clears it, the next budget is `fresh`. A page
+ * must say so, because that budget does not count what was sent before.
  */
 
 import { toHex, utf8 } from "./bytes.js";
@@ -292,12 +292,12 @@ function made(limits, now) {
  * @returns {State}
  */
 function checked(stored) {
-  if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts anew and says so");
+  if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts a new budget and reports that");
   const { limits, spent, labels } = stored;
   const units = [limits?.lifetime, limits?.day ?? 0, spent?.lifetime, spent?.day];
   const whole = units.every((each) => Number.isSafeInteger(each) && each >= 0);
   if (whole && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
-  throw new Error("the record of this device's budget is damaged; clear it, which starts anew and says so");
+  throw new Error("the record of this device's budget is damaged; clear it, which starts a new budget and reports that");
 }
 
 /**
@@ -331,13 +331,13 @@ export function costOf({ epsilon, delta, answer_epsilon: together = epsilon }) {
  */
 export function unitsOf(text, up) {
   const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
-  if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
+  if (!parts) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
   const [, whole, fraction = "", power = "0"] = parts;
   const places = UNITS + Number(power) - fraction.length;
   const digits = BigInt(whole + fraction);
   const cut = 10n ** BigInt(Math.abs(places));
   const units = Number(places >= 0 ? digits * cut : digits / cut + (up && digits % cut ? 1n : 0n));
-  if (!Number.isSafeInteger(units)) throw new RangeError(`expected a decimal up to 9007199; found ${text}`);
+  if (!Number.isSafeInteger(units)) throw new RangeError(`a limit must be at most 9007199: got ${text}`);
   return units;
 }
 
@@ -360,6 +360,6 @@ async function opened(indexedDB, name) {
     }
   };
   const database = await answered(request);
-  database.onversionchange = () => database.close(); // a page of a newer version, or somebody who clears it, waits for that
+  database.onversionchange = () => database.close(); // a page of a newer version waits for that, and so does clearing the storage
   return database;
 }

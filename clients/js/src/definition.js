@@ -32,6 +32,6 @@ export function digestOf({ digest, ...rest }) {
 export function checkDigest(definition, expected) {
   const found = digestOf(definition);
   for (const digest of [definition.digest, expected ?? found]) {
-    if (digest !== found) throw new TypeError(`expected a definition with the digest ${digest}; found ${found}`);
+    if (digest !== found) throw new TypeError(`the definition has the digest ${found}, and not the agreed ${digest}`);
   }
 }

@@ -1,5 +1,5 @@
 // SHA-256 (FIPS 180-4), SHAKE (FIPS 202) and BLAKE2b with a key and a person (RFC 7693). Web Crypto has no SHAKE and
-// no BLAKE2b, and its SHA-256 makes everybody wait. Words of 64 bits are pairs of their low and their high half, as
+// no BLAKE2b, and its SHA-256 is asynchronous. Words of 64 bits are pairs of their low and their high half, as
 // JavaScript works with BigInts far more slowly.
 
 import { halves, joined, littleEndian, utf8 } from "./bytes.js";

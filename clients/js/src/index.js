@@ -41,7 +41,7 @@ export class Client {
   }
 
   /**
-   * Which memoised draw a report of `answer` repeats, for whoever accounts for it; it tells nothing of the answer.
+   * The label of the memoised draw that a report of `answer` repeats, for the accounting. It reveals nothing of the answer.
    * @param {string | number} answer
    * @param {Uint8Array} secret
    * @returns {string | undefined} undefined where nothing is memoised
@@ -55,8 +55,7 @@ export class Client {
   }
 
   /**
-   * How likely this very report is for each answer, and its share of the sum of all: what somebody takes from it who
-   * knew nothing.
+   * The likelihood of this report for each answer, and its share of the sum: the posterior for a uniform prior.
    * @param {Uint8Array} report
    * @returns {{ answer: string | number, likelihood: number, share: number }[] | undefined} undefined where they cannot be listed
    */
@@ -70,7 +69,7 @@ export class Client {
     const names = this.definition.answers;
     if (!names) return answer;
     const number = names.indexOf(answer);
-    if (number < 0) throw new RangeError(`expected one of ${names.join(", ")}; found ${answer}`);
+    if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
     return number;
   }
 

@@ -149,7 +149,7 @@ function mixed(ends, parts, work) {
   const hidden = inner.flatMap((each) => each.hidden);
   const choices = [...inner.flatMap((each) => each.choices), ...spans.filter((each) => each.secret)];
   if (!inner.some((each) => each.open) && spans.every((each) => each.secret)) return new Mixed(ends, hidden, choices, work);
-  // What was given away takes part in it, so that it is worked out of these by whoever reads the report.
+  // It depends on what the report reveals already, so a reader of the report can compute it from that.
   requires(spans.every((each) => !each.secret), "the answer is mixed with what was given away in a way that is not followed");
   return new Mixed(ends, hidden, choices, () => inner.map((each) => `${each.get()}`).join(), true);
 }

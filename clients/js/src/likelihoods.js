@@ -29,7 +29,7 @@ const lift = (operate) => (...given) => {
 const chance = ({ size, odds }, value) => (odds === undefined ? (value < size ? 1 / size : 0) : value ? odds : 1 - odds);
 
 /**
- * What the numbers of a report tell of steps: a draw's numbers, or a vector that is made of draws, and how likely it is.
+ * What the numbers of a report reveal about steps: the numbers of a draw, or a vector of draws, and its likelihood.
  * @param {any} definition
  * @param {Vector[]} report
  */
@@ -133,7 +133,7 @@ function trials(program, report) {
       made.set(name, Array.from({ length: count }, () => unknown(size, odds)));
     }
     const found = made.get(name);
-    // One of several that are drawn by one step may be all that is told.
+    // A report may reveal only one of several numbers that one step draws.
     told.get(steps[step][0])?.drawn?.slice(from, place).forEach((/** @type {any} */ value, /** @type {number} */ i) => be(found[i], value));
     return found;
   };
@@ -230,7 +230,7 @@ function trials(program, report) {
  */
 export function likelihoods(program, report) {
   const { kind, count, text } = program.definition.input;
-  if (report.length !== program.size) throw new RangeError(`expected a report of ${program.size} bytes; found ${report.length}`);
+  if (report.length !== program.size) throw new RangeError(`a report has ${program.size} bytes: got ${report.length}`);
   if (kind !== "answer" || text || count > MOST / RUN) return undefined;
   let at = 0;
   try {

@@ -1,6 +1,6 @@
 /**
- * What a report gives away at most, worked out on the device from the program that draws it. A definition states it too,
- * and comes from whoever wants the answers.
+ * An upper bound on what a report gives away, computed on the device from the program that draws it. The definition states
+ * a bound too, but it comes from the collector.
  *
  *     confirmLoss(definition); // throws an `Unconfirmed` unless the program keeps what the definition states
  *
@@ -21,8 +21,8 @@ const MOST_BOUND = 1n << 63n;
 /** @typedef {Record<"a" | "b" | "half" | "k" | "m" | "n" | "p" | "period" | "size" | "t" | "w", bigint> & { digits: bigint[] }} Open */
 
 /**
- * Programs of which the loss follows by an argument of their own: as they stand, with `#name` for a whole number, `#name…` for
- * a list of whole numbers, and their parts of the report. What a bound is of is said beside it.
+ * Programs with a proof of their own: their steps, with `#name` for a whole number and `#name…` for a list of whole numbers,
+ * and their parts of the report. A comment says what each bound is of.
  * @type {{ steps: any[], parts: any[], largest: (found: Open, definition: any) => bigint }[]}
  */
 const SHAPES = [

@@ -19,7 +19,7 @@ const LARGEST = 1n << BigInt(MOST_BITS);
 export function within(number, least, most) {
   number = /** @type {T} */ (number.valueOf()); // of a draw that was put off
   if ((typeof number === "bigint" || Number.isInteger(number)) && number >= least && number <= most) return number;
-  throw new RangeError(`expected a whole number from ${least} to ${most}; found ${number}`);
+  throw new RangeError(`a number of the program must be a whole number from ${least} to ${most}: got ${number}`);
 }
 
 /**

@@ -25,7 +25,7 @@ import { confirmOnce } from "./loss.js";
  * @property {string} at when it was drawn, in ISO 8601
  * @property {string} state `waiting`, until it is settled
  * @property {number | null} units what the device was charged, null where it does not count that
- * @property {any} about what the page wants to keep beside it
+ * @property {any} about what the page wants to keep with it
  */
 
 const STORE = "outbox";
@@ -37,12 +37,12 @@ export class Outbox {
   }
 
   /**
-   * The report of a key: drawn now, and charged before, or the one that was drawn under this key earlier, whatever
-   * is answered now.
+   * The report of a key: drawn now, and charged before, or the one that was drawn under this key before; then
+   * the answer is not used.
    * @param {string} key
    * @param {Client} client
    * @param {string | number} answer
-   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept beside it; `uncounted`: draw also where a
+   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where a
    *   promise has a δ, or no ε, which no device's budget counts
    * @returns {Promise<Entry>}
    * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn

@@ -124,7 +124,7 @@ export class Program {
    */
   constructor(definition) {
     if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
-      throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
+      throw new TypeError(`this client reads definitions of version ${VERSION}: got ${definition.version}`);
     }
     const { kind } = definition.input;
     if (kind !== "answer" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
@@ -191,7 +191,7 @@ export class Program {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
     if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
-    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`expected a text for ${name}; found ${given[0]}`);
+    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`${name} needs a text: got ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each) => this.compile(each));
     /** @param {Run} run */
     const worked = (run) => steps.map((step) => step(run));
@@ -265,7 +265,7 @@ export class Program {
   }
 
   /**
-   * The whole number that an answer stands for.
+   * The whole number of an answer.
    * @param {any} answer
    * @returns {Whole}
    */
@@ -274,7 +274,7 @@ export class Program {
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
-      throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
+      throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
     }
     const point = given.times === undefined ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
     return Math.min(Math.max(point, 0), last);
@@ -330,25 +330,25 @@ function overVectors(operate, given) {
  */
 function listed(found, count) {
   const vector = Array.isArray(found) ? found : [found];
-  if (vector.length !== count) throw new RangeError(`expected ${count} numbers; found ${vector.length}`);
+  if (vector.length !== count) throw new RangeError(`the program needs ${count} numbers: got ${vector.length}`);
   return vector;
 }
 
 /**
  * @param {any} answer
  * @param {bigint} count
- * @param {boolean} text whether any text stands for a number
+ * @param {boolean} text if any text is an answer
  */
 function readAnswer(answer, count, text) {
   let number = -1n;
   if (typeof answer === "bigint" || Number.isSafeInteger(answer)) number = BigInt(answer);
   else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
   if (number >= 0n && number < count) return small(number);
-  throw new RangeError(`expected a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}; found ${answer}`);
+  throw new RangeError(`the answer must be a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}: got ${answer}`);
 }
 
 /**
- * A whole number without leading zeros stands for itself, any other text for its digest.
+ * The number of a text: of a whole number without leading zeros itself, of any other text its digest.
  * @param {string} text
  * @param {bigint} count
  */
@@ -369,7 +369,7 @@ function toEven(x) {
 }
 
 /**
- * A whole number as it stands in a program.
+ * A whole number in a program.
  * @param {any} number
  */
 export function literal(number) {
@@ -378,13 +378,13 @@ export function literal(number) {
 }
 
 /**
- * A double as it stands in a program.
+ * A double in a program.
  * @param {any} text
  */
 function finite(text) {
   const number = parseFloat(text);
   if (Number.isFinite(number)) return number;
-  throw new TypeError(`expected a double; found ${text}`);
+  throw new TypeError(`a number of the program must be a double: got ${text}`);
 }
 
 /** @param {any} table */

@@ -41,7 +41,7 @@ export function limitBar(limit, cost) {
   const capacity = limit.capacity[measure];
   const spent = limit.spent[measure];
   if (measure !== "epsilon") {
-    // Other rules add up amounts that say little to anybody; how much of the whole is used says enough.
+    // Amounts of other rules are hard to read, so the bar shows the used share of the limit.
     const text = say("budget.share", { spent: share(capacity ? Math.min(1, spent / capacity) : 1) }) + resets;
     return budgetBar({ name, limit: capacity, spent, text });
   }

@@ -12,11 +12,11 @@ const MOST_MS = 5 * 60_000;
 export class Delivery {
   /**
    * @param {Outbox} outbox
-   * @param {(entry: Entry, why?: string) => void} told of what has become of one; `why` it still waits
+   * @param {(entry: Entry, why?: string) => void} changed called with each result; `why`: the reason it still waits
    */
-  constructor(outbox, told) {
+  constructor(outbox, changed) {
     this.outbox = outbox;
-    this.told = told;
+    this.changed = changed;
     this.failures = 0;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
@@ -27,13 +27,13 @@ export class Delivery {
     this.others = new BroadcastChannel("ldp-budget");
     this.others.onmessage = async ({ data }) => {
       const entry = await this.outbox.entry(data);
-      if (entry) this.told(entry);
+      if (entry) this.changed(entry);
     };
     addEventListener("online", () => this.now());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.now());
   }
 
-  /** Sends at once what waits, whatever came of it before. */
+  /** Sends all that waits at once, also after failures. */
   now() {
     this.failures = 0;
     this.stuck.clear();
@@ -65,7 +65,7 @@ export class Delivery {
         if (stuck) this.stuck.add(entry.key);
         else waits = true;
         longest = Math.max(longest, after);
-        this.told(entry, why);
+        this.changed(entry, why);
         continue;
       }
       await this.settle(entry, { state, why, ...found });
@@ -83,7 +83,7 @@ export class Delivery {
     const about = { ...entry.about, token: undefined };
     const settled = await this.outbox.settle(entry.key, { ...found, about, ...(found.state === "arrived" ? {} : { report: undefined }) });
     this.others.postMessage(entry.key);
-    if (settled) this.told(settled);
+    if (settled) this.changed(settled);
   }
 
   /** How long to wait after so many failures: twice as long each time, and not all devices at once. */

@@ -30,11 +30,11 @@ export function nodes(children) {
 /**
  * Shows a view in place of what there is.
  * @param {Child[]} children
- * @param {{ focus?: boolean }} [options] `focus`: somebody asked for it, and goes on from its heading
+ * @param {{ focus?: boolean }} [options] `focus`: a person asked for it and continues from its heading
  */
 export function show(children, { focus = false } = {}) {
   const main = /** @type {HTMLElement} */ (document.querySelector("main"));
-  const within = main.contains(document.activeElement); // what has the focus goes, and with it the place of whoever reads
+  const within = main.contains(document.activeElement); // the focused element is removed, and the reader would lose the place
   main.replaceChildren(...nodes(children));
   const heading = main.querySelector("h1");
   if ((focus || within) && heading) {

@@ -3,7 +3,7 @@
 import { counts } from "../../js/src/outbox.js";
 import { say, up } from "./texts.js";
 
-/** ε above which e^ε is no number that tells anybody anything. */
+/** The page shows no e^ε above this ε: the number is too large to be useful. */
 const MOST_EPSILON = 15;
 
 /**
@@ -18,8 +18,8 @@ export const promises = (guarantee) => guarantee.epsilon !== null && Number(guar
 /**
  * What one report costs, and what its promise means.
  *
- * - *ε alone*: by Bayes P[x | report] = P[report | x]·P[x]/P[report], and P[report] >= e^-ε·P[report | x]. So nobody is
- *   more than e^ε times as sure of any answer as before, whatever they knew before.
+ * - *ε alone*: by Bayes P[x | report] = P[report | x]·P[x]/P[report], and P[report] >= e^-ε·P[report | x]. So a reader is
+ *   at most e^ε times as sure of any answer as before, for any prior.
  * - *ε and δ*: of two answers, a report tells no more than one that says all with the probability δ and else shifts the
  *   odds by e^ε at most (Kairouz, Oh, Viswanath 2015, Theorem 2). That holds for each pair, so it is said of pairs.
  * - *memoised*: what is said of one report, and of all that repeat one answer; and for whom it is promised.
@@ -37,7 +37,7 @@ export function meaning(guarantee) {
     // It bounds all reports only where it is more than those of one answer; else nothing is said of other answers.
     if (Number(lifetime) > Number(cap)) sentences.push(said("meaning.changed", lifetime));
   }
-  // Said whatever else is: a definition that repeats draws need not state what all reports of an answer lose.
+  // Always shown: a definition that repeats draws need not state what all reports of an answer lose.
   if (relation !== "any inputs") sentences.push(say("meaning.pattern"));
   return sentences;
 }

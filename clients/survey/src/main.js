@@ -13,7 +13,7 @@ import { say } from "./texts.js";
 
 const place = /^\/s\/([^/]+)$/.exec(location.pathname);
 const collection = place && decodeURIComponent(place[1]);
-// First of all: nobody who looks at the address bar is to see it.
+// First: the link must not stay in the address bar, where others could see it.
 const link = collection ? taken(collection) : undefined;
 
 /** @type {Survey | Mine | undefined} */
@@ -23,7 +23,7 @@ async function start() {
   const { lifetime = "", day } = document.body.dataset;
   const budget = await DeviceBudget.open({ lifetime, day: day || undefined });
   const outbox = new Outbox(budget);
-  const delivery = new Delivery(outbox, (entry, why) => page?.told(entry, why));
+  const delivery = new Delivery(outbox, (entry, why) => page?.changed(entry, why));
   const device = { budget, outbox, links: new Links(), delivery };
   page = collection ? new Survey(device, collection, link) : new Mine(device);
   await page.start();

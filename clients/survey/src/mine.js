@@ -35,12 +35,12 @@ export class Mine {
     if (shown.length) services.replaceChildren(...shown);
   }
 
-  told() {
+  changed() {
     return this.start();
   }
 
   /**
-   * What the service says of whoever an invitation is for.
+   * What the service has counted for the person of an invitation.
    * @param {import("./links.js").Link} link
    */
   async ofService(link) {

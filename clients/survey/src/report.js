@@ -1,4 +1,4 @@
-// A report, as somebody reads it who wants to know what left.
+// A report in a form that a respondent can read.
 
 import { fromLittleEndian, toHex } from "../../js/src/bytes.js";
 import { el, section } from "./elements.js";

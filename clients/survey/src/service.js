@@ -5,7 +5,7 @@
 const PATIENCE_MS = 20_000;
 /** Answers after which a report may be sent again, by their status. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
-/** Answers after which it is no use to try again before something changes. The report is kept: it may have arrived. */
+/** Statuses after which a retry fails until something changes. The report is kept: it may have arrived. */
 const STUCK = new Set([401, 403, 404, 405]);
 
 /** What went wrong, by a code: `network`, or that of the service's problem. */
@@ -56,7 +56,7 @@ async function read(path, token) {
 /** The public definition. @param {string} collection */
 export const definitionOf = (collection) => read(`/v1/collections/${encodeURIComponent(collection)}`);
 
-/** What the service knows of whoever has the token. @param {string} token */
+/** The service's data about the person of a token. @param {string} token */
 export const meAt = (token) => read("/v1/me", token);
 
 /**

@@ -29,7 +29,7 @@ export class Survey {
     this.device = device;
     this.collection = collection;
     this.link = link;
-    /** @type {string | undefined} what was told last */
+    /** @type {string | undefined} what is shown now */
     this.shown = undefined;
     addEventListener("hashchange", () => this.invited());
   }
@@ -49,7 +49,7 @@ export class Survey {
       this.client = await this.agreed();
       this.shown = undefined;
       const entry = this.link?.key && (await this.device.outbox.entry(this.link.key));
-      if (entry) this.told(entry);
+      if (entry) this.changed(entry);
       else await this.ask();
     } catch (error) {
       this.failed(error);
@@ -117,24 +117,24 @@ export class Survey {
     if (me.digest !== this.definition.digest) throw new Problem("changed");
     this.link = this.device.links.keep({ ...this.link, key: me.key });
     const entry = await this.device.outbox.entry(me.key); // it was answered by another link to the same round
-    if (entry) this.told(entry);
+    if (entry) this.changed(entry);
     else this.view([...head, await this.offered(me), this.how()]);
   }
 
-  /** The question with its button; or, where there is no budget for it, what stands in the way. @param {any} me */
+  /** The question with its button; or, without enough budget, the reason. @param {any} me */
   async offered(me) {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
     if (!promises(guarantee)) return [this.notice("nopromise"), this.asked(), this.cost()];
     // Of a memoised answer only the first report costs, and which one that is depends on the answer.
-    const anew = !this.client?.memoises;
+    const fresh = !this.client?.memoises;
     const binding = me.limits.filter((/** @type {any} */ limit) => me.quote.binding.includes(limit.period));
-    if (me.erased || (anew && me.quote.binding.length)) {
+    if (me.erased || (fresh && me.quote.binding.length)) {
       const limits = el("ul", {}, binding.map((/** @type {any} */ each) => el("li", {}, refusedBy(each))));
       return [this.notice("noservice", limits), this.asked(), this.cost(me, balance)];
     }
-    if (anew && here && ["lifetime", "day"].some((period) => lacks(/** @type {any} */ (balance)[period], here))) {
+    if (fresh && here && ["lifetime", "day"].some((period) => lacks(/** @type {any} */ (balance)[period], here))) {
       return [this.notice("nodevice"), this.asked(), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
@@ -267,7 +267,7 @@ export class Survey {
     const { title, question } = this.words;
     const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
     const entry = await this.device.outbox.draw(key, /** @type {Client} */ (this.client), answer, { about, uncounted: true });
-    this.told(entry, undefined, true);
+    this.changed(entry, undefined, true);
     await this.device.delivery.now();
   }
 
@@ -286,7 +286,7 @@ export class Survey {
    * @param {string} [why] it waits still
    * @param {boolean} [focus]
    */
-  told(entry, why, focus = false) {
+  changed(entry, why, focus = false) {
     if (!this.client || entry.key !== this.link?.key) return;
     const { state, report } = entry;
     const title = say(`state.${state}.title`);
@@ -330,7 +330,7 @@ export class Survey {
       el("div", { class: "budgets" }, entry.receipt.limits.map((/** @type {any} */ limit) => limitBar(limit))));
   }
 
-  /** A file of all that is known here of it, the answer apart, which nobody knows any more. @param {any} entry */
+  /** Saves everything that this page knows of the report to a file; the page does not have the answer any more. @param {any} entry */
   export(entry) {
     const { definition } = this;
     const saved = () => {

@@ -22,8 +22,7 @@ export function say(key, values = {}) {
 /** Whether there is such a text. @param {string} key */
 export const said = (key) => key in texts;
 
-// Three digits are enough to read. Rounded so that nobody is promised more than there is: what is lost or spent up, what
-// is left down.
+// Three digits are enough to read. Rounding is never optimistic: losses and charges round up, what is left rounds down.
 const DIGITS = { maximumSignificantDigits: 3, useGrouping: false };
 const ceiling = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "ceil" }));
 const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "floor" }));

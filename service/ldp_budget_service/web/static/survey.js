@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 29 files with the digest 2ed4fdb742ccae1579fe8b1fad63452701c9d5efbf24a9ca9dc509b0e960f8c3
+// made by clients/survey/build.mjs from 29 files with the digest ded88bf38fca4490870a06cafe63624e5a5b12db10e287fd64f26300f91b44ae
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -203,7 +203,7 @@ function digestOf({ digest, ...rest }) {
 function checkDigest(definition, expected) {
   const found = digestOf(definition);
   for (const digest of [definition.digest, expected ?? found]) {
-    if (digest !== found) throw new TypeError(`expected a definition with the digest ${digest}; found ${found}`);
+    if (digest !== found) throw new TypeError(`the definition has the digest ${found}, and not the agreed ${digest}`);
   }
 }
 
@@ -288,7 +288,7 @@ function within(number, least, most) {
   number = /** @type {T} */
   number.valueOf();
   if ((typeof number === "bigint" || Number.isInteger(number)) && number >= least && number <= most) return number;
-  throw new RangeError(`expected a whole number from ${least} to ${most}; found ${number}`);
+  throw new RangeError(`a number of the program must be a whole number from ${least} to ${most}: got ${number}`);
 }
 var sized = (number) => Number(within(number, 0, MOST));
 function small(number) {
@@ -740,7 +740,7 @@ function trials(program, report) {
 }
 function likelihoods(program, report) {
   const { kind, count, text } = program.definition.input;
-  if (report.length !== program.size) throw new RangeError(`expected a report of ${program.size} bytes; found ${report.length}`);
+  if (report.length !== program.size) throw new RangeError(`a report has ${program.size} bytes: got ${report.length}`);
   if (kind !== "answer" || text || count > MOST2 / RUN) return void 0;
   let at2 = 0;
   try {
@@ -826,7 +826,7 @@ var Program = class {
    */
   constructor(definition) {
     if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
-      throw new TypeError(`expected an ldp-budget client of version ${VERSION}; found ${definition.version}`);
+      throw new TypeError(`this client reads definitions of version ${VERSION}: got ${definition.version}`);
     }
     const { kind } = definition.input;
     if (kind !== "answer" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
@@ -886,7 +886,7 @@ var Program = class {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
     if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
-    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`expected a text for ${name}; found ${given[0]}`);
+    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`${name} needs a text: got ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each2) => this.compile(each2));
     const worked = (run) => steps.map((step) => step(run));
     if (memo) {
@@ -955,7 +955,7 @@ var Program = class {
     throw tooOld(`the part ${kind} of a report`);
   }
   /**
-   * The whole number that an answer stands for.
+   * The whole number of an answer.
    * @param {any} answer
    * @returns {Whole}
    */
@@ -964,7 +964,7 @@ var Program = class {
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
-      throw new RangeError(`expected a number from ${lower} to ${upper}; found ${answer}`);
+      throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
     }
     const point = given.times === void 0 ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
     return Math.min(Math.max(point, 0), last);
@@ -1004,7 +1004,7 @@ function overVectors(operate, given) {
 }
 function listed(found, count) {
   const vector = Array.isArray(found) ? found : [found];
-  if (vector.length !== count) throw new RangeError(`expected ${count} numbers; found ${vector.length}`);
+  if (vector.length !== count) throw new RangeError(`the program needs ${count} numbers: got ${vector.length}`);
   return vector;
 }
 function readAnswer(answer, count, text) {
@@ -1012,7 +1012,7 @@ function readAnswer(answer, count, text) {
   if (typeof answer === "bigint" || Number.isSafeInteger(answer)) number = BigInt(answer);
   else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
   if (number >= 0n && number < count) return small(number);
-  throw new RangeError(`expected a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}; found ${answer}`);
+  throw new RangeError(`the answer must be a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}: got ${answer}`);
 }
 function numberOf(text, count) {
   if (NUMBER.test(text)) return BigInt(text);
@@ -1030,7 +1030,7 @@ function literal(number) {
 function finite(text) {
   const number = parseFloat(text);
   if (Number.isFinite(number)) return number;
-  throw new TypeError(`expected a double; found ${text}`);
+  throw new TypeError(`a number of the program must be a double: got ${text}`);
 }
 function tabled(table2) {
   if (!Array.isArray(table2)) return falling(table2);
@@ -1089,7 +1089,7 @@ var Client = class {
     return this.program.run(this.numbered(answer), { secret: this.within(secret) });
   }
   /**
-   * Which memoised draw a report of `answer` repeats, for whoever accounts for it; it tells nothing of the answer.
+   * The label of the memoised draw that a report of `answer` repeats, for the accounting. It reveals nothing of the answer.
    * @param {string | number} answer
    * @param {Uint8Array} secret
    * @returns {string | undefined} undefined where nothing is memoised
@@ -1102,8 +1102,7 @@ var Client = class {
     return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
   }
   /**
-   * How likely this very report is for each answer, and its share of the sum of all: what somebody takes from it who
-   * knew nothing.
+   * The likelihood of this report for each answer, and its share of the sum: the posterior for a uniform prior.
    * @param {Uint8Array} report
    * @returns {{ answer: string | number, likelihood: number, share: number }[] | undefined} undefined where they cannot be listed
    */
@@ -1116,7 +1115,7 @@ var Client = class {
     const names = this.definition.answers;
     if (!names) return answer;
     const number = names.indexOf(answer);
-    if (number < 0) throw new RangeError(`expected one of ${names.join(", ")}; found ${answer}`);
+    if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
     return number;
   }
   /** @param {Uint8Array | undefined} secret */
@@ -2301,12 +2300,12 @@ function made(limits, now2) {
   return { secret: newSecret(), since: now2.toISOString(), limits, spent: { lifetime: 0, day: 0, date: dateOf(now2) }, labels: [] };
 }
 function checked(stored) {
-  if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts anew and says so");
+  if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts a new budget and reports that");
   const { limits, spent, labels } = stored;
   const units = [limits?.lifetime, limits?.day ?? 0, spent?.lifetime, spent?.day];
   const whole = units.every((each) => Number.isSafeInteger(each) && each >= 0);
   if (whole && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
-  throw new Error("the record of this device's budget is damaged; clear it, which starts anew and says so");
+  throw new Error("the record of this device's budget is damaged; clear it, which starts a new budget and reports that");
 }
 function today(spent, now2) {
   const date2 = dateOf(now2);
@@ -2321,13 +2320,13 @@ function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
 }
 function unitsOf(text, up2) {
   const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
-  if (!parts) throw new TypeError(`expected a decimal >= 0 as text; found ${text}`);
+  if (!parts) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
   const [, whole, fraction2 = "", power2 = "0"] = parts;
   const places = UNITS + Number(power2) - fraction2.length;
   const digits = BigInt(whole + fraction2);
   const cut2 = 10n ** BigInt(Math.abs(places));
   const units = Number(places >= 0 ? digits * cut2 : digits / cut2 + (up2 && digits % cut2 ? 1n : 0n));
-  if (!Number.isSafeInteger(units)) throw new RangeError(`expected a decimal up to 9007199; found ${text}`);
+  if (!Number.isSafeInteger(units)) throw new RangeError(`a limit must be at most 9007199: got ${text}`);
   return units;
 }
 function epsilonOf(units) {
@@ -2354,12 +2353,12 @@ var Outbox = class {
     this.budget = budget;
   }
   /**
-   * The report of a key: drawn now, and charged before, or the one that was drawn under this key earlier, whatever
-   * is answered now.
+   * The report of a key: drawn now, and charged before, or the one that was drawn under this key before; then
+   * the answer is not used.
    * @param {string} key
    * @param {Client} client
    * @param {string | number} answer
-   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept beside it; `uncounted`: draw also where a
+   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where a
    *   promise has a δ, or no ε, which no device's budget counts
    * @returns {Promise<Entry>}
    * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn
@@ -2498,11 +2497,11 @@ var MOST_MS = 5 * 6e4;
 var Delivery = class {
   /**
    * @param {Outbox} outbox
-   * @param {(entry: Entry, why?: string) => void} told of what has become of one; `why` it still waits
+   * @param {(entry: Entry, why?: string) => void} changed called with each result; `why`: the reason it still waits
    */
-  constructor(outbox, told) {
+  constructor(outbox, changed) {
     this.outbox = outbox;
-    this.told = told;
+    this.changed = changed;
     this.failures = 0;
     this.timer = void 0;
     this.running = void 0;
@@ -2510,12 +2509,12 @@ var Delivery = class {
     this.others = new BroadcastChannel("ldp-budget");
     this.others.onmessage = async ({ data }) => {
       const entry = await this.outbox.entry(data);
-      if (entry) this.told(entry);
+      if (entry) this.changed(entry);
     };
     addEventListener("online", () => this.now());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.now());
   }
-  /** Sends at once what waits, whatever came of it before. */
+  /** Sends all that waits at once, also after failures. */
   now() {
     this.failures = 0;
     this.stuck.clear();
@@ -2544,7 +2543,7 @@ var Delivery = class {
         if (stuck) this.stuck.add(entry.key);
         else waits = true;
         longest = Math.max(longest, after);
-        this.told(entry, why);
+        this.changed(entry, why);
         continue;
       }
       await this.settle(entry, { state, why, ...found });
@@ -2560,7 +2559,7 @@ var Delivery = class {
     const about = { ...entry.about, token: void 0 };
     const settled = await this.outbox.settle(entry.key, { ...found, about, ...found.state === "arrived" ? {} : { report: void 0 } });
     this.others.postMessage(entry.key);
-    if (settled) this.told(settled);
+    if (settled) this.changed(settled);
   }
   /** How long to wait after so many failures: twice as long each time, and not all devices at once. */
   backoff() {
@@ -2846,7 +2845,7 @@ var survey_en_default = {
   "page.loading": "One moment …",
   "page.late": "If nothing else appears here, this page’s program did not arrive, or was changed on its way and therefore not run. Nothing was sent, and nothing was charged.",
   "noscript.title": "This page needs JavaScript",
-  "noscript.text": "Your answer is randomized here, on your device, so that it never leaves it. That takes a program, and this browser runs none. Nothing was sent, and nothing was charged.",
+  "noscript.text": "Your answer is randomized on your device, so the answer itself never leaves it. That takes a program, and this browser does not run one. Nothing was sent, and nothing was charged.",
   "footer.text": "This page uses nothing from other hosts, sets no cookies, and keeps on your device only what it has to.",
   "ask.eyebrow": "You are invited to a survey",
   "ask.choose": "Choose an answer",
@@ -2857,18 +2856,18 @@ var survey_en_default = {
   "ask.missing": "Please give an answer that is possible here; nothing was sent.",
   "ask.contact": "Questions? Contact:",
   "cost.title": "What it costs you",
-  "cost.epsilon": "ε (epsilon) says how much a report can give away: the smaller, the less. What you send adds up, and your budget is the most that it may come to.",
+  "cost.epsilon": "ε (epsilon) says how much a report can give away: the smaller, the less. Your reports add up. Your budget is the maximum total.",
   "cost.budget": "Your budget, before and after",
   "cost.balance": "Your budget now",
   "cost.unbounded": "no limit to what is lost",
   "cost.notcounted": "not counted",
   "cost.repeated": "This survey repeats what was drawn once for an answer. Your device pays for an answer once and in full; the service charges each report, and less for one that repeats an earlier draw.",
   "cost.uncounted": "The device’s own budget counts promises of ε alone, and does not count this report.",
-  "cost.fresh": "This device’s budget is new: nothing is known here of what was sent earlier.",
+  "cost.fresh": "This device has no record of earlier reports, so its budget starts at 0.",
   "meaning.none": "Nothing is promised about what a report gives away, so this page sends none.",
-  "meaning.pure": "Whatever you answer: nobody who sees the report can be more than {times} times as sure of your answer as they were before.",
-  "meaning.approximate": "Whatever you answer: take any two answers, and nobody who sees the report can hold one of them, against the other, for more than {times} times as likely as before. There is one exception, with a chance of at most {delta}, in which the report may give your answer away.",
-  "meaning.repeated": "However often you give this same answer, all of its reports together make nobody more than {times} times as sure.",
+  "meaning.pure": "Whatever you answer: a person who sees the report can be at most {times} times as sure of your answer as before.",
+  "meaning.approximate": "Whatever you answer: for any two answers, seeing your report changes how likely one is compared with the other by a factor of at most {times}. There is one exception, with a probability of at most {delta}: then the report may give your answer away.",
+  "meaning.repeated": "However often you give this same answer: all of its reports together make a person at most {times} times as sure of it.",
   "meaning.changed": "If your answers change over time, everything sent for this survey stays within {times} times.",
   "meaning.pattern": "This compares you with people whose answers repeat in the same places as yours: that an answer has changed, or came back, can show.",
   "meaning.little": "ε = {epsilon} is so much that the promise means little: a report may give your answer away.",
@@ -2877,25 +2876,25 @@ var survey_en_default = {
   "budget.after": "{spent} of ε = {limit} used; {after} after this report.",
   "budget.now": "{spent} of ε = {limit} used.",
   "budget.share": "{spent} used.",
-  "budget.resets": "Starts anew on {date}.",
+  "budget.resets": "Starts again on {date}.",
   "period.lifetime": "in all",
   "period.day": "per day",
   "period.week": "per week",
   "period.month": "per month",
   "how.title": "How it works, and what you can check",
   "how.draw": "This page draws a random report from your answer, by a program that is part of the published definition. The page has worked out from that program that a report gives away no more than is stated here.",
-  "how.keep": "Report and charge are put down on your device in one step, before anything is sent. Your answer is not kept.",
+  "how.keep": "Your device saves the report and its charge in one step, before anything is sent. Your answer is not kept.",
   "how.send": "The same bytes are sent until they have arrived. Nothing is drawn or charged twice, also if you reload the page.",
   "how.seen": "Afterwards you see what left, how likely it was for each answer, and a receipt.",
   "how.mechanism": "Mechanism",
   "how.epsilon": "ε of one report, exactly",
   "how.delta": "δ of one report, exactly",
   "how.digest": "Digest of the definition",
-  "how.compare": "Compare the digest with the one in your consent form or announcement. If it is another one, do not take part.",
+  "how.compare": "Compare the digest with the one in your consent form or announcement. If the digests differ, do not take part.",
   "declined.title": "You are not taking part",
   "declined.text": "Nothing was sent and nothing was charged. This page has forgotten the link; open it again if you change your mind.",
   "state.waiting.title": "On its way",
-  "state.waiting.text": "Your report is drawn and kept on this device until it has arrived. It is sent by itself, and is not drawn again.",
+  "state.waiting.text": "Your report is drawn and kept on this device until it has arrived. The page sends it automatically and does not draw it again.",
   "state.waiting.short": "on its way",
   "state.arrived.title": "Sent, and received",
   "state.arrived.text": "Thank you. The service counts one report for this link: the first one that reached it. Below is what left this device.",
@@ -2904,21 +2903,21 @@ var survey_en_default = {
   "state.refused.text": "The service refused the report and did not count it. Nothing more will be sent.",
   "state.refused.short": "refused",
   "state.changed.title": "Refused: the survey was changed",
-  "state.changed.text": "The report belongs to another definition than the service has now, and the service did not take it this time. Whether an earlier attempt was counted or charged cannot be said from here. The report was dropped, and nothing more will be sent.",
+  "state.changed.text": "The report belongs to another definition than the service has now, and the service did not take it this time. This page cannot know whether an earlier attempt was counted or charged. The report was dropped, and nothing more will be sent.",
   "state.changed.short": "refused, survey changed",
   "state.taken.title": "This link was used before",
-  "state.taken.text": "The service holds another request under this link. Whether a report of yours was counted or charged cannot be said from here. This report was dropped, and nothing more will be sent. Please tell the contact of the survey.",
+  "state.taken.text": "The service holds another request under this link. This page cannot know whether a report of yours was counted or charged. This report was dropped, and nothing more will be sent. Please inform the contact of the survey.",
   "state.taken.short": "link used before",
   "state.rejected.title": "The service did not accept the report",
-  "state.rejected.text": "The service did not take it this time. Whether an earlier attempt was counted or charged cannot be said from here. The report was dropped, and nothing more will be sent. Please tell the contact of the survey.",
+  "state.rejected.text": "The service did not take it this time. This page cannot know whether an earlier attempt was counted or charged. The report was dropped, and nothing more will be sent. Please inform the contact of the survey.",
   "state.rejected.short": "not accepted",
   "waiting.now": "Try now",
-  "waiting.network": "The service cannot be reached just now. Your report is kept on this device and goes out by itself once you are online; it is not drawn again.",
-  "waiting.busy": "The service is busy. Your report is kept on this device and sent again by itself; it is not drawn again.",
-  "waiting.unauthorized": "The link is no longer valid. Whether the report arrived before cannot be told from here; it is kept, and not drawn again.",
+  "waiting.network": "The service cannot be reached just now. Your report is kept on this device. The page sends it when you are online and does not draw it again.",
+  "waiting.busy": "The service is busy. Your report is kept on this device. The page sends it again and does not draw it again.",
+  "waiting.unauthorized": "The link is no longer valid. This page cannot know whether the report arrived before. It keeps the report and does not draw it again.",
   "refused.title": "By which limit",
-  "refused.until": "Your budget {period} has too little left for this report. It starts anew on {date}.",
-  "refused.forever": "Your budget {period} has too little left for this report, and does not start anew.",
+  "refused.until": "Your budget {period} has too little left for this report. It starts again on {date}.",
+  "refused.forever": "Your budget {period} has too little left for this report, and does not start again.",
   "refused.dropped": "The report was dropped and will not be drawn again. It had left this device when it was refused, so the device’s own budget keeps counting it.",
   "receipt.title": "Receipt",
   "receipt.number": "Number",
@@ -2932,23 +2931,23 @@ var survey_en_default = {
   "sent.hex": "The bytes in hexadecimal",
   "sent.parts": "The same, as numbers",
   "sent.more": "… and {count} more",
-  "sent.label": "With it went an opaque name that says which reports repeat the same draw, and nothing else that depends on your answer: {label}",
+  "sent.label": "The page also sent an opaque label that shows which reports repeat the same draw, and nothing else that depends on your answer: {label}",
   "likely.title": "How likely this report was",
-  "likely.text": "The very same bytes could have come out whatever you had answered. This is the chance of it for each answer.",
-  "likely.impossible": "This is the chance of these very bytes for each answer.",
-  "likely.many": "There are too many answers or draws to list the chances here; the promise above holds for all of them.",
+  "likely.text": "The same bytes could have been drawn whatever you had answered. The table shows its probability for each answer.",
+  "likely.impossible": "The table shows the probability of these bytes for each answer.",
+  "likely.many": "There are too many answers or draws to list the probabilities. The guarantee above holds for all of them.",
   "likely.answer": "Answer",
-  "likely.chance": "Chance",
+  "likely.chance": "Probability",
   "notice.nolink.title": "You need your personal link to answer",
   "notice.nolink.text": "This is what is asked. To take part, open the link that you were sent; it is not part of this address.",
   "notice.nopromise.title": "This page sends nothing here",
   "notice.nopromise.text": "The survey’s mechanism has no bound on what a report gives away. Nothing was sent, and nothing was charged.",
   "notice.noservice.title": "Your budget does not allow this report",
-  "notice.noservice.text": "The service would refuse it, so none is drawn. Nothing was sent, and nothing was charged.",
+  "notice.noservice.text": "The service would refuse it, so the page does not draw one. Nothing was sent, and nothing was charged.",
   "notice.nodevice.title": "This device’s own budget does not allow this report",
   "notice.nodevice.text": "No report is drawn. Nothing was sent, and nothing was charged.",
   "problem.network.title": "The service cannot be reached",
-  "problem.network.text": "Nothing was sent by this. Please try again when you are online.",
+  "problem.network.text": "Nothing was sent. Please try again when you are online.",
   "problem.again": "Try again",
   "problem.unauthorized.title": "This link is not valid, or no longer",
   "problem.unauthorized.text": "It may have expired, or been withdrawn. Opening it sent nothing and charged nothing. Ask those who invited you for another one.",
@@ -2957,24 +2956,24 @@ var survey_en_default = {
   "problem.unknown-name.title": "There is no such survey",
   "problem.unknown-name.text": "Check the link that you were sent. Nothing was sent, and nothing was charged.",
   "problem.changed.title": "This is not the survey that was agreed on",
-  "problem.changed.text": "Its definition does not match its digest, or the one that your link names. Opening it sent nothing and charged nothing, and this page sends nothing for it. Please tell the contact of the survey.",
+  "problem.changed.text": "Its definition does not match its digest, or the one that your link names. Opening it sent nothing and charged nothing, and this page sends nothing for it. Please inform the contact of the survey.",
   "problem.unconfirmed.title": "This page cannot confirm what a report gives away",
-  "problem.unconfirmed.text": "The page worked through the program that would draw your report, and could not confirm the ε that the survey states. So this page sends nothing for it. Opening it sent nothing and charged nothing. Please tell the contact of the survey.",
+  "problem.unconfirmed.text": "The page worked through the program that would draw your report, and could not confirm the ε that the survey states. So this page sends nothing for it. Opening it sent nothing and charged nothing. Please inform the contact of the survey.",
   "problem.storage.title": "This browser keeps nothing for this page",
   "problem.storage.text": "A report has to be kept until it has arrived, so that it is never drawn twice. Nothing was sent, and nothing was charged. A private window or a setting may be the reason.",
   "problem.unexpected.title": "Something went wrong",
-  "problem.unexpected.text": "A report that was drawn is kept, and is neither drawn nor charged again. Please try again.",
+  "problem.unexpected.text": "A report that was drawn is kept. It is not drawn or charged again. Please try again.",
   "mine.eyebrow": "On this device",
   "mine.lead": "What this device has answered, what that was charged, and what is left. This list is on your device alone.",
   "mine.device": "This device’s own budget",
-  "mine.device_hint": "It is counted here, for all surveys of this site together, and told to nobody. Clearing the browser’s data clears it too.",
+  "mine.device_hint": "This device counts it, for all surveys of this site together, and sends it to no one. Clearing the browser’s data clears it too.",
   "mine.since": "Counted since {date}.",
-  "mine.fresh": "It is new: nothing is known here of what was sent earlier.",
+  "mine.fresh": "This device has no record of earlier reports.",
   "mine.sent": "Answered on this device",
   "mine.none": "Nothing yet.",
   "mine.service": "What the service has counted",
   "mine.asking": "Asking the service …",
-  "mine.nolinks": "This tab has no invitation just now. Open one of your links to see what the service has counted for you.",
+  "mine.nolinks": "This tab has no invitation. Open one of your links to see what the service has counted for you.",
   "mine.uncharged": "Nothing was charged.",
   "mine.charges": "Charges",
   "mine.forget": "Forget this link",
@@ -3283,11 +3282,11 @@ var Mine = class {
     const shown = await Promise.all(held.map((link2) => this.ofService(link2)));
     if (shown.length) services.replaceChildren(...shown);
   }
-  told() {
+  changed() {
     return this.start();
   }
   /**
-   * What the service says of whoever an invitation is for.
+   * What the service has counted for the person of an invitation.
    * @param {import("./links.js").Link} link
    */
   async ofService(link2) {
@@ -3432,7 +3431,7 @@ var Survey = class {
       this.client = await this.agreed();
       this.shown = void 0;
       const entry = this.link?.key && await this.device.outbox.entry(this.link.key);
-      if (entry) this.told(entry);
+      if (entry) this.changed(entry);
       else await this.ask();
     } catch (error) {
       this.failed(error);
@@ -3500,22 +3499,22 @@ var Survey = class {
     if (me.digest !== this.definition.digest) throw new Problem("changed");
     this.link = this.device.links.keep({ ...this.link, key: me.key });
     const entry = await this.device.outbox.entry(me.key);
-    if (entry) this.told(entry);
+    if (entry) this.changed(entry);
     else this.view([...head, await this.offered(me), this.how()]);
   }
-  /** The question with its button; or, where there is no budget for it, what stands in the way. @param {any} me */
+  /** The question with its button; or, without enough budget, the reason. @param {any} me */
   async offered(me) {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
     if (!promises(guarantee)) return [this.notice("nopromise"), this.asked(), this.cost()];
-    const anew = !this.client?.memoises;
+    const fresh = !this.client?.memoises;
     const binding = me.limits.filter((limit) => me.quote.binding.includes(limit.period));
-    if (me.erased || anew && me.quote.binding.length) {
+    if (me.erased || fresh && me.quote.binding.length) {
       const limits = el("ul", {}, binding.map((each) => el("li", {}, refusedBy(each))));
       return [this.notice("noservice", limits), this.asked(), this.cost(me, balance)];
     }
-    if (anew && here && ["lifetime", "day"].some((period) => lacks(
+    if (fresh && here && ["lifetime", "day"].some((period) => lacks(
       /** @type {any} */
       balance[period],
       here
@@ -3667,7 +3666,7 @@ var Survey = class {
       answer,
       { about, uncounted: true }
     );
-    this.told(entry, void 0, true);
+    this.changed(entry, void 0, true);
     await this.device.delivery.now();
   }
   async declined() {
@@ -3683,7 +3682,7 @@ var Survey = class {
    * @param {string} [why] it waits still
    * @param {boolean} [focus]
    */
-  told(entry, why, focus = false) {
+  changed(entry, why, focus = false) {
     if (!this.client || entry.key !== this.link?.key) return;
     const { state, report } = entry;
     const title = say(`state.${state}.title`);
@@ -3727,7 +3726,7 @@ var Survey = class {
       el("div", { class: "budgets" }, entry.receipt.limits.map((limit) => limitBar(limit)))
     );
   }
-  /** A file of all that is known here of it, the answer apart, which nobody knows any more. @param {any} entry */
+  /** Saves everything that this page knows of the report to a file; the page does not have the answer any more. @param {any} entry */
   export(entry) {
     const { definition } = this;
     const saved = () => {
@@ -3778,7 +3777,7 @@ async function start() {
   const { lifetime = "", day } = document.body.dataset;
   const budget = await DeviceBudget.open({ lifetime, day: day || void 0 });
   const outbox = new Outbox(budget);
-  const delivery = new Delivery(outbox, (entry, why) => page?.told(entry, why));
+  const delivery = new Delivery(outbox, (entry, why) => page?.changed(entry, why));
   const device = { budget, outbox, links: new Links(), delivery };
   page = collection ? new Survey(device, collection, link) : new Mine(device);
   await page.start();
