@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget.accounting.admission import ERASED_USER, ApplicablePolicy, Decision, decide
-from ldp_budget.accounting.charge_request import ChargeRequest
+from ldp_budget.accounting.charge_request import ChargeRequest, RequestTemplate
 from ldp_budget.accounting.limits import Limit
 from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
@@ -43,7 +43,8 @@ def held(
     policy = Policy("default", tuple(map(Limit.parse, limits)), relation=relation, plan=held)
     sums = dict.fromkeys(WINDOWS, Costs.of(Decimal(spent), Decimal(0), Decimal(0), Decimal(0)))
     reported = dict.fromkeys(WINDOWS, done) if label else {}
-    request = ChargeRequest(SECRET, "alice", promising(guarantee), reports=reports, policy="default", label=label)
+    template = RequestTemplate(promising(guarantee), policy="default", reports=reports, label=label)
+    request = ChargeRequest(template, SECRET, "alice")
     account = Account(None if spent == "0" else 1, sums, erased, reported, used)
     terms = ApplicablePolicy.of(policy, request.charge).with_other_plans(other_plans)
     return decide(account, request, terms, WINDOWS)

@@ -23,7 +23,7 @@ from ..ledger.keyfile import Key, new_key
 from ..ledger.models import CHARGES
 from ..ledger.snapshot import Account, Replay, promises
 from .admission import ApplicablePolicy, decide
-from .charge_request import ChargeRequest
+from .charge_request import ChargeRequest, RequestTemplate
 from .limits import Limit
 from .receipts import PLAN
 
@@ -210,7 +210,8 @@ def simulate(
     check_series(every, start)
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
-    request = ChargeRequest(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
+    template = RequestTemplate(mechanism, policy=policy.name, reports=reports, label=label)
+    request = ChargeRequest(template, Key(new_key()), "a user")
     terms = ApplicablePolicy.of(policy, request.charge, labelled=memoised)
     if terms.why:
         raise NotSupported(terms.why)
@@ -294,7 +295,7 @@ class _Series:
     def _begin(self, gauges: list[str]) -> None:
         """Start new windows without charges."""
         self._account.spent.update(dict.fromkeys(gauges, ZERO))
-        if self._request.label:
+        if self._request.template.label:
             self._account.reported = {**self._account.reported, **dict.fromkeys(gauges, 0)}
 
     def _note(self, decision: Decision, moment: datetime) -> None:

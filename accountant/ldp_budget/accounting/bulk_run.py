@@ -18,14 +18,13 @@ from ..errors import InvalidParameter, LedgerError, NotSupported
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
-from .batch import SPENT_RESULT, Batch, Lines, Spend, SpendResult, template_of
-from .charge_request import check_digest, check_key, chosen_of
+from .batch import SPENT_RESULT, Batch, Lines, SpendResult
+from .charge_request import check_digest, check_key, chosen_of, request_template
 from .receipts import REFUSED
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
-    from .batch import Template
-    from .charge_request import Principal
+    from .charge_request import Principal, RequestTemplate
 
 BATCH = 50_000
 """The number of users in one batch of a run."""
@@ -113,7 +112,7 @@ def spend_many(
 ) -> BulkResult:
     """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
     result = BulkResult()
-    template = template_of(Spend("", chosen_of(mechanism), digest=digest, note=note, policy=policy))
+    template = request_template(chosen_of(mechanism), policy=policy, digest=digest, note=note)
     common = ("spend_many", *template.charge.identity, check_digest(digest), policy)
     if key is not None:
         check_key(key)
@@ -154,10 +153,10 @@ def _count(result: BulkResult, users: list[str], results: list[SpendResult]) -> 
     return refused
 
 
-def _check_policy(ledger: Ledger, template: Template, caller: Principal) -> None:
+def _check_policy(ledger: Ledger, template: RequestTemplate, caller: Principal) -> None:
     """Raise an error if the policy can charge none of the users, before a batch is bound to its key."""
     with ledger.reading() as reading:
-        terms = engine.terms_in(reading, template.spend.policy, template.charge, caller.share)
+        terms = engine.terms_in(reading, template.policy, template.charge, caller.share)
     if terms.policy.plan is not None:
         raise NotSupported(f"policy {terms.policy.name} holds a plan; charge its users one at a time")
 

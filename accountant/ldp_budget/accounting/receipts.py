@@ -55,7 +55,8 @@ def receipt_of(secret: Secret, name: Name) -> str:
 
     The digest uses the secret that was active when the entry was written.
     """
-    return f"{name}-{secret.hash_outside(b'receipt', str(name)).hex()[:20]}"
+    text = str(name)
+    return f"{text}-{secret.hash_outside(b'receipt', text).hex()[:20]}"
 
 
 def receipt_for(reading: Reading, entry: int) -> str:
@@ -377,7 +378,7 @@ def answer_again(
         name = Receipt.name_of(stored.response)
         receipt = receipt_for(transaction, entry) if name is None else receipt_of(secret_for(transaction, name), name)
     answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share)
-    resolution = None if entry is None or request.kind != RESERVED else transaction.resolution(entry)
+    resolution = None if entry is None or request.template.kind != RESERVED else transaction.resolution(entry)
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
 

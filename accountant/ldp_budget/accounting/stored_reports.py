@@ -60,8 +60,8 @@ class StoredReports:
         """
         check_instance("collection", collection, Collection, "a collection")
         check_instance("report", report, bytes, "bytes")
-        asked = {"policy": policy, "label": label, "key": key, "report": report}
-        request = request_in(self._ledger, self._caller, user, collection, **asked)
+        ledger, caller = self._ledger, self._caller
+        request = request_in(ledger, caller, user, collection, policy=policy, label=label, key=key, report=report)
         receipt: Receipt = result_of(self._ledger.charge(engine.charge, [request])[0])
         return receipt
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     Amounts = tuple[int | None, ...]
     """Amounts in units, None where unbounded."""
@@ -171,7 +172,7 @@ class Costs(NamedTuple):
             total = epsilon + other[0], delta + other[1], rho + other[2], mu_squared + other[3]  # type: ignore[operator]
         except TypeError:  # an amount is unbounded
             return Costs._make(add_amounts(self, other))
-        return Costs(*total) if max(total) <= LARGEST else Costs._make(add_amounts(self, other))
+        return costs_of(total) if max(total) <= LARGEST else Costs._make(add_amounts(self, other))
 
     def minus(self, other: Costs) -> Costs:
         """Return these costs without `other`; an unbounded amount stays unbounded."""
@@ -183,6 +184,8 @@ def add_amounts(amounts: Amounts, others: Amounts) -> Amounts:
     return tuple([None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(amounts, others)])  # noqa: B905
 
 
+costs_of: Callable[[Amounts], Costs] = partial(tuple.__new__, Costs)
+"""Returns the `Costs` of a row of four amounts; it does not check the row."""
 ZERO = Costs(0, 0, 0, 0)
 UNBOUNDED = Costs(None, None, None, None)
 

@@ -8,13 +8,14 @@ journal then has a newer charge. A decision checks the MAC before it uses the va
 
 from __future__ import annotations
 
+import struct
 from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 from weakref import proxy
 
 from ..errors import LedgerError
-from ..guarantees.fixed_point import ZERO, Costs, add_amounts
+from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
 from .calendar import DAY_MICROS, gauge_of, name_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
 from .snapshot import Account, Replay, parts, promises
@@ -46,28 +47,58 @@ _bound = Struct("<qq16s").pack
 
 
 class AccountMacMaker:
-    """Makes the MACs of a partition's accounts under a secret; input shared by many accounts is hashed once."""
+    """Makes the MACs of a partition's accounts under a secret; input shared by many accounts is hashed once.
+
+    A MAC covers a text, with the partition, the day and the names of the windows, and then the amounts as numbers of
+    64 bits. An unbounded amount is marked in the text, so no number can pass for it.
+    """
 
     def __init__(self, secret: Secret, partition: int) -> None:
         self.secret = secret
         self._partition = partition
         self._begun: dict[tuple[int, tuple[WindowAmounts, ...]], blake2b] = {}
+        self._named: dict[tuple[int, tuple[str, ...]], blake2b] = {}
 
     def begin(self, day: int, sums: tuple[WindowAmounts, ...], counts: Counts) -> blake2b:
         """Return the hasher over sums (rows of a window and its amounts) and over counts; a zero counts as absent."""
-        if counts:
-            return self.hasher(day, _charged_rows(sums), counts)
-        begun = self._begun.get((day, sums))
-        if begun is None:
+        begun = None if counts else self._begun.get((day, sums))
+        if begun is not None:
+            return begun
+        names: list[str] = []
+        amounts: list[int | None] = []
+        for window, *costs in sorted(sums, key=itemgetter(0)):
+            if tuple(costs) != ZERO:
+                names.append(window)
+                amounts += costs
+        begun = self.hasher(day, names, amounts, counts)
+        if not counts:
             if len(self._begun) >= _MOST_BEGUN:
                 self._begun = {}
-            begun = self._begun[day, sums] = self.hasher(day, _charged_rows(sums), counts)
+            self._begun[day, sums] = begun
         return begun
 
-    def hasher(self, day: int, charged: Sequence[WindowAmounts], counts: Counts) -> blake2b:
-        """Return the hasher over sums that are not zero, in the order of their windows, and over counts."""
-        counted = sorted([ascii((*key, count)) for key, count in counts.items() if count]) if counts else []
-        return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
+    def hasher(self, day: int, names: list[str], amounts: list[int | None], counts: Counts) -> blake2b:
+        """Return the hasher over the amounts of windows, four for each and not all zero, and over counts."""
+        if None in amounts:
+            names = [*names, f"unbounded {[place for place, amount in enumerate(amounts) if amount is None]}"]
+            amounts = [0 if amount is None else amount for amount in amounts]
+        windows = day, tuple(names)
+        hasher = (self._named.get(windows) or self._name(windows)).copy()
+        try:
+            hasher.update(_PACK[len(amounts)](*amounts))
+        except struct.error:  # no amount that was ever stored: the MAC will differ
+            hasher.update(f"not amounts: {amounts}".encode("utf-8", "surrogatepass"))
+        if counts:
+            hasher.update(
+                f"{sorted([ascii((*key, count)) for key, count in counts.items() if count])}".encode("ascii")
+            )
+        return hasher
+
+    def _name(self, windows: tuple[int, tuple[str, ...]]) -> blake2b:
+        """Return the hasher over the day and the names of windows, and remember it."""
+        day, names = windows
+        begun = self._named[windows] = self.secret.sums(ascii((self._partition, day, names)).encode("ascii"))
+        return begun
 
     def row_mac(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
         """Return the MAC of an account for a day."""
@@ -75,9 +106,15 @@ class AccountMacMaker:
         return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
 
 
-def _charged_rows(sums: tuple[WindowAmounts, ...]) -> list[WindowAmounts]:
-    """Return the rows of sums that are not zero, in the order of their windows."""
-    return sorted([tuple(row) for row in sums if tuple(row[1:]) != ZERO], key=itemgetter(0))
+class _Packers(dict[int, "Callable[..., bytes]"]):
+    """Functions that pack numbers of 64 bits, by their count."""
+
+    def __missing__(self, count: int) -> Callable[..., bytes]:
+        pack = self[count] = Struct(f"<{count}q").pack
+        return pack
+
+
+_PACK = _Packers()
 
 
 def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
@@ -186,7 +223,7 @@ class AccountMacs:
                 account = found[user] = Account(number, nothing.copy(), user=user, newest=row[7])
                 stored[number] = account, AccountMacState._make(row[7:])
             if name is not None:
-                account.spent[gauges[name]] = Costs._make(row[3:7])
+                account.spent[gauges[name]] = costs_of(row[3:7])
         for number, (account, mac) in stored.items():
             if mac.day == today and not mac.counted:
                 if self._mac_of(maker, account, today) == mac.row_mac:
@@ -204,11 +241,16 @@ class AccountMacs:
     def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
         """Return the MAC of an account's current values."""
         spent = account.spent
-        charged = [(name, *spent[gauge]) for name, gauge in self._open_windows() if spent[gauge] != ZERO]
-        assert account.number is not None
-        return finish_account_mac(
-            maker.hasher(day, charged, account.counts), account.number, account.user, account.newest
-        )
+        names: list[str] = []
+        amounts: list[int | None] = []
+        for name, gauge in self._open_windows():
+            costs = spent[gauge]
+            if costs != ZERO:
+                names.append(name)
+                amounts += costs
+        hasher = maker.hasher(day, names, amounts, account.counts)
+        hasher.update(_bound(account.number, account.newest or 0, account.user))
+        return hasher.digest()
 
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.

@@ -413,7 +413,9 @@ class Transaction(Reading):
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
         """Append an entry, with label and note if it has them; return its number (the number given is not used)."""
-        salt, entry = None, entry._replace(api_key=self.by)
+        salt = None
+        if entry.api_key != self.by:
+            entry = entry._replace(api_key=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
             entry = entry._replace(label_commitment=self.key.commitment(salt, label))

@@ -23,7 +23,7 @@ from ldp_budget import (
 )
 from ldp_budget.accounting.admission import ApplicablePolicy, decide
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.charge_request import ChargeRequest, Principal
+from ldp_budget.accounting.charge_request import ChargeRequest, Principal, RequestTemplate
 from ldp_budget.accounting.policies import Plan, Policy
 from ldp_budget.accounting.policy_approval import relaxations
 from ldp_budget.accounting.policy_versions import propose, with_shares
@@ -155,9 +155,8 @@ def hold_that_no_more_is_admitted(
         gauge: Pure("0.025").costs().times(through if "share" in gauge else through + others) for gauge in gauges
     }
     windows = {gauge: NOW.window(gauge) for gauge in gauges}
-    request = ChargeRequest(
-        KEY, "alice", promising(guarantee), policy="default", caller=Principal(1, "somebody", share)
-    )
+    template = RequestTemplate(promising(guarantee), policy="default")
+    request = ChargeRequest(template, KEY, "alice", caller=Principal(1, "an application", share))
     fits = [
         decide(Account(1, costs), request, ApplicablePolicy.of(each, request.charge, share), windows).fits
         for each in (before, after)
