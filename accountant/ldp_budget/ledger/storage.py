@@ -103,7 +103,10 @@ class Snapshot(Protocol):
         """Return the plans of which an account has used a quota, each once."""
 
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
-        """Return the idempotency records of any of `users` under any of `keys`."""
+        """Return the idempotency records of pairs: each of `users` with the key at the same place.
+
+        Others may come too, and a record may come twice.
+        """
 
     # -- the journal --------------------------------------------------------------------------------------
 

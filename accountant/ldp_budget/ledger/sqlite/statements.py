@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ...guarantees.fixed_point import Costs
 from ..calendar import DAY_MICROS
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from ..storage import N, Renew
 
+T = TypeVar("T")
 _RENEWED_TOGETHER = 5_000
 _LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
@@ -130,7 +132,8 @@ class SqliteRows:
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
+        asked = _padded(users)
+        return self._execute(_accounts(len(windows), len(asked)), (*windows, *asked))
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
@@ -163,7 +166,8 @@ class SqliteRows:
         return [plan for (plan,) in rows]
 
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
-        return map(IdempotencyRecord._make, self._execute(_records(len(users), len(keys)), (*users, *keys)))
+        pairs = _padded([*zip(users, keys, strict=True)])
+        return map(IdempotencyRecord._make, self._execute(_records(len(pairs)), [*chain.from_iterable(pairs)]))
 
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         return map(IdempotencyRecord._make, self._execute(f"{_RECORD} WHERE user_hash = ?", (user,)))
@@ -510,8 +514,21 @@ def _sealed(windows: int) -> str:
 
 
 @cache
-def _records(users: int, keys: int) -> str:
-    return f"{_RECORD} WHERE user_hash IN ({_places(users)}) AND key_hash IN ({_places(keys)})"
+def _records(pairs: int) -> str:
+    if pairs == 1:
+        return f"{_RECORD} WHERE user_hash = ? AND key_hash = ?"
+    # Two IN lists would look up every user with every key.
+    wanted = ", ".join(["(?, ?)"] * pairs)
+    return (
+        f"WITH wanted(u, k) AS (VALUES {wanted}) {_RECORD.replace('FROM', 'FROM wanted CROSS JOIN')}"
+        " WHERE user_hash = u AND key_hash = k"
+    )
+
+
+def _padded(asked: Sequence[T]) -> Sequence[T]:
+    """Return the same values, the last one repeated up to a power of two: so few statements serve any number."""
+    count = len(asked)
+    return [*asked, *[asked[-1]] * ((1 << (count - 1).bit_length()) - count)] if count else asked
 
 
 def _waiting(collection: str | None, account: int | None) -> tuple[str, tuple[Any, ...]]:
