@@ -93,16 +93,21 @@ def _trust(self: AccountMacs, account: int, state: AccountMacState, sums: Any, c
     self.accounts[account] = Account(account, spent, user=state.user, newest=state.newest, counts=counts)
 
 
-def _with_counts(row: tuple[Any, ...]) -> AccountMacState:
-    newest, day, row_mac, _, user = row
-    return AccountMacState(newest, day, row_mac, True, user)
+class _AnyMac(bytes):
+    """A MAC that equals every other one."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = bytes.__hash__
 
 
 @pytest.fixture
 def past_macs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the seals of sums and of policies, which a decision checks."""
     monkeypatch.setattr(AccountMacs, "_check", _trust)
-    monkeypatch.setattr(AccountMacState, "_make", _with_counts)  # accounts without counts are not checked there
+    mac_of = AccountMacs._mac_of
+    monkeypatch.setattr(AccountMacs, "_mac_of", lambda *arguments: _AnyMac(mac_of(*arguments)))
     monkeypatch.setattr(Transaction, "_check_policies", lambda self: None)
 
 

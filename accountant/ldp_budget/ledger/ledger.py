@@ -176,7 +176,7 @@ class Ledger:
     def _windows_ahead(self, partition: int) -> list[str] | None:
         """Return the windows that the next look-up of accounts will probably need."""
         windows = self._caches[partition].windows
-        return [window.name for window in windows.values()] or None
+        return sorted(window.name for window in windows.values()) or None
 
     def _in_transaction(
         self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool

@@ -18,7 +18,7 @@ from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
 from .calendar import DAY_MICROS, gauge_of, name_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
-from .snapshot import Account, Replay, parts, promises
+from .snapshot import Account, Replay, parts, promises, sums_in
 from .storage import NO_SUM
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _ACCOUNTS_TOGETHER = 5_000
 _LAST_DAY = 2_900_000  # in the last year that a calendar supports
 _MOST_BEGUN = 10_000
 _SUM = len(ZERO)
+_STATE = len(AccountMacState._fields)
 _QUOTA = 2  # the length of a quota's key; the key of a label count is longer and begins with its window
 # Two numbers and a hash of fixed size end the hashed text. So the part before them is hashed once for many accounts.
 _bound = Struct("<qq16s").pack
@@ -207,35 +208,35 @@ class AccountMacs:
     def load(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
         """Read and check the accounts of users. For an account that was changed, return the error."""
         windows = self._open_windows()
-        gauges, today, maker = dict(windows), self._today, self._maker
+        today, maker = self._today, self._maker
         found: dict[bytes, Account | LedgerError] = {}
-        stored: dict[int, tuple[Account, AccountMacState]] = {}
+        others: list[tuple[Account, AccountMacState]] = []
         nothing = dict.fromkeys([gauge for _, gauge in windows], ZERO)
         for row in self._transaction.rows.accounts(users, [name for name, _ in windows]):
-            user, number, name = row[:3]
-            known = stored.get(number)
-            if known is not None:
-                account = known[0]
-            elif number in self.accounts:
+            user, number, newest, day, row_mac, counted = row[:_STATE]
+            if number in self.accounts:
                 found[user] = self.accounts[number]
                 continue
+            account = found[user] = Account(number, nothing.copy(), user=user, newest=newest)
+            spent = account.spent
+            first = _STATE
+            for _, gauge in windows:
+                if row[first] is not None:
+                    spent[gauge] = costs_of(row[first + 1 : first + 5])
+                first += 5
+            if day != today or counted:
+                others.append((account, AccountMacState._make(row[:_STATE])))
+            elif self._mac_of(maker, account, today) == row_mac:
+                self.accounts[number] = account
             else:
-                account = found[user] = Account(number, nothing.copy(), user=user, newest=row[7])
-                stored[number] = account, AccountMacState._make(row[7:])
-            if name is not None:
-                account.spent[gauges[name]] = costs_of(row[3:7])
-        for number, (account, mac) in stored.items():
-            if mac.day == today and not mac.counted:
-                if self._mac_of(maker, account, today) == mac.row_mac:
-                    self.accounts[number] = account
-                else:
-                    found[account.user] = self._refusal(number)
-            else:
-                try:
-                    self.take({number: mac}, {number: {name: account.spent[gauge] for name, gauge in windows}})
-                    found[account.user] = self.accounts[number]
-                except LedgerError as error:
-                    found[account.user] = error
+                found[user] = self._refusal(number)
+        for account, state in others:
+            number = state.account
+            try:
+                self.take({number: state}, {number: {name: account.spent[gauge] for name, gauge in windows}})
+                found[state.user] = self.accounts[number]
+            except LedgerError as error:
+                found[state.user] = error
         return found
 
     def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
@@ -292,10 +293,10 @@ class AccountMacs:
     ) -> tuple[dict[int, AccountMacState], dict[int, Sums]]:
         found: dict[int, AccountMacState] = {}
         sums: dict[int, Sums] = {account: {} for account in accounts}
-        for account, window, *rest in self._transaction.rows.accounts_by_number(accounts, sorted(names)):
-            found[account] = AccountMacState(*rest[4:])
-            if window is not None:
-                sums[account][window] = Costs._make(rest[:4])
+        for row in self._transaction.rows.accounts_by_number(accounts, sorted(names)):
+            state = AccountMacState._make(row[:_STATE])
+            found[state.account] = state
+            sums[state.account] = {each[0]: costs_of(each[1:]) for each in sums_in(row) if each[0] is not None}
         return found, sums
 
     def _read_counts(self, found: Mapping[int, AccountMacState], windows: Container[str]) -> dict[int, Counts]:
@@ -329,7 +330,7 @@ class AccountMacs:
 
     def _check(self, account: int, state: AccountMacState, sums: Sums, counts: Counts, though_later: bool) -> None:
         """Check sums and counts in the windows of today and of the day of the MAC."""
-        newest, day, row_mac, _, user = state
+        user, _, newest, day, row_mac, _ = state
         assert day is not None
         names, today = self.windows_on(day), self.windows_on(self._today)
         late = False
@@ -509,7 +510,7 @@ class AccountMacs:
         for day, found in days.items():
             names, rows = self.windows_on(day), []
             sums, counts = self._read([*found], names)[1], self._read_counts(found, names)
-            for account, (newest, _, row_mac, _, user) in found.items():
+            for account, (user, _, newest, _, row_mac, _) in found.items():
                 counted = counts.get(account, {})
                 if again is not None:
                     if self._maker.row_mac(account, user, newest, day, sums[account], counted) != row_mac:

@@ -74,15 +74,15 @@ class Snapshot(Protocol):
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield (user, account, window, four sums, MAC state) for each user with an account and each charged window.
+        """Yield a row for each user with an account: (user, account, MAC state, sums).
 
-        A user without charges in these windows comes once, with None as the window. The MAC state is five values: the
-        number of the account's newest charge, the day of its MAC, the MAC, a flag, and the user. The flag is true if
-        the account has label counts or used quotas.
+        The MAC state is four values: the number of the account's newest charge, the day of its MAC, the MAC, and a
+        flag that is true if the account has label counts or used quotas. The sums are five values for each window:
+        its name, None if nothing was charged there, and the four amounts.
         """
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield the same for accounts that have a user, by number: (account, window, four sums, MAC state)."""
+        """Yield the same rows for those accounts with these numbers that have a user."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Return those of `users` who were erased."""

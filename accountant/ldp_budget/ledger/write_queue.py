@@ -105,9 +105,9 @@ class Submission:
 
     def expect_task(self) -> asyncio.Future[None]:
         """Return a future that the writer resolves at the end."""
-        from asyncio import get_running_loop  # an event loop has imported it
+        import asyncio  # an event loop has imported it
 
-        self.loop = get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._future = self.loop.create_future()
         return self._future
 
@@ -258,8 +258,9 @@ class WriteQueue:
         self._wake_writer()
 
     def _wake_writer(self) -> None:
-        with suppress(RuntimeError):  # it is awake
-            self._wake.release()
+        if self._wake.locked():  # else it is awake
+            with suppress(RuntimeError):
+                self._wake.release()
 
     def _start(self) -> None:
         """Start the writer thread, if it does not run yet."""

@@ -38,7 +38,6 @@ from .write_buffer import (
     COUNTERS,
     ENTRIES,
     ENTRY,
-    MAC_STATE,
     NOTES,
     NUMBERED_ROWS,
     RECORDS,
@@ -47,6 +46,7 @@ from .write_buffer import (
     USERS,
     BulkStatement,
     PostgresBatch,
+    account_rows,
 )
 
 if TYPE_CHECKING:
@@ -65,16 +65,6 @@ _LABELLED = (
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
 _POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
-_ACCOUNTS = (
-    f"SELECT u.user_hash, {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])"
-    " WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
-)
-_OF_ACCOUNTS = (
-    f"SELECT {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])"
-    " WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
-)
 _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
     " WHERE l.partition = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
@@ -208,10 +198,14 @@ class PostgresRows:
             known = self._ahead.accounts(self._partition, users, windows)
             if known is not None:
                 return known
-        return self._ask(_ACCOUNTS, list(windows), self._partition, list(users))  # type: ignore[no-any-return]
+        where = "WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
+        sql = " ".join((*account_rows("users u", len(windows)), where))
+        return self._ask(sql, *windows, self._partition, list(users))  # type: ignore[no-any-return]
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._ask(_OF_ACCOUNTS, list(windows), self._partition, list(accounts))  # type: ignore[no-any-return]
+        where = "WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
+        sql = " ".join((*account_rows("users u", len(windows)), where))
+        return self._ask(sql, *windows, self._partition, list(accounts))  # type: ignore[no-any-return]
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"

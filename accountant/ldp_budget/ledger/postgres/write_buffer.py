@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -86,9 +87,24 @@ COUNTED = (
     " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
 )
 """SQL that is true if an account `u` has memoised counts or used quotas."""
-_SUM = ", ".join(f"a.{name}" for name in Costs._fields)
-MAC_STATE = f"u.account, a.window_name, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
-"""Columns read of accounts `u`, sums `a` and MACs `s`."""
+
+
+@cache
+def account_rows(accounts: str, windows: int, more: str = "") -> tuple[str, str]:
+    """Return the query of the rows of accounts `u`, with their sums in a number of windows, before and after FROM."""
+    sums, joins = "", ""
+    for place in range(windows):
+        name = f"a{place}"
+        sums += "".join(f", {name}.{column}" for column in ("window_name", *Costs._fields))
+        joins += (
+            f" LEFT JOIN window_sums {name} ON {name}.partition = u.partition AND {name}.account = u.account"
+            f" AND {name}.window_name = %s"
+        )
+    macs = " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    state = f"u.user_hash, u.account, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    return f"SELECT {more}{state}{sums} FROM", f"{accounts}{macs}{joins}"
+
+
 RECORDS = BulkStatement(
     "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
 )
@@ -196,13 +212,15 @@ class Unit:
 
 # -- the prefetch --------------------------------------------------------------------------------------------
 
-_ACCOUNTS = BulkStatement(
-    f"SELECT u.partition, u.user_hash, {MAC_STATE} FROM",
-    "int4 bytea",
-    "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
-    " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])",
-)
+
+@cache
+def _accounts(windows: int) -> BulkStatement:
+    """Return the statement that reads accounts of some users with their sums in a number of windows."""
+    users = "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
+    before, after = account_rows(users, windows, "u.partition, ")
+    return BulkStatement(before, "int4 bytea", after)
+
+
 _RECORDS = BulkStatement(
     "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
     "int4 bytea bytea",
@@ -221,7 +239,7 @@ class PrefetchedRows:
         self._asked_accounts: Cursor[Any] | None = None
         self._asked_records: Cursor[Any] | None = None
         if self._windows is not None and self._users:
-            self._asked_accounts = unit.ask(_ACCOUNTS, self._users, list(self._windows))
+            self._asked_accounts = unit.ask(_accounts(len(self._windows)), self._users, *self._windows)
         if self._keys:
             self._asked_records = unit.ask(_RECORDS, self._keys)
 
@@ -238,7 +256,7 @@ class PrefetchedRows:
         self, partition: int, users: Sequence[bytes], windows: Sequence[str]
     ) -> list[tuple[Any, ...]] | None:
         """Return the rows of `Snapshot.accounts`; None if they were not prefetched."""
-        if self._windows is None or set(windows) != set(self._windows):
+        if self._windows is None or list(windows) != list(self._windows):
             return None
         if any((partition, user) not in self._users for user in users):
             return None

@@ -88,7 +88,6 @@ _STRAY_REPORTS = (
     " WHERE r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
-_SEALED = f"u.account, a.window_name, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
 _COUNTERS = PartitionHead._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
@@ -136,7 +135,7 @@ class SqliteRows:
         return self._execute(_accounts(len(windows), len(asked)), (*windows, *asked))
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
+        return self._execute(_numbered_accounts(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
@@ -496,21 +495,23 @@ class SqliteRows:
 
 @cache
 def _accounts(windows: int, users: int) -> str:
-    return (
-        f"SELECT u.user_hash, {_SEALED} FROM users u LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_name IN ({_places(windows)})"
-        f" WHERE u.user_hash IN ({_places(users)})"
-    )
+    return f"{_account_rows('users u', windows)} WHERE u.user_hash IN ({_places(users)})"
 
 
 @cache
-def _sealed(windows: int) -> str:
-    return (
-        f"SELECT {_SEALED} FROM json_each(?1) n CROSS JOIN users u ON u.account = n.value"
-        " LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_name IN ({_places(windows)})"
-        " WHERE u.user_hash IS NOT NULL"
-    )
+def _numbered_accounts(windows: int) -> str:
+    listed = "json_each(?) n CROSS JOIN users u ON u.account = n.value"
+    return f"{_account_rows(listed, windows)} WHERE u.user_hash IS NOT NULL"
+
+
+def _account_rows(accounts: str, windows: int) -> str:
+    """Return the query of the rows of accounts `u`, with their sums in a number of windows."""
+    sums, joins = "", ""
+    for place in range(windows):
+        name = f"a{place}"
+        sums += "".join(f", {name}.{column}" for column in ("window_name", *Costs._fields))
+        joins += f" LEFT JOIN window_sums {name} ON {name}.account = u.account AND {name}.window_name = ?"
+    return f"SELECT {MAC_STATE}{sums} FROM {accounts} LEFT JOIN account_macs s ON s.account = u.account{joins}"
 
 
 @cache
