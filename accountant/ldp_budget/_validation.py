@@ -74,14 +74,10 @@ def check_users(values: list[Any]) -> list[str]:
     except TypeError:
         joined = "\0"
     # Printable ASCII needs no normalization, so only blanks at the ends are left to look for.
-    if joined.isascii() and joined.isprintable() and all(map(_is_plain, values)):
+    plain = joined.isascii() and joined.isprintable() and set(map(type, values)) == {str} and "" not in values
+    if plain and (" " not in joined or all(each[0] != " " and each[-1] != " " for each in values)):
         return values
     return [check_user(value) for value in values]
-
-
-def _is_plain(value: str) -> bool:
-    """True if a printable ASCII text is a user's name as it is."""
-    return type(value) is str and value != "" and value[0] != " " and value[-1] != " "
 
 
 def check_name(option: str, value: object) -> str:

@@ -404,7 +404,7 @@ class Batch:
         by_partition: dict[int, list[int]] = {}
         # In the order of the hashes, a part changes few pages of their index. A user's lines keep their order. Plain
         # hashes give the same parts after a rotation of the key.
-        order = sorted(range(len(hashes)), key=[*map(secret.plain, hashes)].__getitem__)
+        order = sorted(range(len(hashes)), key=secret.plain_hashes(hashes).__getitem__)
         if partitions == 1:
             by_partition[0] = order
         else:

@@ -210,6 +210,10 @@ class Key(Secret):
         """Return the hash without its encryption: it is the same under each secret."""
         return self.in_use.decrypt_hash(stored)
 
+    def plain_hashes(self, stored: list[bytes]) -> list[bytes]:
+        """Return `plain` of many hashes."""
+        return stored if self.in_use.number == 1 else [*map(self.in_use.decrypt_hash, stored)]
+
     def commitment(self, salt: bytes, label: bytes) -> bytes:
         """Return the commitment to a label. Salt and label are encrypted, so a rotation keeps the commitment valid."""
         return super().commitment(self.plain(salt), self.plain(label))
