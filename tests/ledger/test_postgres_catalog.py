@@ -193,11 +193,11 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
             if table != "batch_runs":
-                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
+                with pytest.raises(LedgerError, match=r"wrote fewer rows than .*nothing was charged") as told:
                     accountant.spend("alice", coin(1), key="k")
                 assert not told.value.unknown
             if table != "idempotency_records":
-                with pytest.raises(LedgerError, match=r"wrote 0 of (1|20) rows"):
+                with pytest.raises(LedgerError, match=r"wrote fewer rows than"):
                     accountant.spend_many(users, coin(1), key="run")
             ask(address, f"DROP TRIGGER t ON {table}")
         assert ask(address, "SELECT count(*) FROM journal") == before

@@ -35,7 +35,7 @@ from . import pool, schema
 from . import schema as catalog
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .statements import END, PostgresRows, end_of
-from .write_buffer import PrefetchedRows, Unit
+from .write_buffer import MISCOUNTED, PrefetchedRows, Unit
 
 if TYPE_CHECKING:
     import os
@@ -110,6 +110,9 @@ _LOOK_SECONDS = 5.0
 """Longest time that a server may take to return the heads of its partitions."""
 _LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
 _NOTHING = "; nothing was charged"
+_MISCOUNTED = (
+    "the server wrote fewer rows than it was given and reported no error; look for triggers and rules on its tables"
+)
 _UNKNOWN = "; whether it was charged is not known, so ask again by the key"
 
 
@@ -284,6 +287,7 @@ class PostgresStore:
             if unit.has_written:
                 pipeline.sync()
                 self._check_written(unit)
+            # The statements of buffered rows count their rows themselves: if one fails, the server skips the commit.
             attempt.commits = True
             attempt.commit = connection.execute("COMMIT")
             pipeline.sync()
@@ -300,10 +304,7 @@ class PostgresStore:
         """Raise `LedgerError`, before the commit, unless each statement wrote every row that it was given."""
         counts = unit.miscounted()
         if counts is not None:
-            why = (
-                f"the server wrote {counts[0]} of {counts[1]} rows and reported no error; look for triggers and rules"
-            )
-            raise LedgerError(self.name, f"{why} on its tables{_NOTHING}")
+            raise LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}")
 
     def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
         """Return the error for the caller, or `_Again` if the work is to be repeated."""
@@ -314,6 +315,8 @@ class PostgresStore:
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
             return _Again(code or "connection", plain(error))
+        if code == MISCOUNTED:
+            return LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}")
         if _is_of_values(error):
             return UnstorableError(self.name, f"{plain(error)}{_NOTHING}")
         if code == _BUSY:

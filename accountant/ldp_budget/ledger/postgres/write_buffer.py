@@ -143,7 +143,19 @@ _COUNTED = BulkStatement(
     f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
     same=1,
 )
-_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), REPORTS, _ENDS, _COUNTED)
+_TOGETHER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS)
+# The parts of one statement do not see each other's rows, and may not change a row twice.
+_ORDER = (_TOGETHER, (REPORTS,), (_COUNTED,))
+
+MISCOUNTED = "22012"
+"""SQLSTATE of the division by zero that ends a transaction if a statement wrote fewer rows than it was given."""
+
+
+def _checked(parts: Sequence[tuple[str, int]]) -> str:
+    """Return one statement that writes several times, and fails unless each part writes its number of rows."""
+    writes = ", ".join(f"w{place} AS ({sql} RETURNING 1)" for place, (sql, _) in enumerate(parts))
+    counts = " AND ".join(f"(SELECT count(*) FROM w{place}) = {rows:d}" for place, (_, rows) in enumerate(parts))
+    return f"WITH {writes} SELECT 1 / ({counts})::int"
 
 
 # -- the write buffer ----------------------------------------------------------------------------------------
@@ -191,14 +203,20 @@ class Unit:
     def flush(self) -> None:
         """Send the buffered rows."""
         held, self._held = self._held, {}
-        for statement in _ORDER:
-            rows = held.get(statement)
-            if rows:
-                self._written.append((self._connection.execute(*statement.bind(rows.values())), len(rows)))
+        for together in _ORDER:
+            parts, values = [], []
+            for statement in together:
+                rows = held.get(statement)
+                if rows:
+                    sql, bound = statement.bind(rows.values())
+                    parts.append((sql, len(rows)))
+                    values += bound
+            if parts:
+                self._connection.execute(_checked(parts), values)
 
     @property
     def has_written(self) -> bool:
-        """True if the transaction has written rows."""
+        """True if there are statements whose rows must be counted, see `miscounted`."""
         return bool(self._written)
 
     def miscounted(self) -> tuple[int, int] | None:
