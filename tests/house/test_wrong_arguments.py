@@ -44,8 +44,9 @@ from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitio
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
 from ldp_budget.reports.partial_aggregate import aggregate as aggregate_place
 from ldp_budget.reports.report_file import ReportWriter, read_reports
+from ldp_budget.sdk.consistency import adjusted
 from ldp_budget.sdk.domain import Categories, Interval
-from ldp_budget.sdk.estimates import SumAggregate, adjusted
+from ldp_budget.sdk.estimates import SumAggregate
 from public_surface import Public, everything
 
 

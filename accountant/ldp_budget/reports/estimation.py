@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
+from ..sdk.consistency import adjusted
 from ..sdk.domain import Categories
-from ..sdk.estimates import CountEstimate, MeanEstimate, adjusted
+from ..sdk.estimates import CountEstimate, MeanEstimate
 from .partial_aggregate import again, aggregate, estimate_total, lists_answers
 from .report_file import check_mixed
 from .tables import shown_place

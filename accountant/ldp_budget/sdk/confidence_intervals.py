@@ -182,41 +182,57 @@ def _first(holds: Callable[[int], bool], last: int, guess: float) -> int:
     return true
 
 
-_HALVINGS = 60
+def _score_step(score: tuple[Any, Any, Any], level: float) -> Any:
+    """Return the step that allows for a C that is discrete, and at a level above `_FAR` skewed."""
+    return score[0] * (1 + (quantile(level) ** 2 - 1) / 3) if level > _FAR else score[0]
 
 
-def score_ends(counts: Floats, users: float, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
-    """Return the least and the largest N in [0, n] that the score test accepts.
+def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
+    """Return the N with (count ± step - N)² = z²·(at_zero + slope·N), the ends where both sides have the same level.
 
-    The test compares (count ± step - N) with the normal distribution of variance at_zero + slope·N. `score` is (half a
-    step of C, at_zero, slope), for each count or once for all of them.
+    `score` is (half a step of C, at_zero, slope).
     """
-    z, (half, at_zero, slope) = quantile(level), score
-    if all(np.size(part) == 1 for part in score):
-        # With many answers, many have the same count.
-        counts, place = np.unique(counts, return_inverse=True)
-    else:
-        place = np.arange(len(counts))
-    step = half * (1 + (z * z - 1) / 3) if level > _FAR else half
-    tiny = np.finfo(float).tiny
-    near = (np.sqrt(np.maximum(at_zero + slope * held, tiny)) for held in (0, users))
-    tails = Tails(1 - level, users, *near)
+    z, (_, at_zero, slope) = quantile(level), score
+    step = _score_step(score, level)
     ends = []
-    for side, level_at, first in ((-1, tails.large, 0.0), (1, tails.small, float(users))):
-
-        def accepts(held: Floats, side: int = side, level_at: Callable[[Any], Any] = level_at) -> NDArray[np.bool_]:
-            spread = np.sqrt(np.maximum(at_zero + slope * held, tiny))
-            accepted: NDArray[np.bool_] = ndtr(side * (counts + side * step - held) / spread) > level_at(held)
-            return accepted
-
-        rejected, accepted = np.full(counts.shape, first), np.full(counts.shape, users - first)
-        accepted[accepts(rejected)] = first
-        for _ in range(_HALVINGS):
-            middle = (rejected + accepted) / 2
-            inside = accepts(middle)
-            rejected, accepted = np.where(inside, rejected, middle), np.where(inside, middle, accepted)
-        ends.append(accepted[place])
+    for side in (-1, 1):
+        centre = counts + side * step
+        spread = np.maximum(0.0, at_zero + slope * centre + (z * slope / 2) ** 2)
+        ends.append(centre + z * z * slope / 2 + side * z * np.sqrt(spread))
     return ends[0], ends[1]
+
+
+_HALVINGS = 50
+
+
+def leaning_ends(counts: Floats, users: float, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
+    """Return the least and the largest N in [0, n] that the score test accepts, with the levels of `Tails`."""
+    step, spread = _score_step(score, level), _spread(score)
+    place: Any = slice(None)
+    if all(np.size(part) == 1 for part in score):
+        # Of many answers, many have the same count.
+        counts, place = np.unique(counts, return_inverse=True)
+    tails = Tails(1 - level, users, spread(0.0), spread(users))
+    none, everyone = np.zeros(counts.shape), np.full(counts.shape, float(users))
+    low = _nearest(lambda held: ndtr((held + step - counts) / spread(held)) > tails.large(held), none, everyone)
+    high = _nearest(lambda held: ndtr((counts + step - held) / spread(held)) > tails.small(held), everyone, none)
+    return low[place], high[place]
+
+
+def _spread(score: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
+    """Return a function that gives the standard deviation of a count for N, above 0."""
+    _, at_zero, slope = score
+    return lambda held: np.sqrt(np.maximum(at_zero + slope * held, np.finfo(float).tiny))
+
+
+def _nearest(accepts: Callable[[Floats], Any], first: Floats, last: Floats) -> Floats:
+    """Return the N nearest to `first` from which on to `last` the test accepts; `last` if it accepts none."""
+    rejected, accepted = first, np.where(accepts(first), first, last)
+    for _ in range(_HALVINGS):
+        middle = (rejected + accepted) / 2
+        inside = accepts(middle)
+        rejected, accepted = np.where(inside, rejected, middle), np.where(inside, middle, accepted)
+    return accepted
 
 
 def count_ends(
@@ -225,7 +241,7 @@ def count_ends(
     support: Floats,
     chances: tuple[Floats, Floats],
     draws: int,
-    score: Any,
+    score: tuple[Any, Any, Any],
     level: float,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the interval of each count, (d,).
@@ -233,7 +249,7 @@ def count_ends(
     `support`: the value of C for each count. `chances`: `keep` and `noise`, for each answer or once for all. `score`:
     as for `score_ends`.
     """
-    low, high = score_ends(counts, reports, score, level)
+    low, high = (np.clip(end, 0, reports) for end in score_ends(counts, score, level))
     keep, noise = (np.broadcast_to(side, counts.shape) for side in chances)
     variances = [draws * (held * keep * (1 - keep) + (reports - held) * noise * (1 - noise)) for held in (low, high)]
     few = np.minimum(*variances) < _EXACT_BELOW * max(1.0, (quantile(level) / quantile(_FAR)) ** 4)
@@ -247,6 +263,11 @@ def count_ends(
         ]
         if ends:
             low[here], high[here] = np.array(ends, dtype=np.float64)[place].T
+    spread = _spread(score)
+    edge = np.flatnonzero(~few & ((low < spread(0.0)) | (high > reports - spread(reports))))
+    if len(edge):
+        at_edge = tuple(part if np.size(part) == 1 else part[edge] for part in score)
+        low[edge], high[edge] = leaning_ends(counts[edge], reports, at_edge, level)
     return np.minimum(low, counts), np.maximum(high, counts)
 
 
