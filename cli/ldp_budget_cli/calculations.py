@@ -301,6 +301,8 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
         click.echo("Standard error of a share, predicted")
+        if "respondents" in shares[0]:
+            click.echo("respondents: how many give every share the margin of error, at 95 %; - where none do")
         more = ("bits of a report", *(("respondents",) if "respondents" in shares[0] else ()))
         header = ("mechanism", "mean over the answers", "at worst", *more, "setting")
         print_table(header, [_share_cells(row) for row in shares])

@@ -19,12 +19,14 @@ from ldp_budget.reports.estimation import (
     estimate_files,
     estimate_row,
     made_consistent,
+    plain_rows,
 )
 
 from .app import collection_names
 from .inputs import find_collection, read_names
 from .output import (
     JSON,
+    LINES,
     counted,
     decimal_option,
     print_json,
@@ -38,7 +40,7 @@ from .plots import plot_option
 from .table_reader import write_rows_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.estimates import Estimate
@@ -169,7 +171,7 @@ class _Question(NamedTuple):
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Write the rows to a file, if one was requested."""
         if self.rows_to is not None:
-            write_rows_to("rows-to", self.rows_to, rows)
+            write_rows_to("rows-to", self.rows_to, list(plain_rows(rows)))
 
     def estimate(self, files: Sequence[str], *, independent: bool = False) -> dict[str, Any]:
         """Return the JSON of `estimate --json` for these files, with all answers."""
@@ -216,7 +218,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
     if form == JSON:
         print_json(row)
     elif form is not None:
-        print_rows(row.get("answers", [row]), form)
+        print_rows(_as_cells(row.get("answers", [row]), form), form)
     elif "answers" in row:
         _print_counts(row, ask.level, out_of)
     else:
@@ -253,11 +255,15 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
     if form == JSON:
         print_json({"rounds": rounds})
     elif form is not None:
-        print_rows(flat_rows(rounds), form)
+        print_rows(_as_cells(flat_rows(rounds), form), form)
     elif "answers" in rounds[0]:
         _print_count_rounds(rounds, ask.level, out_of)
     else:
         print_row_table(list(flat_rows(rounds)))
+
+
+def _as_cells(rows: Iterable[dict[str, Any]], form: str) -> Iterable[dict[str, Any]]:
+    return rows if form == LINES else plain_rows(rows)
 
 
 def _level(text: str) -> float:

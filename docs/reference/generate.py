@@ -38,7 +38,7 @@ from ldp_budget.registry import certification, ranking
 from ldp_budget.registry.plugins import registry
 from ldp_budget.reports import charged_release, parquet, partial_aggregate, report_file
 from ldp_budget.sampling import memoisation
-from ldp_budget.sdk import domain, estimates, interpreter, numeric_mechanism
+from ldp_budget.sdk import consistency, domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
 from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget_cli.app import cli
@@ -258,8 +258,9 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (policies, ("Policy",)),
     (verification, ("Integrity",)),
     (composition, ("Bound",)),
-    (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
-    (ranking, ("rank_frequency", "rank_numeric")),
+    (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate")),
+    (consistency, ("ConsistentEstimate", "consistent", "adjusted")),
+    (ranking, ("rank_frequency", "rank_numeric", "respondents_for")),
     (report_file, ("ReportWriter", "read_reports")),
     (parquet, ("PartitionWriter", "writer_to", "partitions_in", "open_partition", "Partition")),
     (partial_aggregate, ("aggregate", "aggregate_reports", "Partial")),

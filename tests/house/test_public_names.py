@@ -216,6 +216,7 @@ ldp_budget.sdk
 ldp_budget.sdk.channels
 ldp_budget.sdk.client_program
 ldp_budget.sdk.confidence_intervals
+ldp_budget.sdk.consistency
 ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._dataframes import html_table
-from .._validation import check_share, shown
+from .._validation import check_instance, check_share, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
@@ -49,8 +49,9 @@ def respondents_for(mechanism: FrequencyMechanism, margin: float) -> int | None:
         margin: half the width of the interval of a share, above 0 and below 1.
 
     Raises:
-        InvalidParameter: `margin` is not between 0 and 1.
+        InvalidParameter: `mechanism` is not a frequency mechanism, or `margin` is not between 0 and 1.
     """
+    check_instance("mechanism", mechanism, FrequencyMechanism, "a frequency mechanism")
     check_share("margin", margin)
 
     def enough(users: int) -> bool:

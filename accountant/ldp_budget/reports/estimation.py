@@ -144,6 +144,14 @@ def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: i
     return rows if most is None else sorted(rows, key=lambda row: -row["count"])[:most]
 
 
+def plain_rows(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield rows for a table: `fake_most` and `fake_least` in place of `fake_margin`, which holds both."""
+    for row in rows:
+        margin = row.get("fake_margin")
+        kept = {name: value for name, value in row.items() if name != "fake_margin"}
+        yield kept if margin is None else {**kept, "fake_most": margin["most"], "fake_least": margin["least"]}
+
+
 def estimate_row(
     collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> dict[str, Any]:

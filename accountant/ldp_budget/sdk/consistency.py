@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from .._validation import check_instance, check_switch, shown
+from .._validation import check_instance, check_many, check_switch, shown
 from ..errors import InvalidParameter, NotSupported
 from .estimates import CountEstimate, Estimate
 
@@ -72,11 +72,28 @@ class ConsistentEstimate(CountEstimate):
         return np.minimum(low, self.counts), np.maximum(high, self.counts)
 
     def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """Return a row for each answer, with the unbiased count as `raw_count`.
+
+        Parameters:
+            level: the confidence level of the intervals, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: `level` is not between 0 and 1.
+        """
         rows = super().to_rows(level)
         return [{**row, "raw_count": count} for row, count in zip(rows, self.raw.counts.tolist(), strict=True)]
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
-        raw = [each.raw if isinstance(each, ConsistentEstimate) else each for each in rounds]
+        """Return the consistent counts of the unbiased ones, as `CountEstimate.repeated` gives them.
+
+        Parameters:
+            rounds: the estimate of each round by itself, unbiased or consistent.
+
+        Raises:
+            InvalidParameter: the reports of the rounds do not add up to those of the estimate.
+        """
+        listed = check_many("rounds", rounds, "estimates of rounds")
+        raw = [each.raw if isinstance(each, ConsistentEstimate) else each for each in listed]
         return type(self)(**_consistent_fields(self.raw.repeated(raw)))
 
 
