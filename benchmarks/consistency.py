@@ -2,7 +2,8 @@
 
     python benchmarks/consistency.py [--runs N] [--bootstrap]
 
-Coverage is averaged over the answers and the runs of each setting; the supports are drawn from their exact law. Truths:
+Coverage is averaged over the answers and the runs of each setting, which are N with up to 16 answers, and fewer with more
+answers; the supports are drawn from their exact law. Truths:
 `flat`, all answers alike; `sparse`, a tenth of the answers by Zipf's law; `one`, all users hold one answer. With
 `--bootstrap`, intervals of the other kind are shown as well: percentiles over 200 draws at the consistent counts. The
 errors are of reports from the client itself.
@@ -80,6 +81,7 @@ def coverage(setting: tuple[Any, ...], rng: Any, runs: int, *, with_bootstrap: b
     name, epsilon, n, d, kind = setting
     mechanism = ldp_budget.mechanism(name)(epsilon=epsilon, domain_size=d)
     held = truth(kind, n, d)
+    runs = max(min(runs, 40), min(runs, 16 * runs // d))
     covered: dict[str, list[float]] = {}
     width: dict[str, list[float]] = {}
     for support in supports(mechanism, held, rng, runs):

@@ -17,7 +17,7 @@ test on its two sides add up to 1 - confidence, see `Tails`:
 - Above a confidence of 99 %, the tails differ from those of a normal variable, because C is skewed. There the exact
   test is used up to larger variances. Beyond them, the largest possible effect of the skewness on a quantile is added
   to the half step: (z² - 1)/6 steps. The third cumulant of a sum of binary draws is at most its variance (Cornish and
-  Fisher 1937).
+  Fisher 1937). The same is added near 0 and n, where the test leans to one side.
 
 An interval always contains the estimate itself, which may be outside [0, n].
 
@@ -182,9 +182,9 @@ def _first(holds: Callable[[int], bool], last: int, guess: float) -> int:
     return true
 
 
-def _score_step(score: tuple[Any, Any, Any], level: float) -> Any:
-    """Return the step that allows for a C that is discrete, and at a level above `_FAR` skewed."""
-    return score[0] * (1 + (quantile(level) ** 2 - 1) / 3) if level > _FAR else score[0]
+def _score_step(score: tuple[Any, Any, Any], level: float, *, skewed: bool) -> Any:
+    """Return the step that allows for a C that is discrete, and if `skewed` for its skewness."""
+    return score[0] * (1 + max(0.0, quantile(level) ** 2 - 1) / 3) if skewed else score[0]
 
 
 def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
@@ -193,7 +193,7 @@ def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[
     `score` is (half a step of C, at_zero, slope).
     """
     z, (_, at_zero, slope) = quantile(level), score
-    step = _score_step(score, level)
+    step = _score_step(score, level, skewed=level > _FAR)
     ends = []
     for side in (-1, 1):
         centre = counts + side * step
@@ -207,7 +207,8 @@ _HALVINGS = 50
 
 def leaning_ends(counts: Floats, users: float, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
     """Return the least and the largest N in [0, n] that the score test accepts, with the levels of `Tails`."""
-    step, spread = _score_step(score, level), _spread(score)
+    # On one side, the skewness is not made up for by the other side.
+    step, spread = _score_step(score, level, skewed=True), _spread(score)
     place: Any = slice(None)
     if all(np.size(part) == 1 for part in score):
         # Of many answers, many have the same count.
