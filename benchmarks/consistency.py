@@ -82,7 +82,7 @@ def coverage(setting: tuple[Any, ...], rng: Any, runs: int, *, with_bootstrap: b
     mechanism = ldp_budget.mechanism(name)(epsilon=epsilon, domain_size=d)
     held = truth(kind, n, d)
     runs = max(min(runs, 40), min(runs, 16 * runs // d))
-    covered: dict[str, list[float]] = {}
+    covered: dict[str, list[tuple[float, float]]] = {}
     width: dict[str, list[float]] = {}
     for support in supports(mechanism, held, rng, runs):
         raw = mechanism.estimate(CountAggregate(mechanism.fingerprint, n, support))
@@ -92,12 +92,13 @@ def coverage(setting: tuple[Any, ...], rng: Any, runs: int, *, with_bootstrap: b
             ends["bootstrap"] = bootstrap(mechanism, found, rng)
         for which, (low, high) in ends.items():
             low, high = np.clip(low, 0, n), np.clip(high, 0, n)
-            covered.setdefault(which, []).append(((low <= held + 1e-6) & (held <= high + 1e-6)).mean())
+            covers = (low <= held + 1e-6) & (held <= high + 1e-6)
+            covered.setdefault(which, []).append((covers.mean(), covers[held > 0].mean()))
             width.setdefault(which, []).append((high - low).mean())
-    shares = {which: float(np.mean(each)) for which, each in covered.items()}
-    inside = all(LEAST <= shares[which] <= MOST for which in ("raw", "consistent"))
+    shares = {which: np.mean(each, axis=0) for which, each in covered.items()}
+    inside = all(LEAST <= shares[which][0] <= MOST for which in ("raw", "consistent"))
     figures = "  ".join(
-        f"{which} {share:.4f} ({np.mean(width[which]) / np.mean(width['raw']):.3f})"
+        f"{which} {share[0]:.4f} | {share[1]:.4f} ({np.mean(width[which]) / np.mean(width['raw']):.3f})"
         for which, share in shares.items()
     )
     print(
@@ -132,7 +133,9 @@ def main() -> None:
     rng = np.random.default_rng(SEED)
     for setting in ERRORS:
         error_ratio(setting, 10**5)
-    print("\nCoverage, and in brackets the mean width over that of the raw intervals cut to [0, n]")
+    print(
+        "\nCoverage over all answers | over those with users (mean width over that of the raw intervals cut to [0, n])"
+    )
     inside = [coverage(setting, rng, asked.runs, with_bootstrap=asked.bootstrap) for setting in SETTINGS]
     print(f"{sum(inside)} of {len(inside)} settings within {LEAST} and {MOST}\n")
     for setting in EXTREME:

@@ -34,7 +34,7 @@ from ldp_budget.accounting import (
 )
 from ldp_budget.guarantees import dominating_pairs, fixed_point
 from ldp_budget.ledger import verification
-from ldp_budget.registry import certification, ranking
+from ldp_budget.registry import certification, ranking, sample_size
 from ldp_budget.registry.plugins import registry
 from ldp_budget.reports import charged_release, parquet, partial_aggregate, report_file
 from ldp_budget.sampling import memoisation
@@ -260,7 +260,8 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (composition, ("Bound",)),
     (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate")),
     (consistency, ("ConsistentEstimate", "consistent", "adjusted")),
-    (ranking, ("rank_frequency", "rank_numeric", "respondents_for")),
+    (ranking, ("rank_frequency", "rank_numeric")),
+    (sample_size, ("respondents_for",)),
     (report_file, ("ReportWriter", "read_reports")),
     (parquet, ("PartitionWriter", "writer_to", "partitions_in", "open_partition", "Partition")),
     (partial_aggregate, ("aggregate", "aggregate_reports", "Partial")),

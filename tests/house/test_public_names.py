@@ -195,6 +195,7 @@ ldp_budget.registry.hookspecs
 ldp_budget.registry.plugins
 ldp_budget.registry.public_definition
 ldp_budget.registry.ranking
+ldp_budget.registry.sample_size
 ldp_budget.registry.third_party
 ldp_budget.reports
 ldp_budget.reports.answers

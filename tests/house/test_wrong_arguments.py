@@ -39,6 +39,7 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry import certification, ranking
+from ldp_budget.registry.sample_size import respondents_for
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitions_in, writer_to
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
@@ -263,7 +264,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"rounds": [OUE.estimate(REPORTS[:1]), OUE.estimate(REPORTS[1:])]},
         ),
         "rank_frequency": (ranking.rank_frequency, {"epsilon": 1, "domain_size": 3, "users": 10, "margin": 0.1}),
-        "respondents_for": (ranking.respondents_for, {"mechanism": OUE, "margin": 0.1}),
+        "respondents_for": (respondents_for, {"mechanism": OUE, "margin": 0.1}),
         "rank_numeric": (ranking.rank_numeric, {"epsilon": 1, "lower": 0, "upper": 1, "users": 10}),
         "ReportWriter": (ReportWriter, {"path": "out", "collection": POLL}),
         "ReportWriter.write": (written, {"reports": REPORTS}),

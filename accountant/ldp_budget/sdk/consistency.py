@@ -12,8 +12,10 @@ Where only some answers are counted, the counts add up to at most n.
 
 The intervals are those of the unbiased counts, cut to [0, n] and widened to hold the consistent count. So their coverage
 is at least that of the unbiased ones. Norm-sub takes from large counts what it adds to negative ones, and a few
-intervals of many answers must be widened; their mean width grows by less than half a percent.
-`benchmarks/consistency.py` measures errors, coverage and widths.
+intervals of many answers must be widened; their mean width grows by less than 1 %. With 2 to 1,024 answers, 50 to
+100,000 users, sparse and flat truths, 95 % intervals cover 0.947 to 0.992 (unbiased counts: 0.947 to 0.971), most where
+there are far more answers than users can hold. A parametric bootstrap was tried: its intervals are narrower, but cover
+only 29 % to 80 % of the answers that users hold, because norm-sub is biased. `benchmarks/consistency.py` measures it.
 
 References:
     T. Wang, M. Lopuhaä-Zwakenberg, Z. Li, B. Skoric and N. Li, Locally differentially private frequency estimation with
