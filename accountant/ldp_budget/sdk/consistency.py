@@ -117,20 +117,17 @@ def consistent(estimate: Estimate) -> ConsistentEstimate:
     return ConsistentEstimate(**_consistent_fields(estimate))
 
 
-_consistent = consistent
-
-
 E = TypeVar("E", bound=Estimate)
 
 
-def maybe_consistent(estimate: E, consistent: bool) -> E | ConsistentEstimate:
-    """Return `estimate`, or if `consistent` its consistent counts.
+def maybe_consistent(estimate: E, wanted: bool) -> E | ConsistentEstimate:
+    """Return `estimate`, or if they are `wanted` its consistent counts, as the argument `consistent` of `estimate` asks.
 
     Raises:
-        InvalidParameter: `consistent` is neither True nor False.
+        InvalidParameter: `wanted` is neither True nor False.
         NotSupported: it is True, and `estimate` is of a mean.
     """
-    return _consistent(estimate) if check_switch("consistent", consistent) else estimate
+    return consistent(estimate) if check_switch("consistent", wanted) else estimate
 
 
 def _consistent_fields(raw: CountEstimate) -> dict[str, Any]:
