@@ -201,6 +201,9 @@ def _filter(row: dict[str, Any]) -> str:
     "--reports", metavar="K", callback=parse_reports, help="Show the total loss of K reports of one user as well."
 )
 @click.option("--total-delta", metavar="D", help="The δ of that total [default: the sum of the reports' own]")
+@click.option(
+    "--margin", metavar="SHARE", help="Show how many respondents give every share this margin of error, at 95 %."
+)
 @plot_option("the comparison")
 @rows_options
 def compare(
@@ -211,6 +214,7 @@ def compare(
     upper: str | None,
     reports: int | None,
     total_delta: str | None,
+    margin: str | None,
     plot: str | None,
     form: str | None,
 ) -> None:
@@ -225,11 +229,14 @@ def compare(
             raise click.UsageError(what)
     if total_delta is not None and reports is None:
         raise click.UsageError("--reports: expected it with --total-delta; nothing was given")
+    if margin is not None and domain_size is None:
+        raise click.UsageError("--domain-size is missing: --margin needs it, and --users")
+    wanted = None if margin is None else float(decimal_option("margin", margin))
     reasons: dict[str, str] = {}
     beside = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, beside=beside)
+        rows += rank_frequency(epsilon, domain_size, users, margin=wanted, beside=beside)
     if lower is not None and upper is not None:
         rows += rank_numeric(epsilon, lower, upper, users, beside=beside)
     if plot is not None:
@@ -294,7 +301,10 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
         click.echo("Standard error of a share, predicted")
-        header = ("mechanism", "mean over the answers", "at worst", "setting")
+        if "respondents" in shares[0]:
+            click.echo("respondents: how many give every share the margin of error, at 95 %; - where none do")
+        more = ("bits of a report", *(("respondents",) if "respondents" in shares[0] else ()))
+        header = ("mechanism", "mean over the answers", "at worst", *more, "setting")
         print_table(header, [_share_cells(row) for row in shares])
     values = [row for row in rows if row["kind"] == "numeric"]
     if values:
@@ -310,7 +320,8 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
 
 def _share_cells(row: dict[str, Any]) -> tuple[Any, ...]:
     errors = (_percent(row[name]) for name in ("mean_std_error", "worst_std_error"))
-    return row["mechanism"], *errors, row["setting"]
+    more = (row[name] for name in ("bits", "respondents") if name in row)
+    return row["mechanism"], *errors, *more, row["setting"]
 
 
 def _value_cells(row: dict[str, Any]) -> tuple[Any, ...]:

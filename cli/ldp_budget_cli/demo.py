@@ -130,15 +130,13 @@ def _randomize(poll: Collection, answers: list[str], path: str) -> None:
 def _estimate(poll: Collection, answers: list[str], out: str) -> None:
     import os
 
-    from ldp_budget.reports.estimation import estimate_files
-    from ldp_budget.sdk.estimates import CountEstimate
+    from ldp_budget.reports.estimation import estimate_files, made_consistent
 
-    result = estimate_files(poll, (os.path.join(out, "party.reports"),))
-    assert isinstance(result, CountEstimate)
+    result = made_consistent(estimate_files(poll, (os.path.join(out, "party.reports"),)))
     low, high = result.interval()
     n = result.reports
     truth = [answers.count(party) / n for party in PARTIES]
-    click.echo("\n6. What the server sees, with 95 % intervals, beside the truth it never sees:")
+    click.echo("\n6. What the server sees: consistent shares with 95 % intervals, and the truth it never sees:")
     rows = [
         (party, *(f"{100 * share:.1f} %" for share in (estimate, lowest / n, highest / n, true)))
         for party, estimate, lowest, highest, true in zip(

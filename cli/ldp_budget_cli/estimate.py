@@ -15,14 +15,18 @@ from ldp_budget.reports.estimation import (
     check_candidates,
     check_countable,
     chosen_rows,
+    counts_answers,
     estimate_files,
     estimate_row,
+    made_consistent,
+    plain_rows,
 )
 
 from .app import collection_names
 from .inputs import find_collection, read_names
 from .output import (
     JSON,
+    LINES,
     counted,
     decimal_option,
     print_json,
@@ -36,7 +40,7 @@ from .plots import plot_option
 from .table_reader import write_rows_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.estimates import Estimate
@@ -92,6 +96,12 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
     help="Beside the unbiased counts, show counts >= 0, or ones that also add up.",
 )
 @click.option(
+    "--consistent/--unbiased",
+    default=None,
+    help="Show counts >= 0 that add up to the reports, or unbiased ones [default: --consistent in a table, "
+    "--unbiased in --json, --csv, --tsv, --nl, --rows-to and with --adjust]",
+)
+@click.option(
     "--independent",
     is_flag=True,
     help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
@@ -114,6 +124,7 @@ def estimate(
     confidence: str,
     plot: str | None,
     adjust: str | None,
+    consistent: bool | None,
     independent: bool,
     mixed: bool,
     by_round: bool,
@@ -129,7 +140,11 @@ def estimate(
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
     check_countable(found, names, most)
-    ask = _Question(found, names, most, level, adjust, rows_to, mixed)
+    if consistent and adjust is not None:
+        raise click.UsageError("--adjust cannot be used with --consistent, which adjusts the counts itself")
+    if consistent is None:
+        consistent = form is None and rows_to is None and adjust is None and counts_answers(found)
+    ask = _Question(found, names, most, level, adjust, rows_to, mixed, consistent)
     if by_round:
         if independent:
             raise click.UsageError("--independent: expected without --by-round, where no files are added up")
@@ -151,11 +166,12 @@ class _Question(NamedTuple):
     adjust: str | None
     rows_to: str | None = None
     mixed: bool = False
+    consistent: bool = False
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Write the rows to a file, if one was requested."""
         if self.rows_to is not None:
-            write_rows_to("rows-to", self.rows_to, rows)
+            write_rows_to("rows-to", self.rows_to, list(plain_rows(rows)))
 
     def estimate(self, files: Sequence[str], *, independent: bool = False) -> dict[str, Any]:
         """Return the JSON of `estimate --json` for these files, with all answers."""
@@ -178,6 +194,8 @@ class _Question(NamedTuple):
         return {**self._row(result), **charges}
 
     def _row(self, result: Estimate) -> dict[str, Any]:
+        if self.consistent:
+            result = made_consistent(result)
         row = estimate_row(self.collection, result, level=self.level, names=self.names)
         if self.adjust is not None:
             try:
@@ -200,7 +218,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
     if form == JSON:
         print_json(row)
     elif form is not None:
-        print_rows(row.get("answers", [row]), form)
+        print_rows(_as_cells(row.get("answers", [row]), form), form)
     elif "answers" in row:
         _print_counts(row, ask.level, out_of)
     else:
@@ -237,11 +255,15 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
     if form == JSON:
         print_json({"rounds": rounds})
     elif form is not None:
-        print_rows(flat_rows(rounds), form)
+        print_rows(_as_cells(flat_rows(rounds), form), form)
     elif "answers" in rounds[0]:
         _print_count_rounds(rounds, ask.level, out_of)
     else:
         print_row_table(list(flat_rows(rounds)))
+
+
+def _as_cells(rows: Iterable[dict[str, Any]], form: str) -> Iterable[dict[str, Any]]:
+    return rows if form == LINES else plain_rows(rows)
 
 
 def _level(text: str) -> float:
@@ -301,27 +323,34 @@ def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None
     click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % intervals")
     _print_cautions(row["answers"], out_of)
     cells = [_count_cells(each) for each in row["answers"]]
-    print_table(_COUNT_HEADER[: len(cells[0])], cells)
+    print_table(_count_header(row["answers"])[: len(cells[0])], cells)
 
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
     click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % intervals")
     _print_cautions(rounds[0]["answers"], out_of)
     cells = [(row["round"], row["reports"], *_count_cells(row)) for row in flat_rows(rounds)]
-    print_table(("round", "reports", *_COUNT_HEADER)[: len(cells[0])], cells)
+    print_table(("round", "reports", *_count_header(rounds[0]["answers"]))[: len(cells[0])], cells)
 
 
 def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
     if out_of is not None:
         click.echo(f"the {len(rows)} largest of {out_of}, which are likelier to be too large than too small")
+    if rows and "raw_count" in rows[0]:
+        click.echo(
+            "consistent counts: at least 0, and together no more than the reports; the last column is unbiased"
+        )
     if rows and "adjusted_share" in rows[0]:
         click.echo("adjusted shares are for showing: they are not unbiased, and the intervals are not theirs")
 
 
-_COUNT_HEADER = ("answer", "count", "share", "low", "high", "adjusted")
+def _count_header(rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    last = "unbiased" if rows and "raw_count" in rows[0] else "adjusted"
+    return "answer", "count", "share", "low", "high", last
 
 
 def _count_cells(row: dict[str, Any]) -> tuple[str, ...]:
     parts = ("share", "share_low", "share_high", "adjusted_share")
     shares = (f"{rounded(100 * row[part], 1)} %" for part in parts if part in row)
-    return row["answer"], rounded(row["count"], 0), *shares
+    raw = (rounded(row["raw_count"], 0),) if "raw_count" in row else ()
+    return row["answer"], rounded(row["count"], 0), *shares, *raw

@@ -34,11 +34,11 @@ from ldp_budget.accounting import (
 )
 from ldp_budget.guarantees import dominating_pairs, fixed_point
 from ldp_budget.ledger import verification
-from ldp_budget.registry import certification, ranking
+from ldp_budget.registry import certification, ranking, sample_size
 from ldp_budget.registry.plugins import registry
 from ldp_budget.reports import charged_release, parquet, partial_aggregate, report_file
 from ldp_budget.sampling import memoisation
-from ldp_budget.sdk import domain, estimates, interpreter, numeric_mechanism
+from ldp_budget.sdk import consistency, domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
 from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget_cli.app import cli
@@ -258,8 +258,10 @@ ANSWERS: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (policies, ("Policy",)),
     (verification, ("Integrity",)),
     (composition, ("Bound",)),
-    (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate", "adjusted")),
+    (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate")),
+    (consistency, ("ConsistentEstimate", "consistent", "adjusted")),
     (ranking, ("rank_frequency", "rank_numeric")),
+    (sample_size, ("respondents_for",)),
     (report_file, ("ReportWriter", "read_reports")),
     (parquet, ("PartitionWriter", "writer_to", "partitions_in", "open_partition", "Partition")),
     (partial_aggregate, ("aggregate", "aggregate_reports", "Partial")),

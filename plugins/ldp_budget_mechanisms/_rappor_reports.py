@@ -291,6 +291,24 @@ class Regression:
         shares: Floats = self._inverse @ (rows.T @ corrected.reshape(-1))
         return shares
 
+    def fake_margins(self, shares: Floats, law: BitLaw) -> tuple[Floats, Floats]:
+        """Return the least and the most that one more report changes each count, (M,), exactly.
+
+        The report (cohort j, bits b) is one more row of the least squares for each bit. The shares π become
+        π + G(t - X_j π), with t_i = (b_i - p*)/(q* - p*) and the gain G = A⁻¹X_jᵀ(1 + X_j A⁻¹X_jᵀ)⁻¹ of recursive least
+        squares. The count n·π_v becomes (n + 1) times that, and is largest where each bit is one if its gain is positive.
+        """
+        least, most = np.full((2, len(shares)), [[np.inf], [-np.inf]])
+        reach = (np.array([0.0, 1.0]) - law.base) / law.gap
+        for filters in self.filters:
+            half = self._inverse @ filters.T
+            gain = half @ np.linalg.inv(np.eye(len(filters)) + filters @ half)
+            ends = gain[:, :, None] * (reach - (filters @ shares)[:, None])
+            least = np.minimum(least, ends.min(axis=2).sum(axis=1))
+            most = np.maximum(most, ends.max(axis=2).sum(axis=1))
+        n = self.users.sum()
+        return shares + (n + 1) * least, shares + (n + 1) * most
+
     def variances(self, population: Floats, law: BitLaw) -> Floats:
         """Return the variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
 
@@ -344,7 +362,9 @@ def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | N
         # More candidates than bits never have full rank; no decomposition is needed to see that.
         regression = Regression(filters, users) if candidates <= filters.shape[1] * cohorts else None
         if regression is not None and regression.full_rank:
-            return CountEstimate(total.reports, *_counts(regression, corrected, law))
+            shares = regression.shares(corrected)
+            margins = regression.fake_margins(shares, law)
+            return CountEstimate(total.reports, *_counts(regression, corrected, law), fake_margins=margins)
         if method is not None:
             raise NotSupported(
                 f"{candidates} candidates cannot be told apart by {filters.shape[1]} bits in {cohorts} cohorts; "

@@ -100,7 +100,15 @@ class MatrixEstimator:
         # The variance depends on the users' answers; the estimated shares replace them.
         shares = np.clip(counts, 0, None)
         variance = self.spread @ (shares * (total.reports / shares.sum()))
-        return CountEstimate(total.reports, counts, np.sqrt(variance))
+        margins = self.inverse.min(axis=1), self.inverse.max(axis=1)
+        return CountEstimate(
+            total.reports,
+            counts,
+            np.sqrt(variance),
+            support=total.support,
+            fake_margins=margins,
+            channel=self.matrix,
+        )
 
 
 def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: list[list[int]]) -> NDArray[Any]:

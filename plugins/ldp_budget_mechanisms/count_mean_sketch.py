@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -244,18 +245,25 @@ class Sketch(FrequencyMechanism):
         total = self.aggregate(reports)
         return total.reports, self._support(total, self._candidates(None))
 
-    def estimate(self, reports: Any, candidates: Any = None) -> CountEstimate:
+    def estimate(self, reports: Any, candidates: Any = None, *, consistent: bool = False) -> CountEstimate:
         """Return the counts of `candidates`, integers (c,), or of the whole domain, from reports or their aggregate.
 
-        Raises `NotSupported` if there are neither candidates nor a declared domain.
+        With `consistent`, they are >= 0 and add up to the number of reports, or to at most that if there are values
+        besides the candidates. Raises `NotSupported` if there are neither candidates nor a declared domain.
         """
         from ._sketch_reports import with_errors
 
         total = self.total(reports)
-        support, law = self._support(total, self._candidates(candidates)), self._law
+        values, law = self._candidates(candidates), self._law
+        support = self._support(total, values)
         counts = law.counts(support, total.reports)
         pairs, few = self._same_pairs(total), self.errors_are_bounds
-        return with_errors(counts, total.reports, law, pairs, self._places, few=few)
+        found = with_errors(counts, total.reports, law, pairs, self._places, few=few)
+        complete = len(values) == self.domain_size
+        found = replace(found, fake_margins=law.fake_margins(), complete=complete)
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(found, consistent)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:
@@ -347,6 +355,10 @@ class CountMeanSketch(Sketch):
         )
         parts: list[list[Any]] = [["uint", "function", index_bytes(self._family), 1], ["packed", "row", self.width]]
         return Program(answers(self.domain), steps, record(parts))
+
+    @property
+    def report_bits(self) -> int:
+        return (self.hashes - 1).bit_length() + self.width
 
     def compare(self, first: int, second: int) -> Comparison:
         """Compare the bits of both cells if the function separates the values; nothing if they collide."""
@@ -464,6 +476,10 @@ class HadamardCountMeanSketch(Sketch):
             ("report", ["add", ["mul", 2, "place"], "sign"]),
         )
         return Program(answers(self.domain), steps, uint("report", 2 * self.hashes * self.width - 1))
+
+    @property
+    def report_bits(self) -> int:
+        return (2 * self.hashes * self.width - 1).bit_length()
 
     # -- verification -----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Me
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Case, Comparison, Factor
-from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
 from ldp_budget.sdk.parameters import flag, integer, real
 
 from ._citations import CASE_STUDY
@@ -218,12 +218,18 @@ class DBitFlip(FrequencyMechanism):
 
         return count_bits(reports, self.buckets, self.bits)
 
-    def estimate(self, reports: Any) -> CountEstimate:
+    @property
+    def report_bits(self) -> int:
+        return self.bits + choice_bits(self.buckets, self.bits)
+
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
         total: CountAggregate = self.total(reports)
         told, ones = total.support
         p, q = self._drawn
         counts = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
-        return self._law.with_errors(counts, total.reports, ones)
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(self._law.with_errors(counts, total.reports, ones), consistent)
 
     @property
     def repeats(self) -> bool:

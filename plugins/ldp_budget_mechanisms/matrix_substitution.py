@@ -200,8 +200,14 @@ class MatrixSubstitution(FrequencyMechanism):
 
         return count_rows(reports, len(self.matrix))
 
-    def estimate(self, reports: Any) -> CountEstimate:
-        return self._estimator.estimate(self.total(reports))
+    @property
+    def report_bits(self) -> int:
+        return (len(self.matrix) - 1).bit_length()
+
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(self._estimator.estimate(self.total(reports)), consistent)
 
 
 def _odds(chances: Sequence[Fraction]) -> tuple[bool, Fraction]:

@@ -34,7 +34,7 @@ from ldp_budget.guarantees.dominating_pairs import joined
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.client_program import Program, answers, uint, whole
-from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
 from ldp_budget.sdk.parameters import choice, flag, integer, optional_real
 
 from . import _amplification as amplification
@@ -440,6 +440,15 @@ class RandomSubstitution(FrequencyMechanism):
         from ._substitution_reports import checked_reports
 
         checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
+
+    @property
+    def report_bits(self) -> int:
+        size, draws = self.domain_size, self._draws
+        if isinstance(self._sampling, DistinctSet):
+            return choice_bits(size, draws)
+        if isinstance(self._sampling, DistinctSequence):
+            return choice_bits(size, draws, ordered=True)
+        return draws * (size - 1).bit_length()
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._substitution_reports import checked_reports, count_answers

@@ -131,6 +131,10 @@ class RandomizedResponse(FrequencyMechanism):
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return reports
 
+    @property
+    def report_bits(self) -> int:
+        return 1
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._report_formats import count_both
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -311,7 +312,9 @@ class Rappor(Mechanism):
         users, support = count_bits(reports, self.cohorts, self.bits)
         return CohortAggregate(self.fingerprint, int(users.sum()), support, users)
 
-    def estimate(self, reports: Any, candidates: Any = None, *, method: str | None = None) -> CountEstimate:
+    def estimate(
+        self, reports: Any, candidates: Any = None, *, method: str | None = None, consistent: bool = False
+    ) -> CountEstimate:
         """Return how many users hold each of `candidates`, integers, shape (M,); by default the declared domain.
 
         `method`: "least-squares" is unbiased. Its standard errors are those of the noise and of the spread of users
@@ -319,7 +322,8 @@ class Rappor(Mechanism):
         that stand out, for lists longer than the reports can distinguish. Its standard errors are those of least
         squares as if the selection had been known. It misses rare candidates, and a `SelectedEstimate` says which
         were kept. None is least squares if the candidates' filters are independent, and the lasso if not.
-        Memory: 8·m·k·M bytes for the candidates' filters.
+        Memory: 8·m·k·M bytes for the candidates' filters. With `consistent`, the counts are >= 0 and add up to the
+        number of reports, or to at most that if candidates are named.
 
         Raises `NotSupported` if there are no candidates or reports, the filters cannot distinguish the candidates, or
         scikit-learn is needed and missing; `OutsideDomain` and `InvalidParameter` for bad candidates and methods.
@@ -329,7 +333,10 @@ class Rappor(Mechanism):
         if method not in (None, "least-squares", "lasso"):
             raise InvalidParameter("method", "one of least-squares, lasso", method)
         total = self.total(reports)
-        return decode(total, self._family.of_candidates(self._candidates(candidates)), self._law, method)
+        found = decode(total, self._family.of_candidates(self._candidates(candidates)), self._law, method)
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(replace(found, complete=candidates is None), consistent)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:

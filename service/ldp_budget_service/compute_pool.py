@@ -84,7 +84,8 @@ def compare(asked: Asked) -> Any:
     with_totals = None if reports is None else beside
     rows: list[dict[str, Any]] = []
     if asked["domain_size"] is not None:
-        rows += rank_frequency(asked["epsilon"], asked["domain_size"], asked["users"], beside=with_totals)
+        answers, users, margin = asked["domain_size"], asked["users"], asked["margin"]
+        rows += rank_frequency(asked["epsilon"], answers, users, margin=margin, beside=with_totals)
     if asked["lower"] is not None:
         rows += rank_numeric(asked["epsilon"], asked["lower"], asked["upper"], asked["users"], beside=with_totals)
     return rows

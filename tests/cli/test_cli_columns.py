@@ -16,6 +16,7 @@ import pytest
 
 from ldp_budget import Accountant, mechanism
 from ldp_budget.registry.collections import Collection
+from ldp_budget.reports.estimation import plain_rows
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -300,7 +301,7 @@ def test_reports_and_rows_are_put_where_they_are_wanted(survey: CommandLine, mem
         ]
     printed = survey.json("estimate", "poll", "memory://r", "--rows-to", "memory://e.arrow")
     with memory.open("/e.arrow") as file:
-        assert pa.ipc.open_file(file).read_all().to_pylist() == printed["answers"]
+        assert pa.ipc.open_file(file).read_all().to_pylist() == list(plain_rows(printed["answers"]))
     survey("estimate", "poll", "memory://r", "--rows-to", "e.csv")
     assert (
         Path("e.csv").read_text().splitlines()

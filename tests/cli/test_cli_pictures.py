@@ -219,7 +219,7 @@ def test_every_bar_has_its_label_its_interval_and_its_percent(
         assert low == pytest.approx(100 * row["share_low"])
         assert high == pytest.approx(100 * row["share_high"])
     assert axes.get_xlabel() == "share of users, %"
-    table = command("estimate", "poll", file).stdout
+    table = command("estimate", "poll", file, "--unbiased").stdout
     for each, row in zip(axes.texts, rows, strict=True):
         assert re.search(rf"{row['answer']} .* {re.escape(each.get_text())} ", table)
         assert each.xy[1] == rows.index(row), "at its bar"
@@ -294,8 +294,9 @@ def test_each_round_is_an_estimate_of_its_own(command: CommandLine, rounds: list
         assert each == {"round": path.name, **command.json("estimate", "poll", path)}
     lines = command("estimate", "poll", *rounds, "--by-round").stdout.splitlines()
     assert lines[0] == "3 rounds; 95 % intervals"
-    assert lines[1].split() == ["round", "reports", "answer", "count", "share", "low", "high"]
-    assert [line.split()[:3] for line in lines[2:]] == [
+    assert lines[1].startswith("consistent counts: at least 0")
+    assert lines[2].split() == ["round", "reports", "answer", "count", "share", "low", "high", "unbiased"]
+    assert [line.split()[:3] for line in lines[3:]] == [
         [path.name, str(80 + 10 * week), answer] for week, path in enumerate(rounds, 1) for answer in ANSWERS
     ]
 

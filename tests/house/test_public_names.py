@@ -195,6 +195,7 @@ ldp_budget.registry.hookspecs
 ldp_budget.registry.plugins
 ldp_budget.registry.public_definition
 ldp_budget.registry.ranking
+ldp_budget.registry.sample_size
 ldp_budget.registry.third_party
 ldp_budget.reports
 ldp_budget.reports.answers
@@ -216,6 +217,7 @@ ldp_budget.sdk
 ldp_budget.sdk.channels
 ldp_budget.sdk.client_program
 ldp_budget.sdk.confidence_intervals
+ldp_budget.sdk.consistency
 ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle

@@ -39,13 +39,15 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry import certification, ranking
+from ldp_budget.registry.sample_size import respondents_for
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitions_in, writer_to
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
 from ldp_budget.reports.partial_aggregate import aggregate as aggregate_place
 from ldp_budget.reports.report_file import ReportWriter, read_reports
+from ldp_budget.sdk.consistency import adjusted, consistent
 from ldp_budget.sdk.domain import Categories, Interval
-from ldp_budget.sdk.estimates import SumAggregate, adjusted
+from ldp_budget.sdk.estimates import SumAggregate
 from public_surface import Public, everything
 
 
@@ -224,7 +226,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "FrequencyMechanism.for_answers": (mechanism("oue").for_answers, {"epsilon": 1, "domain_size": 3}),
         "FrequencyMechanism.support": (OUE.support, {"reports": REPORTS}),
         "FrequencyMechanism.aggregate": (OUE.aggregate, {"reports": REPORTS}),
-        "FrequencyMechanism.estimate": (OUE.estimate, {"reports": REPORTS}),
+        "FrequencyMechanism.estimate": (OUE.estimate, {"reports": REPORTS, "consistent": True}),
         "FrequencyMechanism.utility": (OUE.utility, {"users": 3}),
         "FrequencyMechanism.share_errors": (OUE.share_errors, {"users": 3}),
         "NumericMechanism.for_range": (mechanism("laplace").for_range, {"epsilon": 1, "lower": 0, "upper": 1}),
@@ -254,7 +256,15 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"fingerprint": "x", "reports": [0.5], "grid": (0.0, 1.0), "squares": False},
         ),
         "adjusted": (adjusted, {"estimate": COUNTS, "how": "simplex"}),
-        "rank_frequency": (ranking.rank_frequency, {"epsilon": 1, "domain_size": 3, "users": 10}),
+        "consistent": (consistent, {"estimate": COUNTS}),
+        "ConsistentEstimate.interval": (consistent(COUNTS).interval, {"level": 0.9}),
+        "ConsistentEstimate.to_rows": (consistent(COUNTS).to_rows, {"level": 0.9}),
+        "ConsistentEstimate.repeated": (
+            consistent(COUNTS).repeated,
+            {"rounds": [OUE.estimate(REPORTS[:1]), OUE.estimate(REPORTS[1:])]},
+        ),
+        "rank_frequency": (ranking.rank_frequency, {"epsilon": 1, "domain_size": 3, "users": 10, "margin": 0.1}),
+        "respondents_for": (respondents_for, {"mechanism": OUE, "margin": 0.1}),
         "rank_numeric": (ranking.rank_numeric, {"epsilon": 1, "lower": 0, "upper": 1, "users": 10}),
         "ReportWriter": (ReportWriter, {"path": "out", "collection": POLL}),
         "ReportWriter.write": (written, {"reports": REPORTS}),

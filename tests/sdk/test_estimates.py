@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import InvalidParameter
-from ldp_budget.sdk.estimates import CountEstimate, adjusted
+from ldp_budget.sdk.consistency import adjusted
+from ldp_budget.sdk.estimates import CountEstimate
 
 COUNTS = st.lists(st.floats(-500, 1500), min_size=2, max_size=8)
 

@@ -251,7 +251,7 @@ def test_estimates_are_shown_with_their_intervals_over_the_rounds(
     page = opened(scope=None)
     rounds = [round_of("first", 0.25), round_of("second", 0.5)]
     page.route(
-        "**/v1/collections/coins%2C%20many/estimate?by_round=true",
+        "**/v1/collections/coins%2C%20many/estimate?by_round=true&consistent=true",
         lambda route: route.fulfill(json={"rounds": rounds}),
     )
     enter(page, secrets["read"])

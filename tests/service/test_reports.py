@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.reports.estimation import estimate_files, estimate_row
+from ldp_budget.reports.estimation import estimate_files, estimate_row, made_consistent
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service import create_app
 from postgres_places import new_ledger
@@ -137,6 +137,16 @@ def test_what_it_says_is_what_the_command_says_of_the_same_reports(site: Site, t
     assert [row["answer"] for row in site.estimate("?candidates=c&candidates=a").json()["answers"]] == ["c", "a"]
 
 
+def test_estimate_consistent_over_http_is_that_of_the_command(site: Site, tmp_path: Path) -> None:
+    site.fill(60)
+    site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
+    file = str(tmp_path / "1.reports")
+    Inbox(site.accountant, PARTY).write("1", file)
+    expected = estimate_row(PARTY, made_consistent(estimate_files(PARTY, [file])))
+    assert site.estimate("?consistent=true").json() == expected
+    assert site.estimate("?by_round=true&consistent=true").json()["rounds"] == [{"round": "1", **expected}]
+
+
 def test_rounds_are_added_up_and_told_each_alone(site: Site) -> None:
     site.fill(40)
     site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
@@ -193,5 +203,6 @@ def test_sketches_are_asked_for_candidates_and_numbers_for_none(site: Site) -> N
         )
     site.clients[0].post("/v1/collections/height/rounds", json={"round": "1"})
     assert set(site.estimate(of="/v1/collections/height").json()) >= {"reports", "mean", "low", "high"}
+    assert set(site.estimate("?consistent=true", of="/v1/collections/height").json()) >= {"reports", "mean"}
     assert code(site.estimate("?top=1", of="/v1/collections/height")) == (400, "invalid-parameter")
     assert code(site.estimate("?confidence=1", of="/v1/collections/height")) == (400, "malformed")

@@ -231,19 +231,29 @@ class Collection:
         """
         return self.randomize(self.read_values(column_of(frame, column)), secrets=secrets)
 
-    def estimate(self, reports: Any, *, candidates: Sequence[str] | None = None) -> Estimate:
+    def estimate(
+        self, reports: Any, *, candidates: Sequence[str] | None = None, consistent: bool = False
+    ) -> Estimate:
         """The mechanism's estimate, with the names of the answers.
 
         Parameters:
             reports: an array whose first axis is the users, as `randomize` returned it; or an aggregate of such
                 reports.
             candidates: the answers to count, if the collection does not declare them.
+            consistent: True for counts >= 0 that add up to the number of reports, which are biased; see
+                `sdk.consistency`.
 
         Raises:
             NotSupported: `reports` are not reports of this mechanism, there are none, or the mechanism has no
-                server side.
+                server side; or a consistent mean is asked for.
             OutsideDomain: a candidate is not an answer.
+            InvalidParameter: `consistent` is neither True nor False.
         """
+        from ..sdk.consistency import maybe_consistent
+
+        return maybe_consistent(self._unbiased(reports, candidates), consistent)
+
+    def _unbiased(self, reports: Any, candidates: Sequence[str] | None) -> Estimate:
         domain = self.mechanism.domain
         if candidates is None or (isinstance(domain, Categories) and domain.listed):
             return self.mechanism.estimate(reports).named(self.categories)

@@ -6,13 +6,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._dataframes import html_table
-from .._validation import shown
+from .._validation import check_share, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.mechanism import Mechanism
 from ..sdk.numeric_mechanism import NumericMechanism
 from .plugins import mechanisms
+from .sample_size import respondents_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,24 +33,31 @@ class Ranking(list[dict[str, Any]]):
         return html_table("best first", header, ([row.get(name) for name in header] for row in self), len(self))
 
 
-def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None) -> Ranking:
+def rank_frequency(
+    epsilon: Number, domain_size: int, users: int, *, margin: float | None = None, beside: Beside | None = None
+) -> Ranking:
     """Predicted standard errors of a frequency, mechanism by mechanism, least mean error first.
 
     Parameters:
         epsilon: of one report.
         domain_size: the number of answers.
         users: the number of reporting users.
+        margin: if given, each row also has `respondents`, the number of users for which every share has this margin
+            of error at 95 % confidence; see `respondents_for`.
         beside: a function that returns further columns for a mechanism's row.
 
     Returns:
         A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
-            frequency, `mean_std_error` the root of the mean variance over the answers. `setting` is what
-            `FrequencyMechanism.for_answers` has chosen besides ε and the number of answers.
+            frequency, `mean_std_error` the root of the mean variance over the answers. `bits` is the size of a
+            report, None if it is unknown. `setting` is what `FrequencyMechanism.for_answers` has chosen besides ε and
+            the number of answers.
 
     Raises:
         InvalidParameter: an argument has the wrong type or is out of range.
     """
     check_users(users)
+    if margin is not None:
+        check_share("margin", margin)
     for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
         check_number(name, value)
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
@@ -64,6 +72,8 @@ def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Bes
                 "mechanism": mechanism.name,
                 "worst_std_error": worst,
                 "mean_std_error": mean,
+                "bits": mechanism.report_bits,
+                **({} if margin is None else {"respondents": respondents_for(mechanism, margin)}),
                 "setting": _setting(mechanism, target),
                 **({} if beside is None else beside(mechanism)),
             }

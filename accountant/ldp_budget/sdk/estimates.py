@@ -224,6 +224,11 @@ class CountEstimate(Estimate):
     `law` and `support` (d,), from which the counts were estimated, are needed for the intervals. Without a law the
     intervals are normal ones, which need many reports. `overlap`: see `repeated`. `answers`: the names of the
     answers, where they are known; otherwise the answers are numbered.
+
+    `fake_margins`: (least, most), the least and the most that one additional fake report changes each count, at the
+    worst choice of its bytes; each of shape (d,), or (1,) where it is the same for all. None if it is unknown.
+    `complete`: True if every possible answer is counted. `channel`: where `support` counts reports, the probability of
+    each report for each answer.
     """
 
     reports: int
@@ -233,6 +238,9 @@ class CountEstimate(Estimate):
     support: NDArray[np.int64] | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
     answers: tuple[str, ...] | None = field(default=None, kw_only=True)
+    fake_margins: tuple[Floats, Floats] | None = field(default=None, kw_only=True)
+    complete: bool = field(default=True, kw_only=True)
+    channel: Floats | None = field(default=None, kw_only=True)
 
     def named(self, answers: Sequence[str] | None) -> Self:
         expected = f"a name for each of {len(self.counts)} counts"
@@ -364,7 +372,13 @@ class SupportLaw:
         `confidence_intervals`.
         """
         law = None if support is None else self
-        return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)), law=law, support=support)
+        errors = np.sqrt(self.variance(counts, reports))
+        return CountEstimate(reports, counts, errors, law=law, support=support, fake_margins=self.fake_margins())
+
+    def fake_margins(self) -> tuple[Floats, Floats]:
+        """Return the least and the most that one more report changes each count: no draw supports it, or all do."""
+        unit = self.gap * self.shown
+        return -self.noise / unit, (1 - self.noise) / unit
 
     def variance(self, counts: Floats, reports: int) -> Floats:
         """Return the variance of each count, at the estimated shares.
@@ -415,33 +429,6 @@ class StudentLaw:
         low: Floats = np.clip(counts - margin, np.minimum(counts, 0.0), None)
         high: Floats = np.clip(counts + margin, None, np.maximum(counts, most))
         return low, high
-
-
-ADJUSTMENTS = ("nonnegative", "simplex")
-
-
-def adjusted(estimate: CountEstimate, how: str) -> Floats:
-    """Return counts adjusted for display, shape (d,). They are no longer unbiased, so do not compute with them.
-
-    Parameters:
-        estimate: an estimate of counts.
-        how: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
-            >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
-
-    Raises:
-        InvalidParameter: `estimate` is not an estimate of counts, or `how` is neither of the two.
-    """
-    if not isinstance(how, str) or how not in ADJUSTMENTS:
-        found = how if isinstance(how, str) else shown(how)
-        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", found)
-    check_instance("estimate", estimate, CountEstimate, "an estimate of counts")
-    counts = estimate.counts
-    if how == "simplex":
-        falling = np.sort(counts)[::-1]
-        excess = (np.cumsum(falling) - estimate.reports) / np.arange(1, len(counts) + 1)
-        counts = counts - excess[np.nonzero(falling > excess)[0][-1]]
-    nonnegative: Floats = np.maximum(counts, 0.0)
-    return nonnegative
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,9 @@ class CompareAsked(Asked):
     upper: Number | None = None
     reports: Reports | None = Field(None, description="Also the total loss of so many reports.")
     total_delta: Number | None = None
+    margin: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="Also how many `respondents` give every share this margin of error, at 95 %."
+    )
 
     def check(self) -> None:
         """Raise `InvalidParameter` if a member is given without another one that it requires."""
@@ -85,6 +88,8 @@ class CompareAsked(Asked):
             raise InvalidParameter("users", "it with domain_size")
         if self.total_delta is not None and self.reports is None:
             raise InvalidParameter("reports", "it with total_delta")
+        if self.margin is not None and self.domain_size is None:
+            raise InvalidParameter("domain_size", "it with margin")
 
 
 class CalibrateAnswer(BaseModel):

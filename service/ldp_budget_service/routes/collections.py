@@ -371,6 +371,9 @@ def estimate(
     adjust: Annotated[
         Literal["nonnegative", "simplex"] | None, Query(description="Beside the unbiased counts, adjusted ones.")
     ] = None,
+    consistent: Annotated[
+        bool, Query(description="Counts >= 0 that add up to the reports, with `raw_count`; a mean is as it is.")
+    ] = False,
     round: Annotated[str | None, Query(description="Of that round alone.")] = None,
     by_round: Annotated[bool, Query(description="Of each round that was sealed, by itself.")] = False,
 ) -> Response:
@@ -382,7 +385,7 @@ def estimate(
     desk.check_collection(name)
     held, position = desk.held.get(name), desk.accountant.position()
     ask = _Question(held.collection, request.app.state.inboxes, request.app.state.settings.least_reports)
-    said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust}
+    said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust, "consistent": consistent}
     if by_round:
         return ok_with_position(position, {"rounds": ask.by_round(**said)})
     return ok_with_position(position, ask.answer(round, **said))
@@ -417,7 +420,14 @@ class _Question:
         return self._inboxes.of(self._collection).rounds()
 
     def _row(
-        self, totals: list[Any], *, level: float, names: list[str] | None, most: int | None, adjust: str | None
+        self,
+        totals: list[Any],
+        *,
+        level: float,
+        names: list[str] | None,
+        most: int | None,
+        adjust: str | None,
+        consistent: bool,
     ) -> dict[str, Any]:
         from ldp_budget.reports import estimation
 
@@ -431,6 +441,8 @@ class _Question:
             raise ServiceError("too-few-reports", why)
         result = estimation.estimate_totals(collection, totals, names)
         assert result is not None
+        if consistent and estimation.counts_answers(collection):
+            result = estimation.made_consistent(result)
         row = estimation.estimate_row(collection, result, level=level, names=names)
         if adjust is not None:
             estimation.add_adjusted(result, row, adjust)

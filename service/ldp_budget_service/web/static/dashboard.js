@@ -247,8 +247,8 @@ const plain = (value) => String(Number(value.toPrecision(3)));
 /** A round with the interval of each share, or of the mean, which is an answer without a name. */
 function withAnswers({ round, reports, answers, mean, low, high }) {
   const shown = answers
-    ? answers.map((each) => ({ answer: each.answer, count: each.count, share: each.share, mean: null, low: each.share_low, high: each.share_high }))
-    : [{ answer: null, count: null, share: null, mean, low, high }];
+    ? answers.map((each) => ({ answer: each.answer, count: each.count, raw: each.raw_count ?? null, share: each.share, mean: null, low: each.share_low, high: each.share_high }))
+    : [{ answer: null, count: null, raw: null, share: null, mean, low, high }];
   return { round, reports, answers: shown };
 }
 
@@ -272,7 +272,7 @@ class Collections {
         { key: "round", title: t("collections.round"), text: true },
         { key: "reports", title: t("collections.reports") },
         { key: "answer", title: t("collections.answer"), text: true },
-        ...["count", "share", "mean", "low", "high"].map((key) => ({ key, title: t(`collections.${key}`), show: short })),
+        ...["count", "raw", "share", "mean", "low", "high"].map((key) => ({ key, title: t(`collections.${key}`), show: short })),
       ],
     });
     this.figure.append(this.caption);
@@ -306,7 +306,7 @@ class Collections {
   async rounds(collection) {
     const path = `/v1/collections/${encodeURIComponent(collection)}/estimate`;
     try {
-      const { rounds } = await ask(`${path}?by_round=true`);
+      const { rounds } = await ask(`${path}?by_round=true&consistent=true`);
       return { collection, rounds: rounds.map(withAnswers), failed: t("collections.unsealed") };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status === 401 || problem.status === 403) throw problem;
