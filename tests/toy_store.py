@@ -179,7 +179,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def _counted(self) -> list[tuple[Any, ...]]:
         return [(*key, reports) for key, reports in self._memoised_counts.items()]
 
-    def batch(self, users: list[bytes]) -> ToyBatch:
+    def batch(self, users: list[bytes], windows: list[str]) -> ToyBatch:
         return ToyBatch(self, users)
 
     def periods(self) -> dict[str, int]:

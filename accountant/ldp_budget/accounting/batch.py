@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
@@ -198,6 +199,13 @@ class Part:
         self.hashes = hashes
         self.key_hash, self.digest = key or (b"", b"")
         self.explain = explain
+
+    @cached_property
+    def batch_users(self) -> list[bytes] | None:
+        """The sorted hashes of its users, if set-based statements charge all of its lines."""
+        common = self.lines.common
+        alike = common is not None and common.alike and len(self.hashes) >= FEW and self.lines.all_differ
+        return sorted(self.hashes) if alike else None
 
     def request(self, place: int) -> ChargeRequest:
         """Return the charge request of a line."""

@@ -329,6 +329,8 @@ class ChargeRequest:
         *("template", "user", "user_hash"),
     )
 
+    batch_users = None
+
     def __init__(
         self,
         template: RequestTemplate,

@@ -63,6 +63,8 @@ class Prefetch(NamedTuple):
     """The windows of the accounts, if they are known."""
     some: bool = False
     """True if the first partition suffices, with those of the others that are free."""
+    batches: Mapping[int, list[bytes]] = {}
+    """By partition, the sorted users of the first batch, see `Rows.batch`."""
 
 
 class Snapshot(Protocol):
@@ -354,8 +356,8 @@ class Rows(Snapshot, Protocol):
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         """Yield all idempotency records of a user."""
 
-    def batch(self, users: list[bytes]) -> Batch:
-        """Return a batch of distinct users, at least one, in order."""
+    def batch(self, users: list[bytes], windows: list[str]) -> Batch:
+        """Return a batch of distinct users, at least one, in order; `windows` are those that it will look at."""
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
         """Replace every row of some tables with its converted value.

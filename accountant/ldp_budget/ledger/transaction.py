@@ -424,7 +424,7 @@ class Transaction(Reading):
     def batch(self, users: list[bytes]) -> Batch:
         """Return a batch of distinct, sorted users who are charged alike."""
         self._write_back()
-        return self.rows.batch(users)
+        return self.rows.batch(users, sorted(self.account_macs.windows_on(self.moment.day)))
 
     def charge_batch(self, batch: Batch, costs: Mapping[str, Costs]) -> None:
         """Add costs, by window, to every account of a batch, and remember them for its entries."""

@@ -55,6 +55,10 @@ class Item(Protocol):
     def needs(self) -> tuple[bytes, bytes | None] | None:
         """The hashes of the user and of the idempotency key that it will look up; None if there are none."""
 
+    @property
+    def batch_users(self) -> list[bytes] | None:
+        """The sorted hashes of distinct users whom it charges by set-based statements; None if it does not."""
+
 
 Engine: TypeAlias = "Callable[[Mapping[int, Transaction], Sequence[Any]], list[Any]]"
 """Runs items in the transactions of their partitions, and returns an outcome for each.
@@ -346,7 +350,7 @@ class WriteQueue:
                     raise _ItemFailedError from error
                 raise
 
-        most = MOST_BULK if taken[0].bulk else None
+        most = (1 if self._singles else MOST_BULK) if taken[0].bulk else None
         items = [each.items[place] for each in taken for place in each.left[:most]]
         partitions = list(dict.fromkeys([item.partition for item in items]))
         try:
@@ -441,7 +445,11 @@ def _run_group(
 def prefetch_of(items: Sequence[Item], windows: Sequence[str] | None) -> Prefetch | None:
     """Return the first look-ups of the items, for the store to prefetch."""
     needs = [(item.partition, *item.needs) for item in items if item.needs is not None]
-    return Prefetch(needs, windows, some=len(items) > 1) if items else None
+    batches: dict[int, list[bytes]] = {}
+    for item in items:
+        if item.batch_users is not None:
+            batches.setdefault(item.partition, item.batch_users)
+    return Prefetch(needs, windows, len(items) > 1, batches) if items else None
 
 
 def result_of(outcome: Any) -> Any:
@@ -477,7 +485,7 @@ class Work:
 
     __slots__ = ("api_key", "function", "partition")
 
-    needs = None
+    needs = batch_users = None
 
     def __init__(self, function: Callable[[Transaction], Any], partition: int, api_key: int) -> None:
         self.function = function

@@ -370,9 +370,10 @@ class PostgresRows:
                 some = rows[first : first + _RENEWED_TOGETHER]
                 self._unit.write(len(some), *statement.bind(some))
 
-    def batch(self, users: list[bytes]) -> PostgresBatch:
+    def batch(self, users: list[bytes], windows: list[str]) -> PostgresBatch:
+        known = None if self._ahead is None else self._ahead.batch(self._partition, users, windows)
         self._ahead = None
-        return PostgresBatch(self._unit, self._partition, users)
+        return PostgresBatch(self._unit, self._partition, users, windows, known)
 
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
 

@@ -291,7 +291,7 @@ class SqliteRows:
             self._execute_many(update, [(*renew(row[1:]), row[0]) for row in part])
             last = part[-1][0]
 
-    def batch(self, users: list[bytes]) -> SqliteBatch:
+    def batch(self, users: list[bytes], windows: list[str]) -> SqliteBatch:
         return SqliteBatch(self._connection, users)
 
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
