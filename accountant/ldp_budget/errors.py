@@ -30,8 +30,14 @@
 
 The HTTP service adds `ServiceError`.
 
-A message says what is wrong, but not what to type: that depends on the reader, so a front end adds it. A front end
-branches on the error's `code`, for example to choose an exit code.
+A message reads `what is wrong: the value. What to do.` A wrong parameter reads "OPTION must be EXPECTED: got FOUND" or
+"OPTION is missing: it must be EXPECTED". What to do is the error's `hint`, a sentence at the end of the message; without
+a hint the message ends without a full stop. If a request could have changed something, the last sentence before the hint
+says what was or was not changed.
+
+The hint speaks to a Python caller. A front end that knows better what the reader can type shows `error.completed(hint)`,
+which is the message with the front end's own hint in place of the error's. To spell an option as the reader types it, it
+calls `InvalidParameter.describe`. A front end branches on the error's `code`, for example to choose an exit code.
 """
 
 from __future__ import annotations
@@ -46,10 +52,26 @@ if TYPE_CHECKING:
 class LdpBudgetError(Exception):
     """Base class of the package's errors. Text and attributes survive pickling, for example in a process pool.
 
-    Attribute: `code`, the name of the kind of error. Unlike the text, it never changes.
+    Attributes: `code`, the name of the kind of error, which unlike the text never changes, and `hint`, what to do: a
+    sentence at the end of the message, or empty.
     """
 
     code: ClassVar[str] = "error"
+    hint: str = ""
+
+    def __init__(self, problem: str = "", *, hint: str = "") -> None:
+        if hint:
+            self.hint = hint
+        super().__init__(_sentences(problem, hint))
+
+    def completed(self, hint: str) -> str:
+        """The message with another hint in place of its own.
+
+        Parameters:
+            hint: what to do, as a sentence; empty for the message without a hint.
+        """
+        problem = str(self)
+        return _sentences(problem.removesuffix(self.hint).rstrip() if self.hint else problem, hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies the finished object. Exception would call the constructor with the text as its first argument.
@@ -60,29 +82,42 @@ def _again(kind: type[LdpBudgetError], arguments: tuple[Any, ...]) -> LdpBudgetE
     return kind.__new__(kind, *arguments)
 
 
-class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
-    """A declared parameter is missing, malformed or outside its range.
+def _sentences(problem: str, hint: str) -> str:
+    """Join a problem and a hint to one message."""
+    if not problem or not hint:
+        return problem or hint
+    return f"{problem}{'' if problem.endswith(('.', '?', '!')) else '.'} {hint}"
 
-    Attributes: `option` (the parameter's name in Python), `expected` (the range, in words), `found` (the value, or
-    None if the parameter is missing).
+
+class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
+    """A parameter is missing, malformed or outside its range.
+
+    Attributes: `option` (the parameter's name in Python), `expected` (the range: words that complete "it must be …"),
+    `found` (the value, or None if the parameter is missing), `hint`.
     """
 
     code = "invalid-parameter"
 
-    def __init__(self, option: str, expected: str, found: object = None) -> None:
+    def __init__(self, option: str, expected: str, found: object = None, *, hint: str = "") -> None:
         self.option = option
         self.expected = expected
         self.found = found
+        self.hint = hint
         super().__init__(self.describe(option))
 
-    def describe(self, option: str) -> str:
+    def describe(self, option: str, hint: str | None = None) -> str:
         """The message with another spelling of the option: `epsilon` in Python, `--epsilon` on a command line.
 
         Parameters:
             option: the spelling.
+            hint: what to do, in place of the error's own hint.
         """
-        found = "nothing was given" if self.found is None else f"found {_as_text(self.found)}"
-        return f"{_as_text(option)}: expected {self.expected}; {found}"
+        name = _as_text(option)
+        if self.found is None:
+            problem = f"{name} is missing: it must be {self.expected}"
+        else:
+            problem = f"{name} must be {self.expected}: got {_as_text(self.found)}"
+        return _sentences(problem, self.hint if hint is None else hint)
 
 
 def _as_text(found: object) -> str:
