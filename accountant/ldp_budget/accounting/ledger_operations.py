@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._validation import check_call, check_switch, check_text, shown
+from .._validation import check_call, check_switch, check_text, shown_with_type
 from ..errors import InvalidParameter, UnknownName
 from ..ledger import key_rotation
 from ..ledger.ledger import check_up
@@ -47,7 +47,9 @@ def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
         account = transaction.number_of(hashed)
         seen = account is not None or transaction.has_idempotency_records(hashed)
         if not seen and not unknown:
-            raise UnknownName("user", user, None, "Nothing was erased")
+            raise UnknownName(
+                "user", user, None, "Nothing was erased. To block the name all the same, set unknown=True."
+            )
         transaction.erase(hashed, account)
         return seen
 
@@ -85,7 +87,7 @@ def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, in
 def keyed_digest(ledger: Ledger, data: bytes) -> str:
     """A keyed digest of data, in hex. Without the ledger key the data cannot be guessed from it."""
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidParameter("data", "bytes", shown(data))
+        raise InvalidParameter("data", "bytes", shown_with_type(data))
     return ledger.key.hash_outside(b"data", data.hex()).hex()
 
 
