@@ -76,17 +76,17 @@ def compare(asked: Asked) -> Any:
 
     reports, given = asked["reports"], None if asked["total_delta"] is None else _delta(asked)
 
-    def beside(made: Mechanism) -> dict[str, Any]:
+    def with_total(made: Mechanism) -> dict[str, Any]:
         delta = own_delta(made.guarantee, reports) if given is None else given
         rules, _ = totals(made, reports, delta)
         return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
 
-    with_totals = None if reports is None else beside
+    with_totals = None if reports is None else with_total
     rows: list[dict[str, Any]] = []
     if asked["domain_size"] is not None:
-        rows += rank_frequency(asked["epsilon"], asked["domain_size"], asked["users"], beside=with_totals)
+        rows += rank_frequency(asked["epsilon"], asked["domain_size"], asked["users"], extra=with_totals)
     if asked["lower"] is not None:
-        rows += rank_numeric(asked["epsilon"], asked["lower"], asked["upper"], asked["users"], beside=with_totals)
+        rows += rank_numeric(asked["epsilon"], asked["lower"], asked["upper"], asked["users"], extra=with_totals)
     return rows
 
 

@@ -19,7 +19,7 @@ _NEW_NAME = "Choose another name, because reports of the existing definition can
 
 def add_collection(ledger: Ledger, collection: Collection) -> None:
     """Store a collection, with the digest of its public definition if its client runs on any device."""
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     definition = canonical_json(collection.agreed().to_json())
 
     def store(transaction: Transaction) -> None:

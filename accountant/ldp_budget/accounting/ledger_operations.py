@@ -6,10 +6,11 @@ key. `LedgerOperations` holds the operations behind `Accountant.ledger`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._validation import check_call, check_switch, check_text, shown_with_type
+from .._validation import check_call, check_switch, check_text, shown, shown_with_type
 from ..errors import InvalidParameter, UnknownName
 from ..ledger import key_rotation
 from ..ledger.ledger import check_up
@@ -71,13 +72,17 @@ def repair_clock(ledger: Ledger) -> bool:
     return any(repaired)
 
 
+_HEAD = re.compile(r"([0-9]+-)?[0-9a-f]{64,}")
+
+
 def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, int], None] | None) -> Integrity:
     """Verify the ledger: hash chain, row MACs, sums and costs.
 
     Replay every admission decision and read every record.
     """
-    if expect is not None:
-        check_text("expect", expect)
+    if expect is not None and not _HEAD.fullmatch(check_text("expect", expect).lower()):
+        hint = "Copy a head that an earlier verification or checkpoint returned."
+        raise InvalidParameter("expect", "the head of a ledger", shown(expect), hint=hint)
     check_call("on_progress", on_progress)
     found = check_integrity(ledger, expect, on_progress or (lambda done, total: None), DecisionReplay)
     faults = record_faults(records(ledger, 1))

@@ -58,7 +58,7 @@ class StoredReports:
             KeyConflict: the key was used for another collection, or for a charge without a report.
             ClockError: the system clock is not plausible.
         """
-        check_instance("collection", collection, Collection, "a collection")
+        check_instance("collection", collection, Collection, "a `Collection`")
         check_instance("report", report, bytes, "bytes")
         asked = {"policy": policy, "label": label, "key": key, "report": report}
         request = request_in(self._ledger, self._caller, user, collection, **asked)

@@ -478,7 +478,7 @@ class Client(BudgetClient):
     # -- collections ------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
-        check_instance("collection", collection, Collection, "a collection")
+        check_instance("collection", collection, Collection, "a `Collection`")
         with _Named(self.name, collection):
             self._service.ask("POST", "/v1/collections", collection_body(collection), writes=True)
 
