@@ -85,7 +85,7 @@ class MeasuredContract:
         assert accountant.policy().limits == (limit,)
         accountant.spend("alice", promising(OUE))
         accountant.set_policy("default", ["lifetime=8.0001,1e-6,renyi:5"])
-        with pytest.raises(InvalidParameter, match="which was charged already"):
+        with pytest.raises(InvalidParameter, match="which users were charged by"):
             accountant.set_policy("default", ["lifetime=8,1e-6,renyi:3"])
 
     def test_an_order_that_is_new_is_filled_from_the_journal(self, accountant: Accountant, clock: Clock) -> None:

@@ -240,7 +240,7 @@ def test_a_user_never_seen_is_not_erased_unless_that_is_said(accountant: Account
     """The name may be misspelt, and would be blocked for good."""
     live(accountant, "alice")
     before = everything(accountant)
-    with pytest.raises(UnknownName, match=r"no user is called 'alcie'\. Nothing was erased") as caught:
+    with pytest.raises(UnknownName, match=r"no user is named 'alcie'\. Nothing was erased") as caught:
         accountant.erase("alcie")
     assert (caught.value.kind, caught.value.known) == ("user", ())
     assert everything(accountant) == before

@@ -301,7 +301,7 @@ def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server
             try:
                 accountant.spend("alice", coin("0.01"))
             except LedgerError as error:
-                return "found off: with it the server forgets spends that it acknowledged" in str(error)
+                return "got off, with which it can lose acknowledged charges" in str(error)
             return False
 
         wait_until(refused, "it is not refused")  # a session takes the new settings with its next statement
@@ -312,7 +312,7 @@ def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server
 
 def test_a_role_without_a_schema_is_refused_with_what_to_do() -> None:
     """`options=-csearch_path%3Dnowhere`: the error was the server's, about an identifier of no length."""
-    with pytest.raises(LedgerError, match=r"no schema of the role's search_path is there\. Create one"):
+    with pytest.raises(LedgerError, match=r"no schema of the role's search_path exists\. Create one"):
         Accountant(f"{new_ledger(1)}&options=-csearch_path%3Dnowhere")
 
 

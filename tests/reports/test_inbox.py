@@ -351,8 +351,8 @@ def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None
     (tmp_path / "sent.jsonl").write_text("\n".join(lines))
     done = command("inbox", "take", "party", tmp_path / "sent.jsonl")
     assert done.stdout == "2 taken, 1 repeated, 1 refused, 4 invalid\n"
-    assert "line 4: expected the report in hex; found 'zz'" in done.stderr
-    assert "line 5: expected packed reports of 3 bits; found padding bits that are set" in done.stderr
+    assert "line 4: must be the report in hex: got 'zz'" in done.stderr
+    assert "line 5: must be packed reports must have 3 bits: got padding bits that are set" in done.stderr
     assert 'line 7: expected {"user": …, "key": …, "report": hex}, each a text' in done.stderr
     assert "line 8: it is no JSON" in done.stderr
     assert "too few reports to seal: 2. Wait for 20" in command.error("inbox", "seal", "party", tmp_path / "out")
