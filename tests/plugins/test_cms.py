@@ -477,7 +477,7 @@ def test_without_a_domain_any_whole_number_is_a_value_and_candidates_are_asked_f
     assert made.estimate(reports, candidates=[]).counts.shape == (0,)
     with pytest.raises(NotSupported, match="has no domain_size. Pass the candidates"):
         made.estimate(reports)
-    with pytest.raises(InvalidParameter, match="domain_size must be a whole number from 2 to 1000000000; nothing"):
+    with pytest.raises(InvalidParameter, match="domain_size is missing: it must be a whole number from 2 to 1000000000"):
         _ = made.answers
     assert made.read_values(["0", "9223372036854775807"]).tolist() == [0, 2**63 - 1]
     for bad in (["1", "-1"], ["1", ""], ["1", "9223372036854775808"]):
@@ -536,18 +536,18 @@ WHOLE = "a whole number from"
     [
         ({"epsilon": 0}, "epsilon must be a number > 0 and <= 1000000: got 0"),
         ({"epsilon": "1e-19"}, r"epsilon must be large enough to be drawn.*got 1E-19"),
-        ({"hashes": 0}, f"hashes: {WHOLE} 1 to 1048576: got 0"),
+        ({"hashes": 0}, f"hashes must be {WHOLE} 1 to 1048576: got 0"),
         ({"hashes": None}, f"hashes is missing: it must be {WHOLE} 1 to 1048576"),
-        ({"width": 1}, f"width: {WHOLE} 2 to 1048576: got 1"),
+        ({"width": 1}, f"width must be {WHOLE} 2 to 1048576: got 1"),
         ({"width": None}, f"width is missing: it must be {WHOLE} 2 to 1048576"),
-        ({"seed": -1}, f"seed: {WHOLE} 0 to 9223372036854775807: got -1"),
-        ({"seed": "one"}, f"seed: {WHOLE} 0 to 9223372036854775807: got one"),
-        ({"domain_size": 1}, f"domain_size: {WHOLE} 2 to 1000000000: got 1"),
+        ({"seed": -1}, f"seed must be {WHOLE} 0 to 9223372036854775807: got -1"),
+        ({"seed": "one"}, f"seed must be {WHOLE} 0 to 9223372036854775807: got one"),
+        ({"domain_size": 1}, f"domain_size must be {WHOLE} 2 to 1000000000: got 1"),
         ({"hashes": 2**20, "width": 2**11}, "width must be at most 1024 with hashes = 1048576: got 2048"),
     ],
 )
 def test_a_bad_parameter_is_refused_by_name_range_and_value(sketch: Any, change: Any, message: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"^{message}$"):
+    with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()"):
         sketch.calibrate(**{"epsilon": 1, "hashes": 4, "width": 8, **change})
 
 

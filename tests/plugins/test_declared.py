@@ -69,32 +69,32 @@ def test_a_delta_of_one_is_no_promise() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"epsilon": 1}, "source must be one line of text"),
-        ({"epsilon": 1, "source": ""}, "source must be one line of text"),
-        ({"epsilon": 1, "source": " "}, "source must be one line of text"),
-        ({"epsilon": 1, "source": "two\nlines"}, r"source: .*'\\n' in it"),
-        ({"epsilon": 1, "source": "\x1b[2J"}, r"source: .*'\\x1b' in it"),
-        ({"epsilon": 1, "source": "x" * 501}, "source: .*found 501 characters"),
-        ({"epsilon": 1, "source": 3}, "source: .*found a int"),
-        ({"source": SOURCE}, "epsilon must be a number >= 0"),
+        ({"epsilon": 1}, "source is missing"),
+        ({"epsilon": 1, "source": ""}, "source must be one line"),
+        ({"epsilon": 1, "source": " "}, "source must be one line"),
+        ({"epsilon": 1, "source": "two\nlines"}, r"source: .*a text with '\\n'"),
+        ({"epsilon": 1, "source": "\x1b[2J"}, r"source: .*a text with '\\x1b'"),
+        ({"epsilon": 1, "source": "x" * 501}, "source must be .*got 501 characters"),
+        ({"epsilon": 1, "source": 3}, "source must be .*got a int"),
+        ({"source": SOURCE}, "epsilon is missing"),
         ({"epsilon": -1, "source": SOURCE}, "epsilon must be a number >= 0"),
         ({"epsilon": "nan", "source": SOURCE}, "epsilon must be a number >= 0"),
         ({"epsilon": "inf", "source": SOURCE}, "epsilon must be a number >= 0"),
         ({"epsilon": 1, "delta": 1, "source": SOURCE}, "delta must be a number >= 0 and < 1"),
         ({"epsilon": 1, "delta": -1, "source": SOURCE}, "delta must be a number >= 0 and < 1"),
-        ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho must be nothing beside epsilon"),
-        ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta must be none beside rho"),
+        ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho must be left out if epsilon is given"),
+        ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta must be left out if rho is given"),
         ({"promise": "{", "source": SOURCE}, "promise must be the JSON of a guarantee"),
-        ({"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE}, "of the kind pure; epsilon states it"),
+        ({"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE}, "a guarantee of kind pure. State it with epsilon"),
         (
             {"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE},
-            "promise: .*found epsilon must be a number",
+            "promise must be .*epsilon must be a number",
         ),
         ({"promise": {"kind": "mine"}, "source": SOURCE}, "got 'mine'"),
         ({"promise": [1], "source": SOURCE}, "promise must be the JSON"),
         (
             {"promise": {"kind": "finite-pair", "outcomes": [["1e999999", "1"]]}, "source": SOURCE},
-            "fractions such as",
+            "fractions, such as",
         ),
         ({"promise": "[" * 10_000, "source": SOURCE}, "promise must be the JSON"),
         ({"promise": '{"kind": "copies", "count": 2, "of": ' * 400, "source": SOURCE}, "promise must be the JSON"),
@@ -145,7 +145,7 @@ def test_the_command_line_charges_it(command: CommandLine) -> None:
     [row] = command.json("history", "alice")
     assert row["mechanism"] == "declared"
     assert row["declared"] == {"delta": "0.0000001", "epsilon": "0.3", "source": SOURCE}
-    assert "--source must be one line" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
+    assert "--source is missing" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
     [listed] = [each for each in command.json("mechanisms") if each["name"] == "declared"]
     assert (listed["checked"], listed["source"]) == ("no", "the caller who declares it")
 

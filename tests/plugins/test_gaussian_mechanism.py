@@ -264,7 +264,7 @@ def test_reports_come_from_the_stream_and_nothing_else() -> None:
 def test_a_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     for values in ([bad], np.array([bad], dtype=object)):
-        with pytest.raises(OutsideDomain, match="at position 0: expected numbers from 0 to 1") as caught:
+        with pytest.raises(OutsideDomain, match="at position 0 is outside the domain, numbers from 0 to 1") as caught:
             made.randomize(values)
         assert caught.value.position == 0
     if isinstance(bad, float):
@@ -278,7 +278,7 @@ def test_the_ends_of_the_range_belong_to_it() -> None:
     assert made.randomize([0.1, 0.7]).shape == (2,)
     assert made.read_values(["0.1", " 0.7 ", "5e-1"]).tolist() == [0.1, 0.7, 0.5]
     for bad in ("0.0999", "0.71", "nan", "inf", "", "a"):
-        with pytest.raises(OutsideDomain, match=r"at position 1: expected numbers from 0.1 to 0.7"):
+        with pytest.raises(OutsideDomain, match=r"at position 1 is outside the domain, numbers from 0.1 to 0.7"):
             made.read_values(["0.5", bad])
 
 
@@ -343,9 +343,9 @@ WIDTH = "a number >= 1E-100 and <= 1E\\+100"
         ),
         *(({"epsilon": float(bad), "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in ("nan", "inf", "-inf")),
         *(({"epsilon": 1, "delta": bad}, f"{DELTA}: got {bad}") for bad in (0, 1, -0.1, 1.5, "1e-400", "nan")),
-        ({"epsilon": 1}, f"delta is missing"),
-        ({"delta": "1e-5"}, f"epsilon is missing"),
-        ({}, f"epsilon is missing"),
+        ({"epsilon": 1}, "delta is missing: .*"),
+        ({"delta": "1e-5"}, "epsilon is missing: .*"),
+        ({}, "epsilon is missing: .*"),
         ({**TARGET, "method": "classic"}, "method must be one of tail, exact: got classic"),
         (
             {**TARGET, "lower": 0},
@@ -361,41 +361,41 @@ WIDTH = "a number >= 1E-100 and <= 1E\\+100"
         ({**TARGET, "lower": 0, "upper": "inf"}, "upper must be a finite number: got inf"),
         (
             {**TARGET, "lower": 0, "upper": "1e-200"},
-            r"upper must be a number from 1E-100 to 1E\+100 above lower: got .*",
+            r"upper must be a number from 1E-100 to 1E\+100 above lower, 0: got .*",
         ),
         (
             {**TARGET, "lower": 0, "upper": "1e200"},
-            r"upper must be a number from 1E-100 to 1E\+100 above lower: got .*",
+            r"upper must be a number from 1E-100 to 1E\+100 above lower, 0: got .*",
         ),
         ({**TARGET, **UNIT, "sensitivity": 1}, "sensitivity must be left out if lower and upper are given: got 1"),
         *(
-            ({**TARGET, "sensitivity": bad}, f"sensitivity: {WIDTH}: got {bad}")
+            ({**TARGET, "sensitivity": bad}, f"sensitivity must be {WIDTH}: got {bad}")
             for bad in (0, -1, "1e-400", "1e400")
         ),
-        ({**TARGET, "scale": 1}, "scale must be one of .* for gaussian: got scale"),
+        ({**TARGET, "scale": 1}, "scale must be left out, because mechanism gaussian has no such parameter: got 1"),
     ],
 )
 def test_a_bad_target_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
     for make in (Gaussian, Gaussian.calibrate):
-        with pytest.raises(InvalidParameter, match=f"^{message}$") as caught:
+        with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
             make(**declared)
-        assert caught.value.option == message.split(":")[0]
+        assert caught.value.option == message.split()[0]
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        *(({"sigma": bad}, f"sigma: {WIDTH}: got {bad}") for bad in (0, -1, "1e-400", "1e400", "nan")),
+        *(({"sigma": bad}, f"sigma must be {WIDTH}: got {bad}") for bad in (0, -1, "1e-400", "1e400", "nan")),
         ({"sigma": 1, "epsilon": 1}, "sigma must be left out if epsilon or delta is given: got 1"),
         ({"sigma": 1, "delta": "0.1"}, "sigma must be left out if epsilon or delta is given: got 1"),
         (
             {"sigma": "1e-7", "lower": 0, "upper": 2},
-            "sigma must be a number >= 0.00002, 1e-5 of the sensitivity: got 1E-7",
+            "sigma must be a number >= 0.00002 .1e-5 of the sensitivity.: got 1E-7",
         ),
     ],
 )
 def test_a_bad_sigma_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"^{message}$"):
+    with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()"):
         Gaussian(**declared)
 
 

@@ -285,10 +285,10 @@ def test_share_errors_are_those_of_random_substitution() -> None:
         ([["0.2", "0.3", "0.5"], ["0.8", "0.7", "0.5"]], "got 2 rows and 3 columns"),
         ([["1"], ["0"]], "at least two columns"),
         ([["0.7", "0.3"], ["0.3", "0.7"], ["0", "0"]], "only zeros in row 2"),
-        ([["0.7", "0.3"], ["0.3"]], "same length"),
+        ([["0.7", "0.3"], ["0.3"]], "equal length"),
         ([["0.7", "x"], ["0.3", "0.2"]], "a table of numbers"),
         ([], "a table of numbers"),
-        (None, "matrix must be a table"),
+        (None, "matrix is missing: it must be a table"),
     ],
 )
 def test_a_matrix_that_will_not_do_is_refused(matrix: Any, message: str) -> None:

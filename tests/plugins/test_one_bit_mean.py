@@ -170,12 +170,12 @@ def test_it_declares_a_maximum_or_both_ends() -> None:
     assert shifted.interval.ends == (18, 70.5)
     for target, option in (
         ({"maximum": 1, "lower": 0}, "maximum must be left out if lower is given"),
-        ({"maximum": 1, "upper": 1}, "maximum must be nothing beside upper"),
+        ({"maximum": 1, "upper": 1}, "maximum must be left out if upper is given"),
         ({"lower": 0}, "upper is missing: it must be a finite number. Give both lower and upper."),
         ({"upper": 1}, "lower is missing: it must be a finite number. Give both lower and upper."),
         ({}, "maximum is missing: it must be a number >= 1E-100 and <= 1E\\+100. Or give lower and upper."),
         ({"lower": 2, "upper": 2}, "upper must be greater than lower, 2: got 2"),
-        ({"lower": 1, "upper": 3, "rounding": "0.3"}, "rounding must be upper - lower = 2 over a whole number"),
+        ({"lower": 1, "upper": 3, "rounding": "0.3"}, "rounding must be upper - lower = 2 divided by a whole number"),
     ):
         with pytest.raises(InvalidParameter, match=option):
             OneBitMean.calibrate(epsilon=1, **target)
@@ -261,7 +261,7 @@ def test_memoised_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
 @pytest.mark.parametrize("made", [KEPT, FLIPPED], ids=repr)
 def test_memoised_bits_need_a_secret_of_every_user(made: Any) -> None:
     for found in (None, secrets(2), [b"short"] * 3, "a text of some length", b"short"):
-        with pytest.raises(InvalidParameter, match="secrets must be bytes"):
+        with pytest.raises(InvalidParameter, match="secrets (is missing: it )?must be bytes"):
             made.randomize([1, 2, 3], secrets=found)
 
 
@@ -444,7 +444,7 @@ def test_what_cannot_be_estimated_is_refused() -> None:
 @pytest.mark.parametrize("made", [FRESH, FLIPPED], ids=repr)
 @pytest.mark.parametrize("bad", [-0.1, 77.1, float("nan"), float("inf"), None])
 def test_a_value_outside_the_domain_is_refused(made: Any, bad: Any) -> None:
-    with pytest.raises(OutsideDomain, match="expected numbers from 0 to 77"):
+    with pytest.raises(OutsideDomain, match="outside the domain, numbers from 0 to 77"):
         made.randomize([1, bad], secrets=secrets(2))
 
 
@@ -457,7 +457,7 @@ def test_a_value_outside_the_domain_is_refused(made: Any, bad: Any) -> None:
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": "1e-9"}, "epsilon must be a number >= "),
         ({"rounding": 0}, "rounding must be a number > 0"),
-        ({"rounding": 3}, r"rounding must be maximum = 10 over a whole number from 1 to 1073741824: got 3"),
+        ({"rounding": 3}, r"rounding must be maximum = 10 divided by a whole number from 1 to 1073741824: got 3"),
         ({"rounding": 20}, "rounding"),
         ({"rounding": "1e-9"}, "rounding"),
         ({"flip": "0.1"}, "flip must be 0 without rounding, because only memoized bits are flipped: got 0.1"),

@@ -258,9 +258,9 @@ WAYS = "epsilon must be given without other targets, or left out"
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ({}, "epsilon is missing"),
-        ({"epsilon": 1, "truth": "0.5", "yes": "0.5"}, f"{WAYS}: got epsilon, truth, yes"),
-        ({"epsilon": 1, "yes": "0.5"}, f"{WAYS}: got epsilon, yes"),
+        ({}, "epsilon is missing: .*"),
+        ({"epsilon": 1, "truth": "0.5", "yes": "0.5"}, f"{WAYS}: got epsilon and truth and yes together"),
+        ({"epsilon": 1, "yes": "0.5"}, f"{WAYS}: got epsilon and yes together"),
         ({"truth": "0.5"}, "yes is missing.*Give both truth and yes"),
         ({"yes": "0.5"}, "truth is missing.*Give both truth and yes"),
         ({"q": "0.5"}, "p is missing.*Give both p and q"),
@@ -277,13 +277,13 @@ WAYS = "epsilon must be given without other targets, or left out"
         ({"p": "0.2", "q": "0.5"}, r"p must be a value with which p is greater than q by at least 2\*\*-64: got 0.2"),
         ({"p": 1, "q": "0.5"}, "p must be a number > 0 and < 1: got 1"),
         ({"p": "0.5", "q": 0}, "q must be a number > 0 and < 1: got 0"),
-        ({"rate": 1}, "rate must be one of .* for randomized-response: got rate"),
+        ({"rate": 1}, "rate must be left out, because mechanism randomized-response has no such parameter: got 1"),
     ],
 )
 def test_a_bad_parameter_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"^{message}$") as caught:
+    with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
         RandomizedResponse(**declared)
-    assert caught.value.option == message.split(":")[0]
+    assert caught.value.option == message.split()[0]
 
 
 def test_a_target_is_no_place_for_p_and_q() -> None:

@@ -451,20 +451,20 @@ SHARE = "must be a number > 0 and < 1: got"
     ("encoding", "declared", "message"),
     [
         *(
-            (Oue, {"epsilon": bad, "domain_size": 4}, f"epsilon: {NUMBER} {bad}")
+            (Oue, {"epsilon": bad, "domain_size": 4}, f"epsilon {NUMBER} {bad}")
             for bad in (0, -1, "1e7", "one", True)
         ),
-        *((Sue, {"epsilon": float(bad), "domain_size": 4}, f"epsilon: {NUMBER} {bad}") for bad in ("nan", "inf")),
+        *((Sue, {"epsilon": float(bad), "domain_size": 4}, f"epsilon {NUMBER} {bad}") for bad in ("nan", "inf")),
         (Oue, {"domain_size": 4}, "epsilon is missing: it must be a number > 0 and <= 1000000"),
         *(
-            (Oue, {"epsilon": 1, "domain_size": bad}, f"domain_size: {WHOLE} {bad}")
+            (Oue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}")
             for bad in (1, 0, -3, 2.5, 10**10)
         ),
-        *((Sue, {"epsilon": 1, "domain_size": bad}, f"domain_size: {WHOLE} {bad}") for bad in (True, "two", "nan")),
+        *((Sue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}") for bad in (True, "two", "nan")),
         (Sue, {"epsilon": 1}, "domain_size is missing: it must be a whole number from 2 to 4000000"),
-        (Oue, {"epsilon": 1, "domain_size": 4, "gamma": 1}, "gamma must be one of .* for oue: got gamma"),
-        *((UnaryEncoding, {"p": bad, "q": 0.1, "domain_size": 4}, f"p: {SHARE} {bad}") for bad in (0, 1, -0.1, 1.5)),
-        *((UnaryEncoding, {"p": 0.9, "q": bad, "domain_size": 4}, f"q: {SHARE} {bad}") for bad in (0, 1, "nan")),
+        (Oue, {"epsilon": 1, "domain_size": 4, "gamma": 1}, "gamma must be left out, because mechanism oue has no such parameter: got 1"),
+        *((UnaryEncoding, {"p": bad, "q": 0.1, "domain_size": 4}, f"p {SHARE} {bad}") for bad in (0, 1, -0.1, 1.5)),
+        *((UnaryEncoding, {"p": 0.9, "q": bad, "domain_size": 4}, f"q {SHARE} {bad}") for bad in (0, 1, "nan")),
         (UnaryEncoding, {"p": 0.3, "q": 0.3, "domain_size": 4}, "p must be greater than q, 0.3: got 0.3"),
         (UnaryEncoding, {"p": 0.2, "q": 0.3, "domain_size": 4}, "p must be greater than q, 0.3: got 0.2"),
         (
@@ -476,9 +476,9 @@ SHARE = "must be a number > 0 and < 1: got"
 )
 def test_a_bad_parameter_is_refused_by_name_range_and_value(encoding: Any, declared: Any, message: str) -> None:
     for make in (encoding, encoding.calibrate):
-        with pytest.raises(InvalidParameter, match=f"^{message}$") as caught:
+        with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
             make(**declared)
-        assert caught.value.option == message.split(":")[0]
+        assert caught.value.option == message.split()[0]
         assert caught.value.expected
 
 

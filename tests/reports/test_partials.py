@@ -138,7 +138,7 @@ def test_partials_of_other_collections_and_sandboxes_do_not_merge(tmp_path: Path
     for other in (Collection("other", OUE, POLL.categories), replace(POLL, sandbox=True)):
         part = some(2, OUE.randomize([0]), tmp_path, other)
         with pytest.raises(
-            InvalidParameter, match=r"other must be a partial of collection poll \(.*: got one of"
+            InvalidParameter, match=r"other must be a partial of collection poll \(.*: got a partial of"
         ):
             one.merge(part)
         with pytest.raises(ReportFileError, match=r"made for collection other|made in a sandbox"):

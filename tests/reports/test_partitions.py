@@ -206,7 +206,7 @@ def test_released_reports_may_be_a_partition(tmp_path: Path) -> None:
         out = tmp_path / "day.parquet"
         release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
         assert aggregate(out, POLL).reports == 2
-        with pytest.raises(ReportFileError, match="it is there already"):
+        with pytest.raises(ReportFileError, match="it already exists"):
             release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
 
 

@@ -228,7 +228,7 @@ def test_a_run_that_had_drawn_nothing_yet_is_begun_anew(
     (tmp_path / "out.partial").write_bytes(start)
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
     (tmp_path / "out.partial").write_bytes(start)
-    with pytest.raises(ReportFileError, match="it is there already"):
+    with pytest.raises(ReportFileError, match="it already exists"):
         run(tmp_path / "out", survey, accountant)
 
 

@@ -73,7 +73,7 @@ SAME: dict[str, Any] = {"relation": "any", "checked": True, "shares": {"a": ["li
         (["lifetime=4,1e-6"], SAME, ["drops the limit day=1"]),
         (["lifetime=4,1e-6", "day=0.1,1e-6,gdp"], SAME, ["drops the limit day=1"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "relation": None}, ["other relations than any"]),
-        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["was not checked"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["were not checked"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "unbounded": True}, ["unbounded"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["lifetime=2"]}}, ["a:lifetime=1 to a:"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["day=1"]}}, ["drops the limit a:life"]),

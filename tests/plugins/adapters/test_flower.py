@@ -99,13 +99,13 @@ def test_no_noise_is_no_promise(library: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"clipping_norm": math.nan}, "clipping_norm is not a number"),
-        ({"clipping_norm": 0.0}, "clipping_norm is 0.0"),
-        ({"clipping_norm": math.inf}, "clipping_norm is inf"),
+        ({"clipping_norm": math.nan}, "clipping_norm must be a number: got NaN"),
+        ({"clipping_norm": 0.0}, "clipping_norm must be a finite number > 0: got 0.0"),
+        ({"clipping_norm": math.inf}, "clipping_norm must be a finite number > 0: got inf"),
         ({"epsilon": 0.0}, "no finite noise at an epsilon or delta of 0"),
         ({"delta": 0.0}, "no finite noise at an epsilon or delta of 0"),
-        ({"epsilon": -1.0}, "epsilon is -1.0"),
-        ({"sensitivity": "1"}, "sensitivity is a builtins.str"),
+        ({"epsilon": -1.0}, "epsilon must be a number >= 0: got -1.0"),
+        ({"sensitivity": "1"}, "sensitivity must be a number: got a builtins.str"),
         ({"__call__": print}, "this LocalDpMod has other attributes"),
     ],
 )
