@@ -277,7 +277,7 @@ class ReadsMore(Honest):
 
     def client_program(self) -> Program:
         program = super().client_program()
-        return replace(program, steps=(*program.steps, ("spare", ["at least", 7])))
+        return replace(program, steps=(*program.steps, ("spare", ["below", 7])))
 
 
 class TellsOfTheFirst(Honest):
@@ -324,7 +324,7 @@ class Averaged(CountAggregate):
 
 
 class MergesShares(Honest):
-    """Aggregates that cannot be merged exactly."""
+    """Aggregates that do not merge exactly."""
 
     name = "merges-shares"
 

@@ -176,8 +176,8 @@ def corners_program() -> Program:
         # Often enough for one of them to tie, whose lower bits are all zero.
         **{f"coarse{place}": ["bit_at", ["add", str(2**63), 0]] for place in range(12)},
         "coarse": ["join", ["list", *(f"coarse{place}" for place in range(12))]],
-        "one": ["at least", 1],
-        "wide": ["at least", str(2**63)],
+        "one": ["below", 1],
+        "wide": ["below", str(2**63)],
         "minus": ["sub", "value", 9],
         "quotient": ["add", ["div", "minus", 4], 8],
         "rest": ["mod", "minus", 4],

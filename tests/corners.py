@@ -126,7 +126,7 @@ def plain_values(field: Field[Any]) -> list[Any]:
 
 
 def plain_cases(cls: type[Mechanism]) -> list[Parameters]:
-    """Plain parameters for every set of fields that can be declared together: got by trying; defaults left out."""
+    """Plain parameters for every set of fields that can be declared together, found by trying; defaults left out."""
     chance = random.Random(cls.name)
     optional = [name for name, field in cls.fields.items() if not field.required and _may_be_given(field)]
     always = [name for name, field in cls.fields.items() if field.required]

@@ -148,11 +148,11 @@ OTHERS: dict[str, tuple[list[Any], int]] = {
         2,
     ),
     "a draw in two equations": (
-        [["a", ["at least", 5]], ["b", ["at least", 5]], ["r", ["list", ["add", "a", "b"], ["add", "a", "value"]]]],
+        [["a", ["below", 5]], ["b", ["below", 5]], ["r", ["list", ["add", "a", "b"], ["add", "a", "value"]]]],
         2,
     ),
     "a place that is drawn": (
-        [["a", ["at least", 3]], ["r", ["list", ["at", ["list", 7, 8, "value"], "a"], ["shr", 8, "a"]]]],
+        [["a", ["below", 3]], ["r", ["list", ["at", ["list", 7, 8, "value"], "a"], ["shr", 8, "a"]]]],
         2,
     ),
     "sorted": ([["a", ["belows", 4, 3]], ["r", ["sort", ["add", "a", "value"]]]], 3),
@@ -174,10 +174,10 @@ OTHERS: dict[str, tuple[list[Any], int]] = {
         1,
     ),
     "put together again": (
-        [["a", ["at least", 6]], ["r", ["add", ["mul", 2, ["div", "a", 2]], ["and", "a", 1]]]],
+        [["a", ["below", 6]], ["r", ["add", ["mul", 2, ["div", "a", 2]], ["and", "a", 1]]]],
         1,
     ),
-    "no bit beside": ([["a", ["at least", 6]], ["b", ["at least", 6]], ["r", ["add", ["mul", 2, "a"], "b"]]], 1),
+    "no bit beside": ([["a", ["below", 6]], ["b", ["below", 6]], ["r", ["add", ["mul", 2, "a"], "b"]]], 1),
     "shuffled and chosen": (
         [
             ["a", ["shuffle", ["list", 1, 2, 3]]],

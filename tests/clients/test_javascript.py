@@ -175,7 +175,7 @@ def resigned(**change: Any) -> dict[str, Any]:
         ({"steps": [["a", ["shift", 1]]]}, "does not know the operator shift"),
         ({"steps": [["a", ["constructor", 1]]]}, "does not know the operator constructor"),
         ({"steps": [["a", ["toString"]]]}, "does not know the operator toString"),
-        ({"steps": [["a", ["add", 1, ["at least", 2]]]]}, "below stands alone"),
+        ({"steps": [["a", ["add", 1, ["below", 2]]]]}, "below stands alone"),
         ({"steps": [["a", "later"]]}, "nothing before it is called later"),
         ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "does not know the part code"),
         ({"report": {"dtype": "|u1", "shape": [], "parts": [["packed", "value", 2**40]]}}, "from 0 to 8388608"),

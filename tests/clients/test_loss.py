@@ -127,7 +127,7 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
     },
     # A side channel.
     "the answer as a second part": lambda: in_clear(definition("oue")),
-    "the answer in the hash function": lambda: changed("cms", ["at least", 64], ["mod", "value", 64]),
+    "the answer in the hash function": lambda: changed("cms", ["below", 64], ["mod", "value", 64]),
     "the answer in a bucket": lambda: changed("d-bit-flip", ["belows_from", 17, 4], ["list", "value", 0, 0, 0]),
     "the answer in the upper bits": lambda: changed(
         "random-substitution",
@@ -185,7 +185,7 @@ def random_program(chance: random.Random) -> Program:
     steps: list[tuple[str, Any]] = [
         ("bits", ["bits", half[0], count]),
         ("coin", ["bit", half[1]]),
-        ("place", ["at least", count]),
+        ("place", ["below", count]),
         ("set", ["subset", 4, 2]),
     ]
     scalars: list[Any] = ["value", "coin", "place", ["at", "bits", 0], ["at", "set", 1], 0, 1]

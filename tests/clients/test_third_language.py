@@ -148,7 +148,7 @@ def test_a_changed_definition_is_refused(tmp_path: Path) -> None:
     [
         ({"version": 2}, "expected version 1"),
         ({"steps": [["a", ["shift", 1]]]}, "no operator shift"),
-        ({"steps": [["a", ["add", 1, ["at least", 2]]]]}, "below draws, so it must be the outermost operator of a step"),
+        ({"steps": [["a", ["add", 1, ["below", 2]]]]}, "below stands alone at the top of a step"),
         ({"steps": [["a", "later"], ["later", 1]]}, "no later"),
         ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "no part code"),
     ],

@@ -120,7 +120,7 @@ def test_the_search_has_every_page_in_an_index_of_its_own(site: Path, pages: dic
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_one_that_sphinx_takes_without_a_warning(name: str) -> None:
-    """The two warnings that are easily earned: got without Sphinx: a level left out, and a page that it has not."""
+    """The two warnings that are easily earned, found without Sphinx: a level left out, and a page that it has not."""
     page = DOCS / f"{name}.md"
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     levels = [len(marks) for marks in re.findall(r"^(#+) ", text, flags=re.MULTILINE)]

@@ -69,7 +69,7 @@ def test_each_says_what_it_raises() -> None:
             return ""
         starts = [line for line in lines if not line.startswith("        ")]
         good = public.raises and len(starts) == len(public.entries("Raises"))
-        return "" if good else f"each line is `Error: when`: got {lines}"
+        return "" if good else f"each line is `Error: when`; found {lines}"
 
     assert wrong(fault) == {}
 

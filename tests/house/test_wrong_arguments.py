@@ -460,7 +460,10 @@ def test_every_mechanism_of_our_own_is_among_them() -> None:
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        ("oue", "got 'oue' (str). A name alone has no parameters. Use ldp_budget.mechanism('oue') with its parameters."),
+        (
+            "oue",
+            "got 'oue' (str). A name alone has no parameters. Use ldp_budget.mechanism('oue') with its parameters.",
+        ),
         (
             mechanism("oue"),
             "got the class OptimizedUnaryEncoding. Give it its parameters, such as "

@@ -85,4 +85,4 @@ def test_a_stored_cost_below_the_truth_is_found(accountant: Accountant) -> None:
         patched.setattr(SymmetricPair, "amounts", lambda pair: too_little)
         accountant.spend("alice", OUE)
     verification = accountant.verify()
-    assert [problem for problem in verification.problems if "rho" in problem and "at least" in problem]
+    assert [problem for problem in verification.problems if "rho" in problem and "below" in problem]

@@ -157,8 +157,8 @@ def test_the_defaults_that_the_help_tells_are_those_of_the_settings(command: Com
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("serve", "--at", "2028-01-01"), "--at must be no time, as a service goes by the clock"),
-        (("serve", "--proxy", "192.0.2.1"), "--proxy must be --behind-tls-proxy with it"),
+        (("serve", "--at", "2028-01-01"), "--at"),
+        (("serve", "--proxy", "192.0.2.1"), "--proxy"),
         (("serve", "--port", "65536"), "65536 is not in the range"),
         (("serve", "--in-memory"), "--in-memory: expected no other ledger"),
     ],

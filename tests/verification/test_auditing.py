@@ -428,7 +428,7 @@ def test_options_out_of_range_are_refused(option: str, value: Any) -> None:
 
 
 def test_too_few_users_for_so_many_reports_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match=r"samples must be a whole number >= 20000"):
+    with pytest.raises(InvalidParameter, match=r"samples must be a whole number from 20000"):
         audit(GRR, samples=10_000, reports=200)
 
 

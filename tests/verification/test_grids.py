@@ -109,7 +109,7 @@ def test_the_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int
     cells, first = 9, "1234567.8"
     found = numeric_grids._Weights(Decimal(first), Decimal(ratio), 40, floor, cells)
     program = program_of(found, cells, below=falling(first, ratio, 40, floor, cells))
-    below = program.table_values["at least"]
+    below = program.table_values["below"]
     laws = []
     for value in range(cells + 1):
         weights = [below[d + 1] - below[d] for d in (*range(value)[::-1], *range(cells - value))]
@@ -189,9 +189,9 @@ def test_a_promise_below_the_truth_is_not_proved(name: str) -> None:
 
 def test_a_smaller_table_a_wider_range_and_another_report_are_not_proved() -> None:
     weights = made("bounded-laplace")
-    table = weights.client_program().tables["at least"]
+    table = weights.client_program().tables["below"]
     steeper = {**table, "ratio": "0.9999"}
-    assert verify(emits(weights, tables={"at least": steeper})).verdict == "unproven"
+    assert verify(emits(weights, tables={"below": steeper})).verdict == "unproven"
     stairs = made("staircase")
     wider = {**stairs.client_program().input, "last": 2**20 + 1}
     assert verify(emits(stairs, input=wider)).verdict == "unproven"

@@ -92,7 +92,7 @@ def _changed(mechanism: Mechanism, old: Any, new: Any) -> Mechanism:
         ("randomized-response", ["where", "value", "if_yes", "if_no"], ["where", "value", "if_no", "if_yes"], True),
         ("sue", ["put", "others", "value", "own"], ["put", "others", 0, "own"], True),
         ("d-bit-flip", ["floyd", "drawn", 17], "drawn", True),
-        ("subset-selection", ["at least", 3], ["at least", 2], False),
+        ("subset-selection", ["below", 3], ["below", 2], False),
     ],
 )
 def test_another_program_than_the_client_is_found(name: str, old: Any, new: Any, seen_by_law: bool) -> None:
@@ -107,7 +107,7 @@ def test_another_program_than_the_client_is_found(name: str, old: Any, new: Any,
 def test_a_program_that_reads_more_is_found() -> None:
     made = CASES["randomized-response"]
     program = made.client_program()
-    more = Program(program.input, (*program.steps, ("spare", ["at least", 7])), program.report)
+    more = Program(program.input, (*program.steps, ("spare", ["below", 7])), program.report)
 
     class More(type(made)):  # type: ignore[misc]
         def client_program(self) -> Program:
@@ -125,8 +125,8 @@ def test_a_program_that_reads_more_is_found() -> None:
     [
         ((("a", ["shift", 1]),), "an expression must be a whole number, a name or an operator"),
         ((("a", ["constructor", 1]),), "an expression must be a whole number, a name or an operator"),
-        ((("a", ["add", 1]),), "add takes a, b: got 1 arguments"),
-        ((("a", ["add", 1, ["at least", 2]]),), "below draws, so it must be the outermost operator of a step"),
+        ((("a", ["add", 1]),), "the arguments of add must be a, b: got 1 arguments"),
+        ((("a", ["add", 1, ["below", 2]]),), "below draws, so it must be the outermost operator of a step"),
         ((("a", "later"), ("later", 1)), "nothing before it is called 'later'"),
         ((("a", 2**53),), "as text"),
         ((("a", 0.5),), "must be a whole number"),

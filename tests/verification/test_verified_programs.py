@@ -137,7 +137,7 @@ def test_a_kept_promise_is_held_against_two_reports_of_one_secret() -> None:
     [
         ("one", (("one", 1),)),
         ("half", (("half", ["shr", "value", 1]),)),
-        ("noise", (("noise", ["at least", 7]),)),
+        ("noise", (("noise", ["below", 7]),)),
     ],
 )
 def test_a_memo_that_does_not_tell_all_of_the_answer_is_violated(memo: str, steps: Any) -> None:
@@ -175,7 +175,7 @@ def test_two_draws_of_the_same_words_are_not_taken_for_one() -> None:
         ["belows", 3, 10**9],
         ["belows_from", 1, 10**9],
         ["subset", 10**9, 10**8],
-        ["at least", str(2**60)],
+        ["below", str(2**60)],
         ["kept_bits", "x", "value", str(2**63), 10**9],
     ],
     ids=lambda step: step[0],
