@@ -71,7 +71,7 @@ class MeasuredContract:
         assert accountant.quote("alice", promising(OUE)).affordable_reports == 1
         assert [accountant.spend("alice", promising(OUE)).status for _ in range(3)] == ["spent", "refused", "refused"]
         refused = accountant.spend("alice", promising(OUE))
-        assert "the lifetime limit (renyi:6) of D = " in refused.explain()
+        assert "The lifetime limit (renyi:6) of D = " in refused.explain()
         assert refused.binding == ("lifetime",)
         done = accountant.spend_many(["alice", "bob", "carol", "bob"], promising(OUE))
         assert (done.spent, done.refused_users) == (3, ["alice"])

@@ -16,7 +16,7 @@ from ledger_contract import CURVE, check, coin, everything, in_threads, promisin
 from ledger_inside import tables
 
 RAPPOR = promising(CURVE)
-ERASED = "this user was erased, and gets no fresh budget"
+ERASED = "this user was erased, and gets no new budget"
 
 
 def live(accountant: Accountant, user: str) -> dict[str, str]:

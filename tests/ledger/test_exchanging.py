@@ -155,9 +155,9 @@ def test_open_ledger_refuses_everything_after_a_rotation(accountant: Accountant)
         accountant.verify,
         accountant.ledger.rotate_key,
     ):
-        with pytest.raises(LedgerKeyMissing, match="Open the ledger again"):
+        with pytest.raises(LedgerKeyMissing, match="open the ledger again"):
             act()
-    assert "Open the ledger again" in str(accountant.ledger.check_up()["key"])
+    assert "open the ledger again" in str(accountant.ledger.check_up()["key"])
     reopen(accountant)
     assert accountant.spend("alice", coin(1), key="a").repeated
     check(accountant)

@@ -312,7 +312,7 @@ for number in range(40):
         accountant.spend("alice", coin, key=str(number))
         told.append(number)
     except LedgerError as error:
-        assert "nothing was charged" in str(error), error
+        assert "Nothing was charged" in str(error), error
         failed += 1
 assert told and failed, (told, failed)
 assert accountant.balance("alice").limits[0].spent_units.epsilon == len(told) * 10**9

@@ -110,7 +110,7 @@ def test_a_relative_path_stays_where_it_was(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_ledger_is_not_made_where_that_was_not_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(LedgerMissing, match="there is none"):
+    with pytest.raises(LedgerMissing, match="this ledger does not exist"):
         Accountant(tmp_path / "budget.db", create=False)
     with pytest.raises(LedgerError, match=r"the folder .*/nowhere does not exist"):
         Accountant(tmp_path / "nowhere" / "budget.db")
@@ -159,14 +159,14 @@ def test_processes_that_make_one_ledger_at_once_all_get_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key .* is missing")]
+    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key file .* is missing")]
 )
 def test_one_of_the_two_missing_is_an_error_and_nothing_is_made(path: Path, lost: str, said: str) -> None:
     """A ledger recreated beside its key, or a key beside its ledger, would hand out fresh budgets."""
     (path.parent / lost).unlink()
     before = contents(path.parent)
     for create in (True, False):
-        with pytest.raises(LedgerError, match=f"{said}.*; restore it from a backup"):
+        with pytest.raises(LedgerError, match=f"{said}.*Restore it from a backup"):
             Accountant(path, create=create)
     assert contents(path.parent) == before
 

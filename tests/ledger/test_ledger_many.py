@@ -288,7 +288,7 @@ def test_shards_are_batches_of_one_run_whatever_their_number(accountant: Account
     for wrong in ((0, 2), (3, 2), (1, 0), (1, 2, 3), "12", 1, [1, 2]):
         with pytest.raises(InvalidParameter, match="shard"):
             accountant.spend_many(users, coin(1), key="tuesday", shard=wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="key must be the run's name"):
+    with pytest.raises(InvalidParameter, match="key is missing: it must be the name of the run"):
         accountant.spend_many(users, coin(1), shard=(1, 2))
 
 

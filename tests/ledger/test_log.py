@@ -363,7 +363,7 @@ def test_a_sync_that_fails_at_the_commit_is_not_said_to_have_charged_nothing(pat
     done = subprocess.run([sys.executable, "-c", NO_SYNC, path], capture_output=True, text=True, timeout=60)
     assert done.returncode == 9, done.stderr
     assert "It is unknown whether it was charged. Repeat the request with the same key." in done.stdout
-    assert "nothing was charged" not in done.stdout
+    assert "Nothing was charged" not in done.stdout
     with Accountant(path, create=False) as accountant:
         accountant.spend("alice", coin("0.1"), key="k")
         assert spent(accountant, "alice") == {"lifetime": Decimal("0.2")}, "once, whether it was there or not"

@@ -506,7 +506,7 @@ def test_nothing_is_moved_to_a_place_in_use(tmp_path: Path, clock: Clock) -> Non
         ):
             with pytest.raises(LedgerError, match=why):
                 accountant.ledger.move_to(tmp_path / place)
-        with pytest.raises(InvalidParameter, match=r"ledger must be a path .* found :memory:"):
+        with pytest.raises(InvalidParameter, match=r"ledger must be a path .* got :memory:"):
             accountant.ledger.move_to(":memory:")
         with pytest.raises(InvalidParameter, match="got mysql://"):
             accountant.ledger.move_to("mysql://somewhere")

@@ -149,7 +149,7 @@ def test_nothing_is_acknowledged_where_the_files_are_not_the_opened_ones(path: P
     accountant.spend("alice", coin("0.1"))
     if moment == "before":
         happen(path)
-        with pytest.raises(LedgerError, match=f"({said}).*nothing was charged"):
+        with pytest.raises(LedgerError, match=f"({said}).*Nothing was charged"):
             accountant.spend("alice", coin("0.1"), key="k")
     else:
 

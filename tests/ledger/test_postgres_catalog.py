@@ -143,7 +143,7 @@ def test_every_change_of_the_catalogue_is_refused_and_found_by_verify(looks_each
             refused = pytest.raises(LedgerError, match=re.escape(reported))
             with refused as told:
                 accountant.spend("alice", coin(1))
-            assert "nothing was charged" in str(told.value)
+            assert "Nothing was charged" in str(told.value)
             with refused:
                 Accountant(address, create=False)
             assert accountant.ledger.check_up()["schema"] is not None
@@ -169,7 +169,7 @@ def test_triggers_and_row_security_that_hide_charges_are_refused(looks_each_time
             " CREATE POLICY p ON window_sums USING (epsilon = 0); ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
         )
         for user in ("alice", "bob") * 3:
-            with pytest.raises(LedgerError, match=r"trigger one.*nothing was charged"):
+            with pytest.raises(LedgerError, match=r"trigger one.*Nothing was charged"):
                 accountant.spend(user, coin(1))
         assert "trigger one" in str(accountant.ledger.check_up()["schema"])
         assert spent(accountant, "alice") == {"lifetime": 1, "day": 1}
@@ -193,7 +193,7 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
             if table != "batch_runs":
-                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
+                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*Nothing was charged") as told:
                     accountant.spend("alice", coin(1), key="k")
                 assert not told.value.unknown
             if table != "idempotency_records":

@@ -174,7 +174,7 @@ def test_a_server_that_forgets_is_refused(server: Server) -> None:
             server.run(f"ALTER SYSTEM SET {setting} = off")
             server.run("SELECT pg_reload_conf()")
             wait_until(lambda setting=setting: server.run(f"SHOW {setting}") == [("off",)], "no new settings")
-            with pytest.raises(LedgerError, match=f"must be {setting} = on: got off"):
+            with pytest.raises(LedgerError, match=f"must have {setting} = on: got off"):
                 Accountant(address)
             assert (ask(address, "SELECT to_regclass('partitions')") != [(None,)]) == made
             server.run(f"ALTER SYSTEM RESET {setting}")
@@ -187,7 +187,7 @@ def test_a_server_that_forgets_is_refused(server: Server) -> None:
 @pytest.mark.parametrize("value", ["off", "local", "remote_write"])
 def test_commits_that_do_not_wait_are_refused(value: str) -> None:
     address = new_ledger(4)
-    refused = pytest.raises(LedgerError, match=f"expected synchronous_commit = on.*found {value}")
+    refused = pytest.raises(LedgerError, match=f"must have synchronous_commit = on.*got {value}")
     with refused:
         Accountant(f"{address}&options=-c%20synchronous_commit%3D{value}")
     Accountant(address).close()

@@ -116,7 +116,7 @@ def test_a_backup_replaces_nothing(path: Path, tmp_path: Path, there: str) -> No
     (tmp_path / there).write_text("something")
     with (
         Accountant(path) as accountant,
-        pytest.raises(LedgerError, match=r"it is there already|lies there"),
+        pytest.raises(LedgerError, match=r"it already exists|of an earlier ledger does"),
     ):
         accountant.backup(tmp_path / "copy.db")
     assert {file.name for file in tmp_path.glob("copy*")} == {there}
@@ -318,7 +318,7 @@ def test_a_database_deleted_beside_its_log_is_not_made_anew(path: Path, key: str
         path.with_name("budget.db.key").rename(path.with_name("key"))
     before = contents(path.parent)
     for create in (True, False):
-        with pytest.raises(LedgerError, match=r"budget\.db-wal lies there|the ledger is missing|there is none"):
+        with pytest.raises(LedgerError, match=r"budget\.db-wal of an earlier ledger|the ledger is missing|this ledger does not exist"):
             Accountant(path, create=create)
     assert contents(path.parent) == before
     path.with_name("deleted").rename(path)

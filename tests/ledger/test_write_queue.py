@@ -523,7 +523,7 @@ def test_submission_beside_a_close_is_run_or_refused() -> None:
     try:
         assert asyncio.run(submit_beside()) == ["done 2"]
     except LedgerError as error:
-        assert "it is closed" in str(error)  # noqa: PT017 - either is right
+        assert "this accountant is closed" in str(error)  # noqa: PT017 - either is right
     closers[0].end()
 
 
@@ -541,7 +541,7 @@ def test_threads_that_spend_beside_a_close_are_charged_or_refused(tmp_path: Path
                 try:
                     done += bool(accountant.spend("alice", coin("0.1")))
                 except LedgerError as error:
-                    assert "it is closed" in str(error)  # noqa: PT017 - it is what ends the loop
+                    assert "this accountant is closed" in str(error)  # noqa: PT017 - it is what ends the loop
                     return done
                 if number == 0 and done == 3:
                     accountant.close()
@@ -613,7 +613,7 @@ def test_bulk_submission_that_fails_after_some_of_its_items_says_that_others_wer
     with pytest.raises(LedgerError, match="Other parts of the batch were charged") as raised:
         queue.run(run_each, bulk, bulk=True)
     assert raised.value.unknown
-    with pytest.raises(LedgerError, match="nothing was charged") as raised:
+    with pytest.raises(LedgerError, match="Nothing was charged") as raised:
         queue.run(run_each, bulk[1:], bulk=True)
     assert not raised.value.unknown
     assert queue.run(run_each, bulk[2:], bulk=True) == ["done 3"]
