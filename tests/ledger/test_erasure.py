@@ -58,7 +58,7 @@ def test_an_erased_user_is_refused_in_every_way(accountant: Accountant, known: b
     for ask in (accountant.spend, accountant.reserve, accountant.quote):
         receipt = ask("alice", coin("1e-9"))
         assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
-        assert ERASED in receipt.explain()
+        assert ERASED.capitalize() in receipt.explain()
     assert accountant.spend_many(["alice", "bob"], coin(1)).refused_users == ["alice"]
     assert accountant.spend("alice", RAPPOR, label="home of alice").status == "refused"
     check(accountant)
