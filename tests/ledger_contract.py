@@ -1046,7 +1046,9 @@ class StoreContract(LedgerContract):
         accountant.set_policy("default", ["lifetime=9"])
         for number in range(7):
             send(accountant, f"user {number}", bytes([number]))
-        with pytest.raises(TooFewReports, match=r"too few reports to seal: 7\. Nothing was sealed\. Wait until there are 8 reports"):
+        with pytest.raises(
+            TooFewReports, match=r"too few reports to seal: 7\. Nothing was sealed\. Wait until there are 8 reports"
+        ):
             accountant.reports.seal("poll", "one", 8)
         assert accountant.reports.seal("poll", "one", 3) == 6
         assert accountant.reports.waiting("poll") == 1

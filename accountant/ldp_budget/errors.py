@@ -60,8 +60,7 @@ class LdpBudgetError(Exception):
     hint: str = ""
 
     def __init__(self, problem: str = "", *, hint: str = "") -> None:
-        if hint:
-            self.hint = hint
+        self.hint = hint
         super().__init__(_sentences(problem, hint))
 
     def completed(self, hint: str) -> str:
@@ -102,8 +101,7 @@ class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as wha
         self.option = option
         self.expected = expected
         self.found = found
-        self.hint = hint
-        super().__init__(self.describe(option))
+        super().__init__(self.describe(option, ""), hint=hint)
 
     def describe(self, option: str, hint: str | None = None) -> str:
         """The message with another spelling of the option: `epsilon` in Python, `--epsilon` on a command line.

@@ -129,7 +129,15 @@ def test_a_receipt_says_what_was_asked_spent_left_and_affordable(accountant: Acc
     assert lifetime["spent"]["epsilon"] == day["spent"]["epsilon"] == 0.2
     assert (lifetime["remaining"]["epsilon"], day["remaining"]["epsilon"]) == (0.8, 0.3)
     assert (lifetime["resets_at"], day["resets_at"]) == (None, "2026-11-22T00:00:00Z")
-    for words in ("ε = 0.4", "2 reports", "day limit", "0.2 spent", "0.3 left", "2026-11-22T00:00:00Z", "1 such report fits"):
+    for words in (
+        "ε = 0.4",
+        "2 reports",
+        "day limit",
+        "0.2 spent",
+        "0.3 left",
+        "2026-11-22T00:00:00Z",
+        "1 such report fits",
+    ):
         assert words in refused.explain()
 
 
@@ -454,7 +462,9 @@ def test_the_rule_and_delta_of_a_limit_can_change_until_it_is_charged(accountant
     accountant.set_policy("default", ["lifetime=1,1e-6,zcdp"])
     accountant.spend("alice", coin(0.1))
     for other in ("lifetime=1", "lifetime=1,1e-6", "lifetime=1,1e-6,gdp", "lifetime=1,2e-6,zcdp"):
-        with pytest.raises(InvalidParameter, match=r"rule zcdp with delta 0\.000001 for lifetime, which users were charged"):
+        with pytest.raises(
+            InvalidParameter, match=r"rule zcdp with delta 0\.000001 for lifetime, which users were charged"
+        ):
             accountant.set_policy("default", [other])
     assert accountant.set_policy("default", ["lifetime=2,1e-6,zcdp"]).version == 4
 
@@ -512,7 +522,7 @@ def test_a_collection_is_stored_once(accountant: Accountant) -> None:
     assert accountant.collection("poll").fingerprint == poll.fingerprint
     with pytest.raises(NameTaken, match="collection 'poll' exists with another definition"):
         accountant.add_collection(Collection("poll", oue, ("no", "yes")))
-    with pytest.raises(UnknownName, match="no collection is named 'pool'. Collections: poll. Did you mean 'poll'."):
+    with pytest.raises(UnknownName, match=r"no collection is named 'pool'. Collections: poll. Did you mean 'poll'."):
         accountant.collection("pool")
     assert [collection["name"] for collection in accountant.collections()] == ["poll"]
 

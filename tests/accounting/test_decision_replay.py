@@ -194,7 +194,7 @@ def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clo
             lambda: accountant.spend_many(["alice"], coin(1)),
             lambda: accountant.void(held or ""),
         ):
-            with pytest.raises(LedgerError, match="sums of account 1 were changed. Nothing was charged."):
+            with pytest.raises(LedgerError, match=r"sums of account 1 were changed. Nothing was charged."):
                 charge()
         assert not accountant.verify().ok
     clock.advance(days=1)
@@ -235,7 +235,7 @@ def test_decide_with_older_label_counts_and_their_seal_refuses(database: Databas
 
 @pytest.mark.parametrize("change", ["UPDATE quotas SET used = 0", "DELETE FROM quotas"])
 def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, change: str) -> None:
-    """What was used of a plan was set to 0: 4 reports of a plan of 2: got by verify alone."""
+    """What was used of a plan was set to 0: 4 reports of a plan of 2, found by verify alone."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", [], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         accountant.set_policy("plain", ["lifetime=8"])
@@ -251,7 +251,7 @@ def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, c
             lambda: accountant.spend_many(["alice"], coin(1), policy="plain"),
             lambda: accountant.void(held or ""),
         ):
-            with pytest.raises(LedgerError, match="sums of account 1 were changed. Nothing was charged."):
+            with pytest.raises(LedgerError, match=r"sums of account 1 were changed. Nothing was charged."):
                 charge()
         assert not accountant.verify().ok
     put_back(database, "quotas", before)
@@ -357,7 +357,9 @@ def test_spend_with_renamed_policies_refuses(database: Database, clock: Clock, r
             lambda: accountant.spend("alice", coin(9)),
             lambda: accountant.spend_many(["alice"], coin(9)),
         ):
-            with pytest.raises(LedgerError, match=r"its policies were changed. Nothing was charged\. Run: ldp-budget"):
+            with pytest.raises(
+                LedgerError, match=r"its policies were changed. Nothing was charged\. Run: ldp-budget"
+            ):
                 charge()
     exchange(database, "policies", "name", "policy")
     with database.open(clock) as accountant:

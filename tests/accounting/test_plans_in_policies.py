@@ -187,7 +187,9 @@ def test_a_successor_needs_a_lifetime_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", [], plan=plan((ONE, 2)))
     accountant.spend("alice", ONE)
     for limits in ([], ["day=1"]):
-        with pytest.raises(InvalidParameter, match="limit must be given for the lifetime, because this plan follows another"):
+        with pytest.raises(
+            InvalidParameter, match="limit must be given for the lifetime, because this plan follows another"
+        ):
             accountant.set_policy("default", limits, plan=plan((HALF, 3)))
     assert accountant.policy().version == 1
 
@@ -330,7 +332,10 @@ def test_a_plan_under_another_name_adds_its_price(accountant: Accountant) -> Non
 
     refused = accountant.spend("alice", HALF, policy="alone")
     assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
-    assert "this user has used another plan, and policy alone has no lifetime limit that both plans fit in" in refused.why
+    assert (
+        "this user has used another plan, and policy alone has no lifetime limit that both plans fit in"
+        in refused.why
+    )
     for name in ("scant", "strict"):
         refused = accountant.spend("alice", HALF, policy=name)
         assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)

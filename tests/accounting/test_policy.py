@@ -146,7 +146,9 @@ def policy(*limits: str, **options: Any) -> Policy:
 
 
 def test_a_policy_without_a_lifetime_says_unbounded_aloud() -> None:
-    with pytest.raises(InvalidParameter, match="given for the lifetime as well in policy .default.: got only day, week"):
+    with pytest.raises(
+        InvalidParameter, match=r"given for the lifetime as well in policy .default.: got only day, week"
+    ):
         policy("day=1", "week=2")
     assert policy("day=1", unbounded=True).worst_epsilon_per_year() == 366
     assert policy("day=1", "month=5", unbounded=True).worst_epsilon_per_year() == 60

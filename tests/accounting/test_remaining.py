@@ -102,7 +102,7 @@ def test_it_is_what_the_receipts_said(steps: list[tuple[int, str]]) -> None:
         told.append((clock.now, accountant.balance("alice").limits))
         charged = over_time[0].course[1].at if len(over_time[0].course) > 1 else clock.now
         for moment, limits in told:
-            for state: got in zip(limits, over_time, strict=True):
+            for state, found in zip(limits, over_time, strict=True):
                 assert found.limit == state.limit
                 if moment >= charged:
                     assert at(found.course, moment) == state.limit.remaining(state.spent_units)

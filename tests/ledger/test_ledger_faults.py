@@ -287,7 +287,7 @@ def test_full_disk_charges_nothing_and_forgets_nothing(tmp_path: Path, clock: Cl
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 3}")
         for _ in range(3):
-            with pytest.raises(LedgerError, match="full. Nothing was charged."):
+            with pytest.raises(LedgerError, match=r"full. Nothing was charged."):
                 accountant.spend_many((f"user-{n}" for n in range(2000)), coin(1), key="run")
             after = rows(accountant)
             assert len(after["batch_runs"]) == 1, "the batch is bound to its key"

@@ -215,7 +215,9 @@ def test_a_ledger_that_stays_locked_is_an_error_after_the_waiting_time(
             lambda: accountant.erase("alice"),
             lambda: accountant.set_policy("default", ["lifetime=4"]),
         ):
-            with pytest.raises(LedgerError, match=r"other processes kept it locked for 0\.05 s. Nothing was charged."):
+            with pytest.raises(
+                LedgerError, match=r"other processes kept it locked for 0\.05 s. Nothing was charged."
+            ):
                 call()
         assert spent(accountant, "alice") == {"lifetime": 0}, "reading goes on meanwhile"
         assert accountant.quote("alice", coin(1)).affordable_reports == 3

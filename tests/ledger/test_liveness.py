@@ -61,7 +61,7 @@ def test_write_within_its_own_transaction_is_an_error_at_once(tmp_path: Path, pl
 
         def work(transaction: object) -> None:
             with pytest.raises(
-                LedgerError, match="this thread is already writing to it. Finish that first."
+                LedgerError, match=r"this thread is already writing to it. Finish that first."
             ) as error:
                 CALLS[name](accountant)
             told.append(str(error.value))

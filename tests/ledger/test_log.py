@@ -291,7 +291,9 @@ def test_nobody_commits_or_checkpoints_without_the_turn(path: Path, monkeypatch:
                 store_of(accountant).clear_log,
             ]
             for call in calls:
-                with pytest.raises(LedgerError, match=r"other processes kept it locked for 0\.05 s. Nothing was charged."):
+                with pytest.raises(
+                    LedgerError, match=r"other processes kept it locked for 0\.05 s. Nothing was charged."
+                ):
                     call()
             assert spent(accountant, "alice") == {"lifetime": 3}, "who reads need not wait"
             with Accountant(":memory:") as unrelated:

@@ -485,7 +485,7 @@ def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkey
                 take(copy)
 
         monkeypatch.setattr(migration_copy.Copy, "_copy_users", exchange)
-        with pytest.raises(LedgerError, match="the copy differs from .*: the histories of the users"):
+        with pytest.raises(LedgerError, match=r"the copy differs from .*: the histories of the users"):
             accountant.ledger.move_to(there)
 
 
@@ -578,7 +578,9 @@ def test_a_server_gets_no_ledger_of_another_key(
     key.chmod(0o600)
     monkeypatch.setenv("LDP_BUDGET_KEY", str(key))
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        with pytest.raises(LedgerError, match=r"its key file .*named.key must have the key of the ledger that is copied to it"):
+        with pytest.raises(
+            LedgerError, match=r"its key file .*named.key must have the key of the ledger that is copied to it"
+        ):
             accountant.ledger.move_to(there)
         with pytest.raises(LedgerMissing):
             Accountant(there, create=False)

@@ -204,7 +204,7 @@ def test_backup_copied_over_an_open_ledger_after_an_erasure_is_noticed_at_once(p
     if how == "cp -p":
         shutil.copystat(copy, path)
     for _ in range(2):
-        with pytest.raises(LedgerError, match="it was replaced by another copy while it was open. Nothing"):
+        with pytest.raises(LedgerError, match=r"it was replaced by another copy while it was open. Nothing"):
             accountant.spend("alice", coin("0.1"))
     accountant.close()
     assert path.read_bytes() == copy.read_bytes(), "nothing was mixed into it"
@@ -235,7 +235,7 @@ def test_a_copy_written_over_an_open_ledger_is_noticed_and_left_as_it_is(path: P
     accountant.spend("alice", coin("0.1"))
     path.write_bytes(copy.read_bytes())
     for _ in range(2):
-        with pytest.raises(LedgerError, match="it was replaced by another copy while it was open. Nothing"):
+        with pytest.raises(LedgerError, match=r"it was replaced by another copy while it was open. Nothing"):
             accountant.spend("alice", coin("0.1"))
     accountant.close()
     assert path.read_bytes() == copy.read_bytes(), "its log was not written into the copy"

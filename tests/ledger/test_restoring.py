@@ -318,7 +318,9 @@ def test_a_database_deleted_beside_its_log_is_not_made_anew(path: Path, key: str
         path.with_name("budget.db.key").rename(path.with_name("key"))
     before = contents(path.parent)
     for create in (True, False):
-        with pytest.raises(LedgerError, match=r"budget\.db-wal of an earlier ledger|the ledger is missing|this ledger does not exist"):
+        with pytest.raises(
+            LedgerError, match=r"budget\.db-wal of an earlier ledger|the ledger is missing|this ledger does not exist"
+        ):
             Accountant(path, create=create)
     assert contents(path.parent) == before
     path.with_name("deleted").rename(path)

@@ -120,7 +120,10 @@ def test_time_goes_forward_only_and_the_error_says_from_where(address: Address, 
             with pytest.raises(ClockError) as caught:
                 act()
             assert caught.value.newest == newest
-            assert f"the clock shows {clock()}, more than 5 s before the newest entry of {newest}. Nothing was charged." in str(caught.value)
+            assert (
+                f"the clock shows {clock()}, more than 5 s before the newest entry of {newest}. Nothing was charged."
+                in str(caught.value)
+            )
             assert not caught.value.repairable
         assert sandbox.verify().ok
         assert sandbox.erase("alice"), "whoever is to be erased waits for no clock"

@@ -117,7 +117,10 @@ def test_what_is_no_time_is_an_error_with_a_name_and_nothing_is_written(said: An
         before = everything(accountant)
         now = said
         for charge in (*everything_that_charges(accountant, held), accountant.repair_clock):
-            with pytest.raises(InvalidParameter, match=r"clock must be a function that returns a datetime with a time zone, or seconds since 1970"):
+            with pytest.raises(
+                InvalidParameter,
+                match=r"clock must be a function that returns a datetime with a time zone, or seconds since 1970",
+            ):
                 charge()
         assert everything(accountant) == before
         assert spent(accountant, "alice")["day"] == 1.5

@@ -560,7 +560,7 @@ def test_full_queue_refuses_more_and_loses_nothing(accountant: Accountant, monke
             for number, call in enumerate(spends(accountant, 3), 1):
                 callers.append(Caller(call))
                 writer.wait_for(number)
-            with pytest.raises(LedgerError, match="it is busy: 3 charges wait. Nothing was charged.") as refused:
+            with pytest.raises(LedgerError, match=r"it is busy: 3 charges wait. Nothing was charged.") as refused:
                 accountant.spend("bob", coin(1))
             assert not refused.value.unknown
             with pytest.raises(LedgerError, match="it is busy"):

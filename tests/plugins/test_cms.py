@@ -475,9 +475,11 @@ def test_without_a_domain_any_whole_number_is_a_value_and_candidates_are_asked_f
     assert (np.abs(estimate.counts - [1000, 3000, 0, 500]) <= 4 * estimate.std_errors).all()
     assert made.estimate(reports, candidates=[5]).counts[0] == estimate.counts[1]
     assert made.estimate(reports, candidates=[]).counts.shape == (0,)
-    with pytest.raises(NotSupported, match="has no domain_size. Pass the candidates"):
+    with pytest.raises(NotSupported, match=r"has no domain_size. Pass the candidates"):
         made.estimate(reports)
-    with pytest.raises(InvalidParameter, match="domain_size is missing: it must be a whole number from 2 to 1000000000"):
+    with pytest.raises(
+        InvalidParameter, match="domain_size is missing: it must be a whole number from 2 to 1000000000"
+    ):
         _ = made.answers
     assert made.read_values(["0", "9223372036854775807"]).tolist() == [0, 2**63 - 1]
     for bad in (["1", "-1"], ["1", ""], ["1", "9223372036854775808"]):

@@ -361,7 +361,7 @@ def test_a_change_of_value_keeps_the_buckets_and_draws_new_bits() -> None:
 def test_memoised_bits_need_a_secret_of_every_user(bits: int) -> None:
     mechanism = made(4, bits, memoize=True)
     for found in (None, secrets(2), secrets(4), [b"short"] * 3, "a text of some length"):
-        with pytest.raises(InvalidParameter, match="secrets (is missing: it )?must be bytes"):
+        with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
             mechanism.randomize([1, 2, 3], secrets=found)
     assert mechanism.randomize([1, 2, 3], secrets=b"the secret of one user").shape[0] == 3
 

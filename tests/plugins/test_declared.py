@@ -85,7 +85,10 @@ def test_a_delta_of_one_is_no_promise() -> None:
         ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho must be left out if epsilon is given"),
         ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta must be left out if rho is given"),
         ({"promise": "{", "source": SOURCE}, "promise must be the JSON of a guarantee"),
-        ({"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE}, "a guarantee of kind pure. State it with epsilon"),
+        (
+            {"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE},
+            "a guarantee of kind pure. State it with epsilon",
+        ),
         (
             {"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE},
             "promise must be .*epsilon must be a number",
@@ -114,7 +117,9 @@ def test_it_draws_and_estimates_nothing_and_says_why() -> None:
         lambda: made.estimate([0]),
         lambda: made.check_reports([0]),
     ):
-        with pytest.raises(NotSupported, match=r"mechanism declared can only be charged, .* 'their own release notes, 2026'"):
+        with pytest.raises(
+            NotSupported, match=r"mechanism declared can only be charged, .* 'their own release notes, 2026'"
+        ):
             ask()
     with pytest.raises(NotSupported, match="declared"):
         Collection("x", made).randomize([0])

@@ -138,7 +138,9 @@ def test_sigma_may_be_given_in_place_of_a_target() -> None:
     assert made.notes == ()
     assert "sigma_by_method" not in made.utility()
     assert Gaussian(sigma="0.1").parameters == {"sigma": 0.1}
-    with pytest.raises(InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"):
+    with pytest.raises(
+        InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
+    ):
         Gaussian.calibrate(sigma=10)
 
 
@@ -337,10 +339,7 @@ WIDTH = "a number >= 1E-100 and <= 1E\\+100"
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        *(
-            ({"epsilon": bad, "delta": "1e-5"}, f"{EPSILON}: got {bad}")
-            for bad in (0, -1, 1001, "1e-400", "x", True)
-        ),
+        *(({"epsilon": bad, "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in (0, -1, 1001, "1e-400", "x", True)),
         *(({"epsilon": float(bad), "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in ("nan", "inf", "-inf")),
         *(({"epsilon": 1, "delta": bad}, f"{DELTA}: got {bad}") for bad in (0, 1, -0.1, 1.5, "1e-400", "nan")),
         ({"epsilon": 1}, "delta is missing: .*"),

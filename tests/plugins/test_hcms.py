@@ -204,7 +204,10 @@ def test_the_width_is_a_power_of_two(width: int) -> None:
 @pytest.mark.parametrize(
     ("reports", "message"),
     [
-        (np.zeros((2, 1), np.uint8), r"reports of hcms must be integers of shape \(n,\): got uint8 of shape \(2, 1\)"),
+        (
+            np.zeros((2, 1), np.uint8),
+            r"reports of hcms must be integers of shape \(n,\): got uint8 of shape \(2, 1\)",
+        ),
         (np.zeros(2), r"reports of hcms must be integers of shape \(n,\): got float64"),
         (None, r"reports of hcms must be integers of shape \(n,\): got object"),
         ([0, 64], "reports must be from 0 to 63: got 0 to 64"),

@@ -261,7 +261,7 @@ def test_memoised_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
 @pytest.mark.parametrize("made", [KEPT, FLIPPED], ids=repr)
 def test_memoised_bits_need_a_secret_of_every_user(made: Any) -> None:
     for found in (None, secrets(2), [b"short"] * 3, "a text of some length", b"short"):
-        with pytest.raises(InvalidParameter, match="secrets (is missing: it )?must be bytes"):
+        with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
             made.randomize([1, 2, 3], secrets=found)
 
 

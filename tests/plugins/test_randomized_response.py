@@ -136,7 +136,9 @@ def test_coins_that_say_no_more_often_to_a_yes_are_refused(p: Decimal, q: Decima
     if p > q:
         assert RandomizedResponse(p=p, q=q).guarantee.epsilon > 0
         return
-    with pytest.raises(InvalidParameter, match=f"p must be a value with which p is greater than q .*: got {p.normalize():f}"):
+    with pytest.raises(
+        InvalidParameter, match=f"p must be a value with which p is greater than q .*: got {p.normalize():f}"
+    ):
         RandomizedResponse(p=p, q=q)
 
 
@@ -268,7 +270,10 @@ WAYS = "epsilon must be given without other targets, or left out"
         ({"epsilon": -1}, "epsilon must be a number > 0 and <= 1000000: got -1"),
         ({"epsilon": float("nan")}, "epsilon must be a number > 0 and <= 1000000: got nan"),
         ({"epsilon": float("inf")}, "epsilon must be a number > 0 and <= 1000000: got inf"),
-        ({"epsilon": "1e-19"}, r"epsilon must be a value with which p is greater than q by at least 2\*\*-64: got 1E-19"),
+        (
+            {"epsilon": "1e-19"},
+            r"epsilon must be a value with which p is greater than q by at least 2\*\*-64: got 1E-19",
+        ),
         ({"truth": 1, "yes": "0.5"}, "truth must be a number > 0 and < 1: got 1"),
         ({"truth": 0, "yes": "0.5"}, "truth must be a number > 0 and < 1: got 0"),
         ({"truth": "0.5", "yes": 1}, "yes must be a number > 0 and < 1: got 1"),

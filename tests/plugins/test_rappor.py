@@ -648,7 +648,7 @@ def test_without_scikit_learn_the_lasso_says_what_to_install(
 ) -> None:
     made, total = collected
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    with pytest.raises(NotSupported, match=r'pip install 'ldp-budget\[rappor\]"'):
+    with pytest.raises(NotSupported, match=r"pip install 'ldp-budget\[rappor\]'"):
         made.estimate(total, range(5), method="lasso")
     assert made.estimate(total, [0, 10, 20, 30, 40]).reports == 100_000
 
@@ -661,7 +661,10 @@ def test_without_scikit_learn_the_lasso_says_what_to_install(
     [
         ({"f": None, "p": None, "q": None}, "epsilon is missing.*Give f, p and q, or epsilon and"),
         ({"q": None}, "q is missing.*Give f, p and q"),
-        ({"epsilon": 1}, "epsilon must be given with epsilon_lifetime alone, or left out for f, p and q: got epsilon, f, p"),
+        (
+            {"epsilon": 1},
+            "epsilon must be given with epsilon_lifetime alone, or left out for f, p and q: got epsilon, f, p",
+        ),
         ({"f": None, "p": None, "q": None, "epsilon": 1}, "epsilon_lifetime is missing.*Give"),
         ({"p": "0.8"}, "p must be less than q, 0.75: got 0.8"),
         ({"f": 0}, "f must be a number >= 1E-300 and < 1: got 0"),
@@ -718,14 +721,14 @@ def test_without_a_domain_any_whole_number_up_to_a_million_millions_is_a_value()
 
 
 def test_secrets_must_be_one_for_each_value() -> None:
-    with pytest.raises(InvalidParameter, match="secrets (is missing: it )?must be bytes"):
+    with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
         Rappor(**PRINTED).randomize([1, 2, 3], secrets=secrets(2))
 
 
 def test_candidates_and_methods_are_checked() -> None:
     made = Rappor(**PRINTED)
     reports = made.randomize([1, 2], rng=1)
-    with pytest.raises(NotSupported, match="this rappor has no domain_size. Pass the candidates to estimate"):
+    with pytest.raises(NotSupported, match=r"this rappor has no domain_size. Pass the candidates to estimate"):
         made.estimate(reports)
     with pytest.raises(InvalidParameter, match="candidates must be at least one value, without repetitions"):
         made.estimate(reports, [1, 1])

@@ -456,13 +456,14 @@ SHARE = "must be a number > 0 and < 1: got"
         ),
         *((Sue, {"epsilon": float(bad), "domain_size": 4}, f"epsilon {NUMBER} {bad}") for bad in ("nan", "inf")),
         (Oue, {"domain_size": 4}, "epsilon is missing: it must be a number > 0 and <= 1000000"),
-        *(
-            (Oue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}")
-            for bad in (1, 0, -3, 2.5, 10**10)
-        ),
+        *((Oue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}") for bad in (1, 0, -3, 2.5, 10**10)),
         *((Sue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}") for bad in (True, "two", "nan")),
         (Sue, {"epsilon": 1}, "domain_size is missing: it must be a whole number from 2 to 4000000"),
-        (Oue, {"epsilon": 1, "domain_size": 4, "gamma": 1}, "gamma must be left out, because mechanism oue has no such parameter: got 1"),
+        (
+            Oue,
+            {"epsilon": 1, "domain_size": 4, "gamma": 1},
+            "gamma must be left out, because mechanism oue has no such parameter: got 1",
+        ),
         *((UnaryEncoding, {"p": bad, "q": 0.1, "domain_size": 4}, f"p {SHARE} {bad}") for bad in (0, 1, -0.1, 1.5)),
         *((UnaryEncoding, {"p": 0.9, "q": bad, "domain_size": 4}, f"q {SHARE} {bad}") for bad in (0, 1, "nan")),
         (UnaryEncoding, {"p": 0.3, "q": 0.3, "domain_size": 4}, "p must be greater than q, 0.3: got 0.3"),

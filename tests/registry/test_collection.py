@@ -85,7 +85,10 @@ def test_a_definition_of_an_unknown_mechanism_says_which() -> None:
             "at least two distinct, non-empty names: got 'b' 2 times",
         ),
         (lambda: Collection("poll", OUE, ("a", "b", "")), "at least two distinct, non-empty names"),
-        (lambda: Collection("age", AGE, ("a", "b")), "left out, because the answers of gaussian are numbers: got a, b"),
+        (
+            lambda: Collection("age", AGE, ("a", "b")),
+            "left out, because the answers of gaussian are numbers: got a, b",
+        ),
         (lambda: check_categories(["only"]), "at least two distinct"),
         (lambda: check_categories([]), "at least two distinct"),
     ],

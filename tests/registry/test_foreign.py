@@ -163,7 +163,10 @@ def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None
             "plugin their-plugin 1.2: its guarantee_of raised ZeroDivisionError for an object of coins.Coin",
         ),
         (lambda thing: 0.5, "its guarantee_of must return a guarantee of ldp_budget.guarantees: got 0.5"),
-        (lambda thing: Coin(), "its guarantee_of must return a guarantee of ldp_budget.guarantees: got an object of coins.Coin"),
+        (
+            lambda thing: Coin(),
+            "its guarantee_of must return a guarantee of ldp_budget.guarantees: got an object of coins.Coin",
+        ),
     ],
 )
 def test_a_broken_plugin_is_named(

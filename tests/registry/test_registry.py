@@ -222,10 +222,19 @@ BROKEN = {
     "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "not a subclass"),
     "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "not a subclass of Mechanism"),
     "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "not a subclass of Mechanism"),
-    "has no name": (toy("toy-one").replace("    name = 'toy-one'\n", ""), "the name of Toy must be lower-case words joined by hyphens: got ''"),
+    "has no name": (
+        toy("toy-one").replace("    name = 'toy-one'\n", ""),
+        "the name of Toy must be lower-case words joined by hyphens: got ''",
+    ),
     "has a name with capitals": (toy("Toy"), "the name of Toy must be lower-case words joined by hyphens: got 'Toy'"),
-    "has a bad alias": (toy("toy-one", "aliases = ('a b',)"), "the name of Toy must be lower-case words joined by hyphens: got 'a b'"),
-    "forgets a comma": (toy("toy-one", "aliases = ('abc')"), "the aliases of Toy must be a tuple of names: got 'abc'"),
+    "has a bad alias": (
+        toy("toy-one", "aliases = ('a b',)"),
+        "the name of Toy must be lower-case words joined by hyphens: got 'a b'",
+    ),
+    "forgets a comma": (
+        toy("toy-one", "aliases = ('abc')"),
+        "the aliases of Toy must be a tuple of names: got 'abc'",
+    ),
     "promises nothing": (toy("toy-one", guarantee=False), "Toy defines no guarantee"),
     "hides a method": (toy("toy-one", fields="estimate = real('x', default=1)"), "Toy has a field 'estimate'"),
     "registers a name twice": (

@@ -125,7 +125,7 @@ def test_refused_report_is_not_stored(box: Inbox) -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"\x01\x01", b"\x08", b"\xff"], ids=["none", "two", "padding", "all"])
 def test_report_that_no_client_sends_is_not_charged(box: Inbox, accountant: Accountant, sent: bytes) -> None:
-    with pytest.raises(NotSupported, match="must have|must be"):
+    with pytest.raises(NotSupported, match=r"must have|must be"):
         box.take("alice", "poll", sent)
     assert (len(box), accountant.history("alice")) == (0, [])
 

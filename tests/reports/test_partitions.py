@@ -105,7 +105,7 @@ def test_a_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(ReportFileError):
             aggregate(place, POLL)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ReportFileError, match="no reports were given. Nothing was written"):
+    with pytest.raises(ReportFileError, match=r"no reports were given. Nothing was written"):
         write(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
 

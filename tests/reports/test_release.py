@@ -238,7 +238,7 @@ def test_what_is_no_interrupted_run_is_left_as_it_is(
 ) -> None:
     partial = tmp_path / "out.partial"
     partial.write_bytes(foreign * 2)
-    with pytest.raises(ReportFileError, match="it does not hold an interrupted run. It was not changed"):
+    with pytest.raises(ReportFileError, match=r"it does not hold an interrupted run. It was not changed"):
         run(tmp_path / "out", survey, accountant)
     assert partial.read_bytes() == foreign * 2
     assert not (tmp_path / "out").exists()

@@ -163,7 +163,9 @@ def test_a_mechanism_that_makes_no_sense_cannot_be_made(
 def test_calibrate_takes_targets_and_no_parameters_in_their_place() -> None:
     gaussian = ldp_budget.mechanism("gaussian")
     assert gaussian(sigma=10).parameters == {"sigma": 10}
-    with pytest.raises(InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"):
+    with pytest.raises(
+        InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
+    ):
         gaussian.calibrate(sigma=10)
 
 

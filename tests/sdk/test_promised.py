@@ -30,7 +30,7 @@ WRONG = [
     (Decimal("0.5"), "the Decimal Decimal('0.5')"),
     (Pure, "the class Pure"),
 ]
-ids = [found for _: got in WRONG]
+ids = [found for _, found in WRONG]
 
 
 @pytest.mark.parametrize("wrap", [property, functools.cached_property])

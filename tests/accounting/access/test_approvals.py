@@ -291,7 +291,7 @@ def test_records_that_make_no_sense_approve_nothing(officer: Accountant, other: 
 def test_machine_of_the_ledger_needs_the_approval_too(accountant: Accountant, officer: Accountant) -> None:
     """`policy set` on the ledger's machine raised a limit silently where the ledger demanded the approval of two."""
     Approvals(officer).demand()
-    with pytest.raises(ApprovalNeeded, match="needs the approval of another key holder.*override"):
+    with pytest.raises(ApprovalNeeded, match=r"needs the approval of another key holder.*override"):
         accountant.set_policy("default", ["lifetime=5"])
     assert accountant.policy().version == 1
     assert accountant.set_policy("default", ["lifetime=3", "day=1"]).version == 2

@@ -344,7 +344,9 @@ def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
         def randomise(self, value: float) -> float:
             return value
 
-    with pytest.raises(NotSupported, match=r"Mine is a user-defined subclass of diffprivlib.mechanisms.laplace.Laplace"):
+    with pytest.raises(
+        NotSupported, match=r"Mine is a user-defined subclass of diffprivlib.mechanisms.laplace.Laplace"
+    ):
         guarantee_of(Mine(epsilon=1, sensitivity=1))
 
     class Laplace:

@@ -167,7 +167,10 @@ def test_what_loses_nothing_or_everything() -> None:
         (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 1.5), "the count of a SelfComposedDpEvent must be"),
         (lambda: ev.ComposedDpEvent("events"), "must be a list: got a str"),
         (lambda: ev.ComposedDpEvent([1]), "builtins.int is not an event"),
-        (lambda: library("dp_accounting.rdp.rdp_privacy_accountant").RdpAccountant(), "is not an event of dp-accounting"),
+        (
+            lambda: library("dp_accounting.rdp.rdp_privacy_accountant").RdpAccountant(),
+            "is not an event of dp-accounting",
+        ),
     ],
 )
 def test_what_has_no_meaning_here_is_refused_by_name(event: Any, why: str) -> None:
@@ -211,7 +214,9 @@ def test_imitators_are_nothing_and_subclasses_refused() -> None:
     class Mine(ev.GaussianDpEvent):  # type: ignore[misc, name-defined]
         pass
 
-    with pytest.raises(NotSupported, match=r"Mine is a user-defined subclass of dp_accounting.dp_event.GaussianDpEvent"):
+    with pytest.raises(
+        NotSupported, match=r"Mine is a user-defined subclass of dp_accounting.dp_event.GaussianDpEvent"
+    ):
         guarantee_of(Mine(1.0))
 
 
