@@ -236,9 +236,9 @@ def compare(
     beside = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, margin=wanted, beside=beside)
+        rows += rank_frequency(epsilon, domain_size, users, margin=wanted, extra=beside)
     if lower is not None and upper is not None:
-        rows += rank_numeric(epsilon, lower, upper, users, beside=beside)
+        rows += rank_numeric(epsilon, lower, upper, users, extra=beside)
     if plot is not None:
         from .plots.mechanism import plot_comparison
 

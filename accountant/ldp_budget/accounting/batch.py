@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
-from .._validation import check_many, check_user, shown
+from .._validation import check_many, check_user, shown_with_type
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.models import BOUND, CHARGED, SPENT, BatchRunRecord
@@ -48,7 +48,7 @@ FEW = 8
 
 # -- lines and results -------------------------------------------------------------------------------------------
 
-_SPENDS = "a `Spend` each, or the error of what cannot be read"
+_SPENDS = "a list of `Spend` objects (or errors, for lines that cannot be read)"
 
 
 class Spend(NamedTuple):
@@ -482,7 +482,7 @@ def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBu
     """Yield lines of a batch. Raises `InvalidParameter` for what is neither a `Spend` nor an error."""
     for spend in check_many("spends", spends, _SPENDS):
         if not isinstance(spend, Spend | LdpBudgetError):
-            raise InvalidParameter("spends", _SPENDS, shown(spend))
+            raise InvalidParameter("spends", _SPENDS, f"{shown_with_type(spend)} in it")
         yield spend
 
 

@@ -221,12 +221,11 @@ def simulate(
 def check_series(every: str, start: datetime | None) -> None:
     """Raise `InvalidParameter` for an invalid interval or start of a series; None starts it now."""
     if not isinstance(every, str) or every not in EVERY:
-        found = every if isinstance(every, str) else shown(every)
-        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
+        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", shown(every))
     if start is None:
         return
     if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
-        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
+        raise InvalidParameter("start", "a datetime with a time zone, from 1970 to 9997", shown(start))
 
 
 def moments(start: datetime, every: str) -> Iterator[datetime]:
