@@ -173,7 +173,7 @@ def test_consistent_of_a_mean_or_of_no_switch_is_refused() -> None:
     with pytest.raises(NotSupported, match="a mean has no counts"):
         consistent(laplace.estimate(laplace.randomize([0.5], rng=1)))
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
-    with pytest.raises(InvalidParameter, match="consistent: expected True or False"):
+    with pytest.raises(InvalidParameter, match="consistent must be True or False"):
         oue.estimate(oue.randomize([0], rng=1), consistent="no")
 
 

@@ -136,7 +136,7 @@ class _Templates:
             raise spend
         user, mechanism, reports, label, digest, note, policy, key = spend
         if key is not None:
-            raise InvalidParameter("key", "none, as the batch has one", key)
+            raise InvalidParameter("key", "left out in a line, because the batch has a key", repr(key))
         if not isinstance(mechanism, Mechanism | Collection):
             mechanism = self._of_foreign(mechanism)
         template = request_template(mechanism, policy=policy, reports=reports, label=label, digest=digest, note=note)
