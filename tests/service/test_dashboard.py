@@ -189,7 +189,7 @@ def test_what_is_left_is_shown_by_tenths(site: Site, opened: Open) -> None:
             tenths[10 * state.spent_units.epsilon // state.limit.capacity.epsilon] += 1
         assert shown["default", period] == tenths
         said = page.locator("#limits svg").nth(place).get_attribute("aria-label")
-        assert f"Of {len(balances)} users" in said
+        assert f" of {len(balances)}. Users with nothing left: " in said
 
 
 @pytest.mark.slow
@@ -231,10 +231,10 @@ def test_it_renews_what_it_shows_and_says_when_it_cannot(site: Site, opened: Ope
     page.wait_for_selector(f"[data-figure=charged] .number:text-is('{before + 1}')")
     page.context.set_offline(True)
     page.check("input[value='90']")
-    page.wait_for_selector("text=Not renewed since")
+    page.wait_for_selector("text=Not updated since")
     page.context.set_offline(False)
     page.check("input[value='30']")
-    page.wait_for_selector("text=renewed every 15 seconds")
+    page.wait_for_selector("text=updated every 15 seconds")
 
 
 @pytest.mark.slow
@@ -270,6 +270,12 @@ def test_estimates_are_shown_with_their_intervals_over_the_rounds(
     assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
 
 
+@pytest.mark.slow
+def test_dashboard_without_sealed_round_says_that_reports_wait(opened: Open) -> None:
+    """The page said "found 0" of a collection whose reports waited for a round."""
+    assert "no sealed round has enough reports. Reports wait in the inbox" in opened().inner_text("#collections")
+
+
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
@@ -280,7 +286,7 @@ def test_a_key_that_does_not_open_it_is_told_so_and_forgotten(
 ) -> None:
     page = opened(path, None)
     enter(page, "ldpb_nobody")
-    page.wait_for_selector("#key-error:has-text('There is no such key')")
+    page.wait_for_selector("#key-error:has-text('The key is unknown, expired or revoked')")
     enter(page, secrets["spend"])
     page.wait_for_selector("#key-error:has-text('this key has not the scope')")
     assert page.evaluate("sessionStorage.length + localStorage.length") == 0
@@ -350,11 +356,11 @@ def test_two_keys_raise_a_limit_and_one_alone_does_not(site: Site, opened: Open,
     accountant.set_policy("raised", ["lifetime=1"])
     first = opened("/officer", "policy")
     first.on("dialog", lambda dialog: dialog.accept())
-    first.click("text=Demand it from now on")
-    first.wait_for_selector("text=no single key can raise what may be charged")
+    first.click("text=Require approval from now on")
+    first.wait_for_selector("text=no single key can raise a limit")
     mine = proposed(first, "raised", "lifetime=2")
     assert "it raises the limit lifetime=1 to lifetime=2" in mine.inner_text()
-    assert "Somebody else approves it" in mine.inner_text()
+    assert "Another person must approve it" in mine.inner_text()
     assert mine.get_by_role("button").all_inner_texts() == ["Withdraw"]
     # Nor does the API let one key do both, or set it without the other.
     number, bearer = mine.get_attribute("data-proposal"), {"Authorization": f"Bearer {secrets['policy']}"}
@@ -372,9 +378,9 @@ def test_two_keys_raise_a_limit_and_one_alone_does_not(site: Site, opened: Open,
     theirs.get_by_role("button", name="Set it").click()
     second.wait_for_selector("#proposals-said:has-text('Policy raised is set, as version 2')")
     assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=2"]
-    second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('admits more')")
+    second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('allows more')")
     newest = cells(second, "policies")[1]
-    assert newest[1:] == ["raised", "2", "admits more", "lifetime=2", "admin-key"]
+    assert newest[1:] == ["raised", "2", "allows more", "lifetime=2", "admin-key"]
     (row,) = [row for row in cells(second, "proposals")[1:] if row[0] == number]
     assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
 
@@ -400,7 +406,7 @@ def test_a_verification_is_recorded_and_shown(opened: Open) -> None:
     page.wait_for_selector("text=No problem found in")
     page.wait_for_selector("[data-table=records] td:text-is('verified')")
     page = opened("/", "read")
-    assert figure(page, "verified") == "Holds"
+    assert figure(page, "verified") == "Passed"
 
 
 @pytest.mark.slow

@@ -235,8 +235,8 @@ def test_the_page_says_what_is_asked_what_it_costs_and_what_that_means(site: Sit
     said = page.inner_text("main")
     for text in (
         *("Getting to work", "How did you come to work today?", "To plan parking", "mobility desk", "ε = 1"),
-        "nobody who sees the report can be more than 2.72 times as sure of your answer as they were before",
-        *("0 of ε = 4 used; 1 after this report", "0 of ε = 2 used; 1 after this report. Starts anew on"),
+        "a person who sees your report can be at most 2.72 times as sure of your answer as before",
+        *("0 of ε = 4 used; 1 after this report", "0 of ε = 2 used; 1 after this report. Starts again on"),
         "0 of ε = 16 used; 1 after this report",
     ):
         assert text in said
@@ -249,22 +249,21 @@ def test_the_page_says_what_is_asked_what_it_costs_and_what_that_means(site: Sit
 @pytest.mark.parametrize(
     ("collection", "said"),
     [
-        ("height", ["more than 1.65 times as sure", "A number from 140 to 210"]),
+        ("height", ["at most 1.65 times as sure", "A number from 140 to 210"]),
         (
             "start page",
             [
-                "more than 1.65 times as sure of your answer",
-                "all of its reports together make nobody more than 1.65 times as sure",
-                "everything sent for this survey stays within 7.39 times",
-                "that an answer has changed, or came back, can show",
+                "at most 1.65 times as sure of your answer",
+                "all of its reports together make a person at most 1.65 times as sure of it",
+                "all of your reports for this survey together make a person at most 7.39 times as sure",
+                "does not hide that your answer changed, or that an earlier answer came back",
             ],
         ),
         (
             "weight",
             [
-                "take any two answers, and nobody who sees the report can hold one of them, against the other, for "
-                "more than 2.72 times as likely as before",
-                "a chance of at most 0.000001, in which the report may give your answer away",
+                "Your report can make one of them, compared with the other, at most 2.72 times as likely as before",
+                "a probability of at most 0.000001: then the report may reveal your answer",
                 "does not count this report",
             ],
         ),
@@ -340,7 +339,9 @@ def test_without_an_answer_nothing_is_sent_and_the_page_says_what_is_missing(sit
     page = opened(device(), site.link("hasty"))
     sent = sent_by(page)
     page.click(SEND)
-    assert page.inner_text("#error") == "Please give an answer that is possible here; nothing was sent."
+    assert (
+        page.inner_text("#error") == "Please choose or enter an answer that this question allows. Nothing was sent."
+    )
     assert page.evaluate("document.activeElement.name") == "answer"
     assert (sent, entries(page)["kept"]) == ([], [])
 
@@ -455,7 +456,7 @@ def test_page_with_link_used_on_another_device_says_that_the_first_report_counts
         page.select_option("#answer", "choice 7")
         page.click(SEND)
         page.wait_for_selector(ARRIVED)
-        assert "counts one report for this link: the first one that reached it" in page.inner_text("main")
+        assert "counts one report for this link: the first that reached it" in page.inner_text("main")
     assert pages[0].inner_text("#number") == pages[1].inner_text("#number")
     assert site.charged("two devices") == 1
 
@@ -523,7 +524,7 @@ def test_page_with_lost_answer_and_refused_retry_does_not_say_that_nothing_was_c
     answered(page, site.link(user)).wait_for_selector(f"h1[data-state={state}]")
     said = page.inner_text("main")
     assert site.charged(user) == 1
-    assert "cannot be said from here" in said
+    assert "This page cannot know" in said
     assert "charged nothing" not in said
     assert "not counted" not in said
 
@@ -535,7 +536,7 @@ def test_a_memoised_answer_is_repeated_and_the_device_pays_for_it_once(site: Sit
         answered(page, site.link("regular", "start page", round=round), answer).wait_for_selector(ARRIVED)
         reports.append(page.inner_text("#hex"))
         spent.append(entries(page)["spent"])
-        assert "opaque name" in page.inner_text("main")
+        assert "opaque label" in page.inner_text("main")
     assert reports[0] == reports[1]
     assert spent == [0.5, 0.5, 1]
     assert [row["labelled"] for row in site.accountant.history("regular")] == [True] * 3
@@ -555,7 +556,7 @@ def test_a_refused_report_is_dropped_and_the_page_says_by_which_limit_and_until_
     page.click(SEND)
     page.wait_for_selector(REFUSED)
     said = page.inner_text("main")
-    assert "Your budget per day has too little left for this report. It starts anew on" in said
+    assert "Your budget per day has too little left for this report. It starts again on" in said
     assert ("Nothing more will be sent" in said, page.locator("#hex").count()) == (True, 0)
     [kept] = entries(page)["kept"]
     assert (kept["state"], kept.get("report"), kept["about"].get("token")) == ("refused", None, None)
@@ -683,7 +684,7 @@ def test_page_of_program_that_repeats_draws_says_that_a_change_can_show(site: Si
         lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
     )
     opened(page, site.link("repeating", "start page", agreed=False))
-    assert "an answer has changed, or came back, can show" in page.inner_text("main")
+    assert "does not hide that your answer changed" in page.inner_text("main")
 
 
 @pytest.mark.slow
@@ -729,7 +730,7 @@ def test_a_file_that_was_changed_by_one_byte_is_not_used(site: Site, device: Any
     if name == "survey.js":
         assert page.locator(SEND).count() == 0
         assert page.evaluate("document.body.dataset.ready ?? null") is None
-        page.get_by_text("was changed on its way and therefore not run").wait_for(state="visible")
+        page.get_by_text("was changed on the way and your browser did not run it").wait_for(state="visible")
     else:
         page.wait_for_selector(SEND)
         assert page.evaluate("document.styleSheets.length") == 0
@@ -821,6 +822,23 @@ def test_my_budget_lists_what_was_answered_and_what_was_charged(site: Site, devi
     page.get_by_role("button", name="Forget this link").first.click()
     page.wait_for_selector("#services .service:only-child")
     assert page.locator("section:has(#sent) tbody tr").count() == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_my_budget_on_a_phone_cuts_no_table(site: Site, device: Any, spoken: str) -> None:
+    """The last column of each table was cut off."""
+    page = device(viewport={"width": 390, "height": 800})
+    opened(page, site.link(f"phone {spoken}", lang=spoken))
+    page.locator("input[type=radio]").first.check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    opened(page, f"{site.origin}/me?lang={spoken}")
+    page.wait_for_selector("#services table")
+    cut = page.eval_on_selector_all(
+        ".scroll", "(all) => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+    )
+    assert (page.locator(".scroll").count(), cut) == (2, 0)
 
 
 # -- for everybody -------------------------------------------------------------------------------------------------
