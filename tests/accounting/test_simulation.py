@@ -1,4 +1,4 @@
-"""What `simulate` says of a policy is what a ledger does: each series is played on a sandbox."""
+"""Simulation of a policy, compared with a sandbox ledger that plays each series."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dates(start: datetime, every: str) -> Iterator[datetime]:
 def played(
     limits: list[str], asked: Mechanism, every: str, start: datetime, reports: int, most: int, **policy: Any
 ) -> tuple[tuple[Binding, ...], dict[str, tuple[datetime, int, int]], datetime]:
-    """What was foretold; and what happened on a sandbox: of each period the first refusal, and the last moment."""
+    """The simulation, and the result on a sandbox: the first refusal of each period, and the last moment."""
     now = start
     label = "home" if isinstance(asked.guarantee, Memoised) else None
     found: dict[str, tuple[datetime, int, int]] = {}
@@ -87,7 +87,7 @@ def check(foretold: tuple[Binding, ...], found: dict[str, tuple[datetime, int, i
         (["lifetime=8", "month=1.5"], promising(CURVE), "day", 1, NEW_YEAR),
     ],
 )
-def test_what_is_foretold_is_what_happens(
+def test_simulate_equals_a_sandbox_run(
     limits: list[str], asked: Mechanism, every: str, reports: int, start: datetime
 ) -> None:
     check(*played(limits, asked, every, start, reports, 150))
@@ -106,13 +106,13 @@ def test_what_is_foretold_is_what_happens(
     start=st.datetimes(datetime(2026, 1, 1), datetime(2029, 1, 1), timezones=st.just(UTC)),
 )
 @pytest.mark.slow
-def test_any_series_is_foretold(
+def test_simulate_of_random_series_equals_a_sandbox_run(
     limits: list[str], asked: Mechanism, every: str, reports: int, start: datetime
 ) -> None:
     check(*played(limits, asked, every, start, reports, 30))
 
 
-def test_a_plan_is_used_up() -> None:
+def test_simulate_of_a_plan_ends_with_its_quota() -> None:
     plan = Plan([(coin("0.5"), 5), (coin(1), 3)], delta="1e-6")
     foretold, found, until = played(["lifetime=9,1e-6"], coin("0.5"), "day", NEW_YEAR, 2, 10, plan=plan)
     check(foretold, found, until)
@@ -137,7 +137,7 @@ def policy(*limits: str, **more: Any) -> Policy:
     return Policy("default", tuple(map(Limit.parse, limits)), unbounded=True, **more)
 
 
-def test_what_binds_nobody_within_a_hundred_years_binds_never() -> None:
+def test_simulate_without_refusal_in_a_hundred_years_reports_never() -> None:
     (day, lifetime) = simulate(policy("day=1", "lifetime=5218"), coin(1), every="week", start=NEW_YEAR)
     assert (day.at, day.report, day.charged, day.never) == (None, None, 5218, "within 100 years")
     assert lifetime.at is None
@@ -145,24 +145,24 @@ def test_what_binds_nobody_within_a_hundred_years_binds_never() -> None:
     assert (lifetime.at, lifetime.report) == (NEW_YEAR + timedelta(weeks=5217), 5218)
 
 
-def test_a_memoised_value_costs_no_more_than_its_cap_however_often_it_is_asked() -> None:
+def test_simulate_of_a_memoized_value_stops_at_its_cap() -> None:
     (lifetime,) = simulate(policy("lifetime=7"), RAPPOR, every="month", start=NEW_YEAR)
     assert (lifetime.never, lifetime.charged) == ("within 100 years", 1200)
 
 
-def test_what_the_lifetime_limit_ends_binds_nothing_after_it() -> None:
+def test_simulate_ended_by_the_lifetime_limit_reports_no_later_limit() -> None:
     lifetime, month = simulate(policy("lifetime=2", "month=9"), coin(1), every="month", start=NEW_YEAR)
     assert (lifetime.at, lifetime.report) == (datetime(2027, 3, 1, tzinfo=UTC), 3)
     assert (month.at, month.never) == (None, "as the lifetime limit (basic) ends it on 2027-03-01")
 
 
-def test_too_many_at_a_time_are_never_charged() -> None:
+def test_simulate_of_too_many_reports_at_once_is_refused_at_the_start() -> None:
     lifetime, day = simulate(policy("lifetime=9", "day=1"), coin(1), every="week", reports=2, start=NEW_YEAR)
     assert (day.at, day.report, day.charged) == (NEW_YEAR, 1, 0)
     assert lifetime.never == "as the day limit (basic) refuses 2 at a time from the first on"
 
 
-def test_a_policy_that_admits_no_such_report_is_told() -> None:
+def test_simulate_of_an_inadmissible_mechanism_says_so() -> None:
     with pytest.raises(NotSupported, match="admits only promises for any inputs"):
         simulate(policy("lifetime=9", relation="any"), promising(PATTERN), every="day", start=NEW_YEAR)
 
@@ -175,14 +175,14 @@ def test_a_policy_that_admits_no_such_report_is_told() -> None:
     "start",
     [NEW_YEAR, datetime(2028, 2, 29, 8, tzinfo=UTC), datetime(2027, 1, 31, 23, 59, 59, 999999, tzinfo=UTC)],
 )
-def test_the_moments_of_a_series(every: str, start: datetime) -> None:
+def test_simulate_series_has_the_expected_moments(every: str, start: datetime) -> None:
     found = list(moments(start, every))
     assert found == [moment for _, moment in zip(found, dates(start, every), strict=False)]
     assert start.replace(year=start.year + 100, day=min(start.day, 28)) - found[-1] <= timedelta(days=31)
     assert {"day": 36524, "week": 5218, "month": 1200}[every] == pytest.approx(len(found), abs=1)
 
 
-def test_a_start_in_another_zone_is_that_moment() -> None:
+def test_simulate_start_in_another_time_zone_is_converted() -> None:
     from datetime import timezone
 
     east = datetime(2027, 3, 1, 5, tzinfo=timezone(timedelta(hours=10)))
@@ -190,12 +190,12 @@ def test_a_start_in_another_zone_is_that_moment() -> None:
     assert month.at == datetime(2027, 2, 28, 19, tzinfo=UTC) + timedelta(days=2)
 
 
-def test_the_calendar_has_an_end() -> None:
+def test_simulate_stops_at_the_end_of_the_calendar() -> None:
     (lifetime,) = simulate(policy("lifetime=90"), coin(1), every="month", start=datetime(9997, 6, 1, tzinfo=UTC))
     assert lifetime.charged == 7
 
 
-def test_wrong_input_is_told() -> None:
+def test_simulate_with_invalid_arguments_raises() -> None:
     with pytest.raises(InvalidParameter, match="every: expected one of day, week, month; found year"):
         simulate(policy("day=1"), coin(1), every="year", start=NEW_YEAR)
     with pytest.raises(InvalidParameter, match="start: expected an aware datetime"):
@@ -208,11 +208,11 @@ def test_wrong_input_is_told() -> None:
         accountant.simulate(coin(1), every="day", policy="survey")
 
 
-def test_nothing_is_written_and_nobody_else_counts() -> None:
+def test_simulate_writes_nothing_and_ignores_other_users() -> None:
     now = NEW_YEAR
     with Accountant(":memory:", sandbox=True, clock=lambda: now) as sandbox:
         sandbox.set_policy("default", ["lifetime=2"])
-        sandbox.spend("somebody", coin(1))
+        sandbox.spend("alice", coin(1))
         head = sandbox.stats()
         (lifetime,) = sandbox.simulate(coin(1), every="day")
         assert (lifetime.at, lifetime.report) == (NEW_YEAR + timedelta(days=2), 3)

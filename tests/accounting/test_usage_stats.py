@@ -1,4 +1,4 @@
-"""A ledger at a glance: the counts are those of its journal, its balances and its receipts, which others tell."""
+"""Usage statistics of a ledger: the counts agree with its journal, balances and receipts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def check(accountant: Accountant, overview: Overview, refused: Counter[tuple[str
 
 
 @pytest.mark.some(2)
-def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: Clock) -> None:
+def test_overview_agrees_with_journal_balances_and_receipts(ledger: Accountant, clock: Clock) -> None:
     draws = random.Random(7)
     ledger.set_policy("default", [Limit("lifetime", epsilon=6), Limit("day", epsilon=1), Limit("week", epsilon=2)])
     ledger.set_policy("strict", ["lifetime=3,1e-6,zcdp"])
@@ -135,7 +135,7 @@ def test_it_agrees_with_journal_balances_and_answers(ledger: Accountant, clock: 
 # -- each figure by hand -------------------------------------------------------------------------------------------
 
 
-def test_users_are_counted_once_a_day(accountant: Accountant, clock: Clock) -> None:
+def test_activity_counts_a_user_once_a_day(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=9"])
     for user in ("alice", "alice", "bob"):
         accountant.spend(user, RR(epsilon=1))
@@ -148,7 +148,7 @@ def test_users_are_counted_once_a_day(accountant: Accountant, clock: Clock) -> N
     ]
 
 
-def test_a_refusal_under_a_key_is_known_once_and_one_without_never(accountant: Accountant) -> None:
+def test_refusals_with_a_key_are_counted_once_and_without_one_never(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=2", "day=1"])
     for key in ("a", "a", "b", None):
         assert accountant.spend("alice", RR(epsilon=3), key=key).status == "refused"
@@ -165,13 +165,13 @@ def test_a_refusal_under_a_key_is_known_once_and_one_without_never(accountant: A
     }
 
 
-def test_what_no_budget_would_help_is_no_limit(accountant: Accountant) -> None:
+def test_refusals_without_a_limit_are_counted_as_other(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9"], relation="any")
     assert accountant.spend("alice", KEPT, key="a").why
     assert [row["limit"] for row in accountant.ledger.overview().refusals()] == ["other"]
 
 
-def test_of_a_bulk_run_only_the_number_is_known(accountant: Accountant) -> None:
+def test_refusals_of_a_batch_are_counted_in_total_only(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     for run in ("a", "b", "b"):
         accountant.spend_many(["alice", "bob"], RR(epsilon=1), key=run)
@@ -182,7 +182,7 @@ def test_of_a_bulk_run_only_the_number_is_known(accountant: Accountant) -> None:
     }
 
 
-def test_a_new_window_is_full_again(accountant: Accountant, clock: Clock) -> None:
+def test_limits_in_a_new_window_are_full(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     accountant.spend("alice", RR(epsilon=1))
     overview = accountant.ledger.overview()
@@ -192,7 +192,7 @@ def test_a_new_window_is_full_again(accountant: Accountant, clock: Clock) -> Non
     assert [row["users"] for row in overview.limits()] == [1, 1]
 
 
-def test_a_repaired_clock_counts_in_the_windows_that_are_open_now(accountant: Accountant, clock: Clock) -> None:
+def test_limits_after_a_clock_repair_count_in_the_open_windows(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     clock.advance(days=3)
     accountant.spend("alice", RR(epsilon="0.5"))
@@ -202,7 +202,7 @@ def test_a_repaired_clock_counts_in_the_windows_that_are_open_now(accountant: Ac
     assert [row["used"][12] + row["used"][50] for row in overview.limits()] == [1, 1]
 
 
-def test_limits_of_an_unbounded_sum_are_full(ledger: Accountant) -> None:
+def test_limits_of_an_unbounded_sum_are_used_up(ledger: Accountant) -> None:
     """A Gaussian charge has no bounded pure ε: its sum is NULL in the store, and stays unbounded."""
     ledger.set_policy("default", ["lifetime=4,1e-6,zcdp"])
     ledger.set_policy("pure", ["lifetime=1000000"])
@@ -214,7 +214,7 @@ def test_limits_of_an_unbounded_sum_are_full(ledger: Accountant) -> None:
     assert (pure["users"], pure["used"][0], pure["used"][100]) == (3, 1, 2)
 
 
-def test_users_of_equal_sums_are_counted_together_in_each_window(ledger: Accountant, clock: Clock) -> None:
+def test_limits_count_users_of_equal_sums_in_each_window(ledger: Accountant, clock: Clock) -> None:
     ledger.set_policy("default", ["lifetime=4", "day=1"])
     ledger.spend_many([f"user {number}" for number in range(35)], RR(epsilon=1))
     clock.advance(days=1)
@@ -224,7 +224,7 @@ def test_users_of_equal_sums_are_counted_together_in_each_window(ledger: Account
     assert {used: users for used, users in enumerate(day["used"]) if users} == {0: 34, 50: 1}
 
 
-def test_days_before_the_first_entry_are_not_listed(accountant: Accountant, clock: Clock) -> None:
+def test_activity_omits_days_before_the_first_entry(accountant: Accountant, clock: Clock) -> None:
     overview = accountant.ledger.overview()
     assert [row["day"] for row in overview.days(9)] == ["2026-11-21"]
     accountant.set_policy("default", ["lifetime=4"])
@@ -233,7 +233,7 @@ def test_days_before_the_first_entry_are_not_listed(accountant: Accountant, cloc
     assert [row["day"] for row in overview.days(2)] == ["2026-11-22", "2026-11-23"]
 
 
-def test_a_limit_that_is_new_is_told_before_anybody_was_charged(accountant: Accountant) -> None:
+def test_limits_list_a_new_limit_without_charges(accountant: Accountant) -> None:
     overview = accountant.ledger.overview()
     for limits in (["lifetime=4"], ["lifetime=4", "day=1"], ["lifetime=2"]):
         accountant.set_policy("default", limits)
@@ -241,7 +241,7 @@ def test_a_limit_that_is_new_is_told_before_anybody_was_charged(accountant: Acco
         assert found == [(limit.period, float(limit.epsilon), 0) for limit in as_limits(limits)]
 
 
-def test_whoever_was_erased_is_in_no_limit(accountant: Accountant) -> None:
+def test_limits_omit_erased_users(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     for user in ("alice", "bob"):
         accountant.spend(user, RR(epsilon=1))
@@ -253,7 +253,7 @@ def test_whoever_was_erased_is_in_no_limit(accountant: Accountant) -> None:
     assert (overview.totals()["users"], overview.totals()["erased"]) == (1, 2)
 
 
-def test_nothing_says_who(accountant: Accountant) -> None:
+def test_overview_contains_no_user(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     accountant.add_collection(Collection("coins", RR(epsilon=1)))
     accountant.spend("alice", accountant.collection("coins"), key="monday", note="a note")
@@ -272,7 +272,7 @@ def test_nothing_says_who(accountant: Accountant) -> None:
     ]
 
 
-def test_a_glance_puts_nothing_down(ledger: Accountant) -> None:
+def test_overview_writes_nothing(ledger: Accountant) -> None:
     ledger.set_policy("default", ["lifetime=4"])
     ledger.spend("alice", RR(epsilon=1))
     position, overview = ledger.position(), ledger.ledger.overview()
@@ -297,14 +297,14 @@ def test_a_glance_puts_nothing_down(ledger: Accountant) -> None:
         ("lifetime=1,1e-6", Costs(10**8, 5 * 10**11, 0, 0), 50),
     ],
 )
-def test_the_level_is_that_of_the_amount_of_which_least_is_left(limit: str, spent: Costs, expected: int) -> None:
+def test_limits_level_is_of_the_amount_with_the_least_left(limit: str, spent: Costs, expected: int) -> None:
     assert level(Limit.parse(limit), spent) == expected
 
 
 # -- the versions of policies ---------------------------------------------------------------------------------------
 
 
-def test_each_version_says_who_set_it_and_what_it_is_to_the_one_before(accountant: Accountant, clock: Clock) -> None:
+def test_versions_state_their_author_and_change(accountant: Accountant, clock: Clock) -> None:
     key, _ = ApiKeys(accountant).create("ana", ["policy"])
     for number, limits in enumerate((["lifetime=4", "day=1"], ["lifetime=4", "day=2"], ["lifetime=3", "day=2"])):
         clock.advance(hours=1)
@@ -329,12 +329,12 @@ def test_each_version_says_who_set_it_and_what_it_is_to_the_one_before(accountan
         (["lifetime=4,1e-6"], ["lifetime=3,1e-6,zcdp"], "raised"),
     ],
 )
-def test_a_version_is_raised_where_anything_is_admitted_that_was_not(
+def test_versions_are_raised_if_they_admit_anything_more(
     before: list[Limit | str], after: list[Limit | str], expected: str
 ) -> None:
     assert change(Policy("p", as_limits(before)), Policy("p", as_limits(after))) == expected
 
 
-def test_whoever_is_less_strict_about_mechanisms_raises() -> None:
+def test_versions_with_weaker_mechanism_terms_are_raised() -> None:
     strict, lax = Policy("p", as_limits(["lifetime=1"]), checked=True), Policy("p", as_limits(["lifetime=1"]))
     assert (change(strict, lax), change(lax, strict)) == ("raised", "lowered")

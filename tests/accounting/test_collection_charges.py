@@ -1,4 +1,4 @@
-"""A collection stands wherever a mechanism does: its mechanism is charged."""
+"""Charges that name a collection: its mechanism is charged."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def told(receipt: Receipt) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("how", ["quote", "spend", "reserve"])
-def test_it_costs_what_its_mechanism_costs(accountant: Accountant, how: str) -> None:
+def test_spend_of_a_collection_costs_the_same_as_its_mechanism(accountant: Accountant, how: str) -> None:
     of_mechanism, of_collection = getattr(accountant, how)("alice", OUE), getattr(accountant, how)("bob", POLL)
     assert told(of_collection) == told(of_mechanism)
     assert of_collection.checked == "exact"
 
 
-def test_a_policy_of_checked_mechanisms_asks_for_its_mechanism(
+def test_policy_with_checked_checks_the_mechanism_of_a_collection(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldp_budget.registry.certification.checked", lambda kind: "no")
     assert "nobody has checked oue here" in accountant.spend("alice", POLL).why
 
 
-def test_a_retry_without_it_is_another_request(accountant: Accountant) -> None:
+def test_spend_with_used_key_without_the_collection_raises(accountant: Accountant) -> None:
     first = accountant.spend("alice", POLL, key="k")
     again = accountant.spend("alice", POLL, key="k")
     assert (again.repeated, again.receipt) == (True, first.receipt)
@@ -48,7 +48,7 @@ def test_a_retry_without_it_is_another_request(accountant: Accountant) -> None:
         accountant.spend("alice", OUE, key="k")
 
 
-def test_its_labels_go_along_the_curve(accountant: Accountant) -> None:
+def test_spend_of_a_collection_with_labels_follows_the_memoized_curve(accountant: Accountant) -> None:
     asked = Collection("habits", RAPPOR)
     accountant.set_policy("default", ["lifetime=8"])
     [label, again] = asked.labels([3, 3], b"0123456789abcdef")
@@ -57,7 +57,7 @@ def test_its_labels_go_along_the_curve(accountant: Accountant) -> None:
     assert costs[1] == pytest.approx(0.8896805), "the second report of one memoised value tells less"
 
 
-def test_many_users_are_charged_for_it(accountant: Accountant) -> None:
+def test_spend_many_of_a_collection_charges_each_user(accountant: Accountant) -> None:
     assert accountant.spend_many(["alice", "bob", "alice", "alice"], POLL, key="run").to_json() == {
         "spent": 3,
         "refused": 1,

@@ -1,4 +1,4 @@
-"""What was left of each limit over time is what every receipt said when it was given."""
+"""Budget history: the remaining budget over time equals the figure in every receipt."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def rappor() -> Any:
 
 
 def at(course: Any, moment: datetime) -> Any:
-    """What was left at a moment."""
+    """The remaining budget at a moment."""
     return next(left.remaining_units for left in reversed(course) if left.at <= moment)
 
 
-def test_a_user_who_was_never_charged_has_all_of_it(accountant: Accountant, clock: Clock) -> None:
+def test_history_of_an_uncharged_user_is_full(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     for found in accountant.remaining_over_time("alice"):
         assert [(left.at, left.remaining_units, left.refilled) for left in found.course] == [
@@ -35,7 +35,7 @@ def test_a_user_who_was_never_charged_has_all_of_it(accountant: Accountant, cloc
         assert found.until == clock.now
 
 
-def test_a_window_refills_at_its_end_and_a_lifetime_never(accountant: Accountant, clock: Clock) -> None:
+def test_history_of_a_window_refills_and_of_a_lifetime_does_not(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     start = clock.now
     accountant.spend("alice", coin("0.5"))
@@ -54,7 +54,7 @@ def test_a_window_refills_at_its_end_and_a_lifetime_never(accountant: Accountant
     assert day["until"] == "2026-11-24T13:00:00Z"
 
 
-def test_what_is_voided_is_left_again_if_its_window_is_still_open(accountant: Accountant, clock: Clock) -> None:
+def test_history_after_a_void_refills_an_open_window(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     first = accountant.reserve("alice", coin(1), expires=7200)
     clock.advance(hours=1)
@@ -75,7 +75,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-def test_it_is_what_the_receipts_said(steps: list[tuple[int, str]]) -> None:
+def test_history_equals_the_receipts(steps: list[tuple[int, str]]) -> None:
     clock = Clock()
     with Accountant(":memory:", clock=clock) as accountant:
         accountant.set_policy("default", LIMITS)
@@ -94,7 +94,7 @@ def test_it_is_what_the_receipts_said(steps: list[tuple[int, str]]) -> None:
                 receipt = accountant.spend("alice", rappor(), label="yes")
             else:
                 receipt = accountant.spend("alice", coin(what))
-            # A void tells of the windows of its reservation; the open ones are those of the balance.
+            # A void has the windows of its reservation; the open ones are in the balance.
             limits = accountant.balance("alice").limits if what == "void" else receipt.limits
             told.append((clock.now, limits))
         clock.advance(hours=30)
@@ -111,7 +111,7 @@ def test_it_is_what_the_receipts_said(steps: list[tuple[int, str]]) -> None:
             assert moments == sorted(moments)
 
 
-def test_a_clock_that_was_ahead_and_repaired_ends_at_the_balance(accountant: Accountant, clock: Clock) -> None:
+def test_history_after_a_clock_repair_ends_at_the_balance(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "month=3", "day=1"])
     accountant.spend("alice", coin("0.5"))
     clock.advance(days=400)
@@ -129,7 +129,7 @@ def test_a_clock_that_was_ahead_and_repaired_ends_at_the_balance(accountant: Acc
         assert found.course[-1].remaining_units == state.limit.remaining(state.spent_units)
 
 
-def test_a_limit_that_was_set_later_is_told_from_its_first_window(accountant: Accountant, clock: Clock) -> None:
+def test_history_of_a_later_limit_starts_at_its_first_window(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     accountant.spend("alice", coin("0.5"))
     clock.advance(days=10)
@@ -141,13 +141,13 @@ def test_a_limit_that_was_set_later_is_told_from_its_first_window(accountant: Ac
     assert [each["remaining"]["epsilon"] for each in week.to_json()["course"]] == [2, 1.75]
 
 
-def test_of_an_erased_user_nothing_is_known(accountant: Accountant) -> None:
+def test_history_of_an_erased_user_is_empty(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     accountant.spend("alice", coin(1))
     accountant.erase("alice")
     assert accountant.remaining_over_time("alice") == ()
 
 
-def test_an_unknown_policy_is_an_error(accountant: Accountant) -> None:
+def test_history_of_an_unknown_policy_raises(accountant: Accountant) -> None:
     with pytest.raises(ldp_budget.UnknownName, match="nowhere"):
         accountant.remaining_over_time("alice", "nowhere")

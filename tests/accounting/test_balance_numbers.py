@@ -1,4 +1,4 @@
-"""What a balance and a receipt say in numbers: never too little spent, never too much left, and the units beside."""
+"""Numbers in balances and receipts: spent is rounded up, left is rounded down, and the exact units are included."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def accountant() -> Iterator[Accountant]:
         yield made
 
 
-def test_what_was_spent_is_a_number_and_the_units_stand_beside_it(accountant: Accountant) -> None:
+def test_balance_states_spent_as_number_and_as_units(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     accountant.spend("alice", OUE)
     for state, capacity in zip(accountant.balance("alice").limits, (4, 1), strict=True):
@@ -36,18 +36,18 @@ def test_what_was_spent_is_a_number_and_the_units_stand_beside_it(accountant: Ac
         assert (state.spent_units.epsilon, state.limit.capacity.epsilon) == (500_000_000, capacity * 10**9)
 
 
-def test_a_receipt_says_what_it_cost(accountant: Accountant) -> None:
+def test_receipt_states_its_cost(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     receipt = accountant.spend("alice", OUE, reports=3)
     assert (receipt.epsilon, receipt.cost.epsilon, receipt.cost.delta) == (1.5, 1.5, 0)
     assert receipt.cost_units == OUE.guarantee.costs().times(3)
 
 
-def test_what_is_not_counted_there_is_no_number(accountant: Accountant) -> None:
+def test_balance_has_none_for_uncounted_amounts(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4,1e-6,zcdp", "day=1", "week=4,1e-6,renyi:16"])
     accountant.spend("alice", OUE)
     zcdp, basic, renyi = accountant.balance("alice").limits
-    assert zcdp.spent.epsilon == basic.spent.epsilon == 0.5, "the sums are the account's, whoever counts them"
+    assert zcdp.spent.epsilon == basic.spent.epsilon == 0.5, "the sums belong to the account, under every rule"
     assert (zcdp.remaining.epsilon, zcdp.capacity.epsilon) == (None, None)
     assert zcdp.spent.rho is not None
     assert zcdp.spent.rho + (zcdp.remaining.rho or 0) == pytest.approx(zcdp.capacity.rho)
@@ -56,7 +56,7 @@ def test_what_is_not_counted_there_is_no_number(accountant: Accountant) -> None:
     assert renyi.spent.renyi == renyi.to_json()["spent"]["renyi"]
 
 
-def test_what_is_unbounded_is_infinite(accountant: Accountant) -> None:
+def test_balance_of_an_unbounded_sum_is_infinite(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4,1e-3"])
     accountant.set_policy("zcdp", ["lifetime=4,1e-3,zcdp"])
     receipt = accountant.spend("alice", promising(Approximate(1, "1e-6")))
@@ -66,7 +66,7 @@ def test_what_is_unbounded_is_infinite(accountant: Accountant) -> None:
 
 
 @given(st.integers(0, LARGEST), st.sampled_from(list(DIGITS)))
-def test_no_number_is_optimistic(units: int, name: str) -> None:
+def test_balance_numbers_are_never_optimistic(units: int, name: str) -> None:
     """Also where a double cannot hold the digits: it is shown as it prints, and that is on the safe side."""
     limit = Limit("day", "4e9", "0.999", "basic") if name in ("epsilon", "delta") else Limit("day", 50, "0.9", "zcdp")
     state = LimitState(limit, Costs(0, 0, 0, 0)._replace(**{name: units}), None)
@@ -78,7 +78,7 @@ def test_no_number_is_optimistic(units: int, name: str) -> None:
         assert exact is None or Decimal(repr(shown)) <= from_units(exact, DIGITS[name])
 
 
-def test_numbers_of_many_digits_are_rounded_apart() -> None:
+def test_balance_numbers_of_many_digits_round_outward() -> None:
     limit = Limit("day", "4000000000.000000009")
     state = LimitState(limit, Costs(10**18 + 1, 0, 0, 0), None)
     assert (state.spent.epsilon, state.remaining.epsilon) == (1000000000.0000001, 3000000000.0)

@@ -1,4 +1,4 @@
-"""Shares of a policy's limits: what one team may charge a user, beside what all may together."""
+"""Sub-limits of a policy: the budget that one team may charge a user, within the limit for all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(accountant: Accountant, user: str = "alice") -> dict[str, float | None]
     return {limit["period"]: limit["spent"]["epsilon"] for limit in accountant.balance(user).to_json()["limits"]}
 
 
-def test_a_team_must_fit_its_share_and_the_limit(accountant: Accountant) -> None:
+def test_spend_with_a_share_must_fit_the_share_and_the_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     a, b = team(accountant, "team-a"), team(accountant, "team-b")
     assert a.spend("alice", coin("0.75"))
@@ -49,7 +49,7 @@ def test_a_team_must_fit_its_share_and_the_limit(accountant: Accountant) -> None
     assert "the lifetime (team-a) limit (basic) of ε = 1 has ε = 0.75 spent and ε = 0.25 left" in refused.explain()
     assert a.quote("alice", coin("0.1")).affordable_reports == 2
     assert b.spend("alice", coin(3))
-    assert accountant.spend("alice", coin("0.25")), "whoever has no share needs to fit the limit alone"
+    assert accountant.spend("alice", coin("0.25")), "a caller without a share must fit the limit alone"
     both = a.spend("alice", coin("0.5"))
     assert both.binding == ("lifetime", "lifetime (team-a)")
     assert a.spend("alice", coin("0.25")).binding == ("lifetime",), "a share is no promise of budget"
@@ -58,7 +58,7 @@ def test_a_team_must_fit_its_share_and_the_limit(accountant: Accountant) -> None
     check(accountant)
 
 
-def test_a_share_is_counted_by_user_and_by_window(accountant: Accountant, clock: Clock) -> None:
+def test_share_is_counted_by_user_and_by_window(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=9", "day=3"], shares={"team-a": ["day=1", "lifetime=2"]})
     a = team(accountant, "team-a")
     assert [a.spend("alice", coin("0.6")).status for _ in range(2)] == ["spent", "refused"]
@@ -70,7 +70,7 @@ def test_a_share_is_counted_by_user_and_by_window(accountant: Accountant, clock:
     check(accountant)
 
 
-def test_a_key_whose_share_a_policy_does_not_have_is_refused(accountant: Accountant) -> None:
+def test_spend_with_a_share_unknown_to_the_policy_is_refused(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     accountant.set_policy("other", ["lifetime=4"])
     a = team(accountant, "team-a")
@@ -81,7 +81,7 @@ def test_a_key_whose_share_a_policy_does_not_have_is_refused(accountant: Account
     check(accountant)
 
 
-def test_a_share_is_the_same_in_every_policy(accountant: Accountant) -> None:
+def test_share_is_the_same_in_every_policy(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     accountant.set_policy("other", ["lifetime=9"], shares={"team-b": ["lifetime=2"], "new": ["lifetime=1"]})
     numbers = [{share.name: share.number for share in policy.shares} for policy in accountant.policies()]
@@ -92,7 +92,7 @@ def test_a_share_is_the_same_in_every_policy(accountant: Accountant) -> None:
     check(accountant)
 
 
-def test_bulk_runs_and_labelled_reports_and_reservations_count_in_it(accountant: Accountant, clock: Clock) -> None:
+def test_share_counts_batches_labeled_reports_and_reservations(accountant: Accountant, clock: Clock) -> None:
     from ledger_contract import CURVE, promising
 
     accountant.set_policy("default", ["lifetime=40", "day=30"], shares={"team-a": ["lifetime=9", "day=8"]})
@@ -111,7 +111,7 @@ def test_bulk_runs_and_labelled_reports_and_reservations_count_in_it(accountant:
     check(accountant)
 
 
-def test_share_after_reports_of_others_is_charged_what_they_showed(accountant: Accountant) -> None:
+def test_share_after_reports_of_others_is_charged_their_part(accountant: Accountant) -> None:
     """A share began the curve of a label again after reports that others had charged: 2.04 where 5.43 can be lost."""
     from ledger_contract import CURVE, promising
 
@@ -146,7 +146,7 @@ def test_sub_limit_counts_lines_of_batches_and_keyed_spends(accountant: Accounta
     check(accountant)
 
 
-def test_what_others_charge_and_give_back_leaves_a_share_as_it_is(accountant: Accountant) -> None:
+def test_share_is_unchanged_by_charges_and_voids_of_others(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
     assert team(accountant, "team-a").spend("alice", coin("0.5"))
     for other in (accountant, team(accountant, "team-b")):
@@ -157,7 +157,7 @@ def test_what_others_charge_and_give_back_leaves_a_share_as_it_is(accountant: Ac
     check(accountant)
 
 
-def test_what_a_key_is_answered_again_is_what_it_was_answered(accountant: Accountant) -> None:
+def test_spend_with_used_key_and_share_returns_the_first_receipt(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     a = team(accountant, "team-a")
     for epsilon, key in (("0.5", "granted"), ("0.75", "refused")):
@@ -165,7 +165,7 @@ def test_what_a_key_is_answered_again_is_what_it_was_answered(accountant: Accoun
         assert a.spend("alice", coin(epsilon), key=key).to_json() == {**first.to_json(), "repeated": True}
 
 
-def test_a_new_period_of_a_share_is_filled_from_the_journal(accountant: Accountant, clock: Clock) -> None:
+def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
     a, b = team(accountant, "team-a"), team(accountant, "team-b")
     a.spend("alice", coin("0.5"))
@@ -183,7 +183,7 @@ def test_a_new_period_of_a_share_is_filled_from_the_journal(accountant: Accounta
     check(accountant)
 
 
-def test_shares_under_a_rule_with_sums_of_its_own(accountant: Accountant) -> None:
+def test_share_under_another_rule_uses_its_sums(accountant: Accountant) -> None:
     limits = ["lifetime=8,1e-6,renyi:3", "month=9,9e-7+1e-7,zcdp"]
     accountant.set_policy("default", limits, shares={"team-a": ["lifetime=7.5", "month=2"]})
     a = team(accountant, "team-a")
@@ -209,13 +209,13 @@ def test_shares_under_a_rule_with_sums_of_its_own(accountant: Accountant) -> Non
         (["team-a"], "a mapping of names"),
     ],
 )
-def test_shares_that_make_no_sense_are_refused(accountant: Accountant, shares: Any, why: str) -> None:
+def test_share_with_invalid_limits_raises(accountant: Accountant, shares: Any, why: str) -> None:
     with pytest.raises(InvalidParameter, match=why):
         accountant.set_policy("default", ["lifetime=4"], shares=shares)
     assert accountant.policies() == []
 
 
-def test_a_limit_is_not_lowered_below_its_shares(accountant: Accountant) -> None:
+def test_limit_lowered_below_its_shares_raises(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     with pytest.raises(InvalidParameter, match="not exceed it; found team-a:lifetime=1, team-b:lifetime=3"):
         accountant.set_policy("default", ["lifetime=3.9"])
@@ -225,7 +225,7 @@ def test_a_limit_is_not_lowered_below_its_shares(accountant: Accountant) -> None
     check(accountant)
 
 
-def test_a_share_that_was_charged_keeps_its_delta(accountant: Accountant) -> None:
+def test_share_after_a_charge_keeps_its_delta(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=1,1e-7"]})
     assert team(accountant, "team-a").spend("alice", coin("0.5"))
     with pytest.raises(InvalidParameter, match=r"for lifetime \(team-a\), which was charged already"):
@@ -234,7 +234,7 @@ def test_a_share_that_was_charged_keeps_its_delta(accountant: Accountant) -> Non
     check(accountant)
 
 
-def test_an_entry_with_a_share_that_is_not_its_keys_is_found(accountant: Accountant) -> None:
+def test_verify_with_an_entry_of_another_share_finds_it(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     caller = made(accountant, "team-a", "team-a")
     accountant.acting_for(caller).spend("alice", coin("0.1"))
@@ -245,7 +245,7 @@ def test_an_entry_with_a_share_that_is_not_its_keys_is_found(accountant: Account
     assert [problem.partition("bear ")[2] for problem in problems] == ["share 0, not its", "share 2, not its"]
 
 
-def test_a_policy_with_shares_is_read_back_as_it_was() -> None:
+def test_policy_with_shares_round_trips() -> None:
     limits = (Limit.parse("lifetime=4"), Limit.parse("day=9,1e-6,renyi:3"))
     shares = as_shares({"b": ["lifetime=1"], "a": ["day=8", "lifetime=3"]}, limits)
     policy = Policy("default", limits, shares=tuple(share.numbered(7 + n) for n, share in enumerate(shares)))
@@ -261,7 +261,7 @@ def test_a_policy_with_shares_is_read_back_as_it_was() -> None:
 
 
 @given(parts=st.lists(st.decimals("0.000000001", "2", places=9), min_size=1, max_size=5))
-def test_shares_fit_exactly_where_their_sum_does(parts: list[Decimal]) -> None:
+def test_share_limits_fit_exactly_if_their_sum_does(parts: list[Decimal]) -> None:
     limits = (Limit("lifetime", 4),)
     shares = as_shares({f"team-{n}": [Limit("lifetime", part)] for n, part in enumerate(parts)}, limits)
     if sum(parts) <= 4:

@@ -1,4 +1,4 @@
-"""Spends that share transactions: each has the result of a `spend` by itself."""
+"""`spend_each` and `spend_async`: spends that share a transaction, each with the result of a single `spend`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_spend_each_of_many_users_shares_a_transaction(accountant: Accountant, t
     assert len(transactions) == 1
 
 
-def test_spend_each_of_very_many_users_is_cut_into_parts(
+def test_spend_each_of_very_many_users_is_split_into_parts(
     accountant: Accountant, transactions: list[set[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "PART", 10)
@@ -152,7 +152,7 @@ def test_spend_that_fails_after_it_wrote_leaves_others_charged(
     check(accountant)
 
 
-def test_spend_each_that_fails_after_it_wrote_charges_nobody(
+def test_spend_each_that_fails_after_it_wrote_charges_no_user(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, before = engine._write, accountant.stats()["entries"]

@@ -1,4 +1,4 @@
-"""API keys: what a secret is good for, until when, and that only its hash is kept."""
+"""API keys: scopes, expiry and rotation of a secret, of which only the hash is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys(accountant: Accountant) -> ApiKeys:
     return ApiKeys(accountant)
 
 
-def test_a_secret_is_found_and_nothing_else_is(keys: ApiKeys) -> None:
+def test_find_with_any_other_text_returns_none(keys: ApiKeys) -> None:
     made, secret = keys.create("team-a", ["spend", "read"])
     assert re.fullmatch(r"ldpb_[A-Za-z0-9_-]{43}", secret)
     assert keys.find(secret) == made
@@ -40,7 +40,7 @@ def test_a_secret_is_found_and_nothing_else_is(keys: ApiKeys) -> None:
         assert keys.find(odd) is None  # type: ignore[arg-type]
 
 
-def test_the_ledger_holds_no_secret(tmp_path: Path) -> None:
+def test_create_stores_no_secret(tmp_path: Path) -> None:
     with Accountant(tmp_path / "budget.db") as accountant:
         _, secret = ApiKeys(accountant).create("team-a", ["spend"])
         assert secret not in str(list(accountant.journal())) + str(accountant.records())
@@ -49,11 +49,11 @@ def test_the_ledger_holds_no_secret(tmp_path: Path) -> None:
         assert secret[5:].encode() not in file.read_bytes()
 
 
-def test_two_secrets_are_never_alike(keys: ApiKeys) -> None:
+def test_create_twice_returns_different_secrets(keys: ApiKeys) -> None:
     assert len({keys.create(f"key-{number}", ["read"])[1] for number in range(20)}) == 20
 
 
-def test_what_a_key_allows(keys: ApiKeys) -> None:
+def test_key_allows_its_scopes_policies_and_collections_only(keys: ApiKeys) -> None:
     everything, _ = keys.create("root", [ADMIN])
     bound, _ = keys.create("bound", ["spend"], policies=["default"], collections=["party", "colour"])
     assert all(everything.allows(scope, policy="any", collection="any") for scope in SCOPES)
@@ -66,13 +66,13 @@ def test_what_a_key_allows(keys: ApiKeys) -> None:
         bound.allows("everything")
 
 
-def test_admin_bound_to_a_policy_is_bound_to_it(keys: ApiKeys) -> None:
+def test_key_with_admin_bound_to_a_policy_allows_that_policy_only(keys: ApiKeys) -> None:
     made, _ = keys.create("team-admin", [ADMIN], policies=["team"])
     assert made.allows("erase")
     assert not made.allows("policy", policy="default")
 
 
-def test_a_revoked_key_is_found_no_more_and_its_name_is_taken_for_good(keys: ApiKeys, accountant: Accountant) -> None:
+def test_revoke_ends_the_key_and_keeps_its_name_taken(keys: ApiKeys, accountant: Accountant) -> None:
     _, secret = keys.create("team-a", ["spend"])
     with pytest.raises(NameTaken):
         keys.create("team-a", ["read"])
@@ -87,7 +87,7 @@ def test_a_revoked_key_is_found_no_more_and_its_name_is_taken_for_good(keys: Api
     check(accountant)
 
 
-def test_a_key_is_good_from_its_start_until_it_expires(keys: ApiKeys, accountant: Accountant, clock: Clock) -> None:
+def test_key_is_valid_from_its_start_until_its_expiry(keys: ApiKeys, accountant: Accountant, clock: Clock) -> None:
     now = accountant.now()
     made, secret = keys.create("later", ["read"], starts=now + timedelta(days=1), expires=now + timedelta(days=3))
     states = []
@@ -98,7 +98,7 @@ def test_a_key_is_good_from_its_start_until_it_expires(keys: ApiKeys, accountant
     assert [key.name for key in keys.all()] == ["later"]
 
 
-def test_an_exchange_keeps_the_name_and_both_secrets_for_a_while(
+def test_rotate_keeps_the_name_and_both_secrets_for_the_overlap(
     keys: ApiKeys, accountant: Accountant, clock: Clock
 ) -> None:
     first, old = keys.create("team-a", ["spend"], policies=["default"], share="a")
@@ -113,7 +113,7 @@ def test_an_exchange_keeps_the_name_and_both_secrets_for_a_while(
     assert keys.find(new) is None
 
 
-def test_an_exchange_prolongs_no_secret(keys: ApiKeys, accountant: Accountant, clock: Clock) -> None:
+def test_rotate_does_not_extend_the_old_secret(keys: ApiKeys, accountant: Accountant, clock: Clock) -> None:
     _, old = keys.create("team-a", ["spend"], expires=accountant.now() + timedelta(days=1))
     keys.rotate("team-a", overlap=timedelta(days=30))
     clock.advance(days=1)
@@ -138,7 +138,7 @@ def test_an_exchange_prolongs_no_secret(keys: ApiKeys, accountant: Accountant, c
         ({"expires": Clock().now - timedelta(days=1)}, "expires: expected a moment after"),
     ],
 )
-def test_what_makes_no_key_is_refused(
+def test_create_with_invalid_arguments_raises(
     accountant: Accountant, keys: ApiKeys, options: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(InvalidParameter, match=told):
@@ -146,7 +146,9 @@ def test_what_makes_no_key_is_refused(
     assert accountant.records() == []
 
 
-def test_what_another_process_does_is_known_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_sees_changes_of_another_process_within_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     passed = 100.0
     monkeypatch.setattr("ldp_budget.accounting.admin_log_projection.time.monotonic", lambda: passed)
     with Accountant(tmp_path / "budget.db") as mine, Accountant(tmp_path / "budget.db") as others:
@@ -154,12 +156,12 @@ def test_what_another_process_does_is_known_within_the_bound(tmp_path: Path, mon
         _, secret = theirs.create("team-a", ["spend"])
         assert keys.find(secret) is not None
         theirs.revoke("team-a")
-        assert theirs.find(secret) is None, "whoever does it knows it at once"
+        assert theirs.find(secret) is None, "the revoking process knows it at once"
         passed += 1.001
         assert keys.find(secret) is None
 
 
-def test_what_is_done_through_the_same_accountant_is_known_at_once(accountant: Accountant) -> None:
+def test_find_sees_changes_of_the_same_accountant_at_once(accountant: Accountant) -> None:
     service, command = ApiKeys(accountant, fresh=3600), ApiKeys(accountant, fresh=3600)
     _, secret = command.create("team-a", ["spend"])
     assert service.find(secret) is not None
@@ -167,7 +169,7 @@ def test_what_is_done_through_the_same_accountant_is_known_at_once(accountant: A
     assert service.find(secret) is None
 
 
-def test_while_nothing_is_new_the_ledger_is_not_asked(
+def test_find_without_changes_does_not_read_the_ledger(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = ApiKeys(accountant, fresh=3600)
@@ -178,7 +180,7 @@ def test_while_nothing_is_new_the_ledger_is_not_asked(
         assert keys.find(secret)
 
 
-def test_of_two_who_take_a_name_at_once_one_gets_it(accountant: Accountant) -> None:
+def test_create_of_one_name_by_two_threads_succeeds_once(accountant: Accountant) -> None:
     done: list[str] = []
 
     def take(number: int) -> None:
@@ -198,18 +200,18 @@ def test_of_two_who_take_a_name_at_once_one_gets_it(accountant: Accountant) -> N
     check(accountant)
 
 
-def test_a_record_that_is_no_key_of_ours_makes_none(accountant: Accountant, keys: ApiKeys) -> None:
+def test_find_ignores_malformed_key_records(accountant: Accountant, keys: ApiKeys) -> None:
     _, secret = keys.create("team-a", ["spend"])
     for body in ({}, {"hash": "zz"}, {"hash": 7, "scopes": None}):
         write_record(accountant, "key", "odd", body)
-    write_record(accountant, "key-revoked", "nobody", {})
+    write_record(accountant, "key-revoked", "unknown", {})
     assert keys.find(secret) is not None
     assert [key.name for key in keys.all()] == ["team-a"]
 
 
 @pytest.mark.parametrize("scope", ["policy", "admin"])
-def test_key_of_a_share_that_could_raise_its_share_is_refused(accountant: Accountant, scope: str) -> None:
-    """A key with the share `team` of 1 and the scope `admin` set the policy anew with a share of 40, and spent it."""
+def test_create_with_a_share_and_scope_policy_raises(accountant: Accountant, scope: str) -> None:
+    """A key with the share `team` of 1 and the scope `admin` set the policy again with a share of 40, and spent it."""
     with pytest.raises(InvalidParameter, match="share"):
         ApiKeys(accountant).create("team", [scope], share="team")
     body = {"scopes": [scope], "policies": None, "collections": None, "share": "team", "starts": None}

@@ -43,7 +43,7 @@ def accountant(clock: Clock) -> Iterator[Accountant]:
         yield ledger
 
 
-def test_own_kinds_are_all_tried() -> None:
+def test_own_kinds_list_is_complete() -> None:
     assert {kind for kind, _, _ in BODIES} == {kind for kind in _SHAPES if is_own(kind)}
 
 
@@ -105,7 +105,7 @@ def test_malformed_records_end_no_revocation(accountant: Accountant, clock: Cloc
     assert invitations.find(token) is None
 
 
-def test_demand_of_approvals_is_lifted_by_false_alone(accountant: Accountant) -> None:
+def test_approval_demand_is_lifted_by_false_alone(accountant: Accountant) -> None:
     """`{"demanded": null}` lifted that approvals are demanded."""
     approvals = Approvals(accountant, fresh=0)
     approvals.demand()
@@ -136,7 +136,7 @@ def test_key_of_a_key_holder_is_refused_in_the_transaction_where_approvals_are_d
         ApiKeys(accountant).create("second", ["policy"])
 
 
-def test_shapes_admit_what_the_library_writes(accountant: Accountant, clock: Clock) -> None:
+def test_record_shapes_accept_records_of_the_library(accountant: Accountant, clock: Clock) -> None:
     accountant.add_collection(Collection("party", _coin()))
     keys, approvals, invitations = ApiKeys(accountant), Approvals(accountant), Invitations(accountant)
     keys.create("team-a", ["spend"], policies=["default"], share="x", expires=clock.now + timedelta(days=3))

@@ -1,4 +1,4 @@
-"""Whoever uses a ledger by a key: a view of the same ledger, and what the verifier asks of the numbers they leave."""
+"""Accountants acting for a principal: a view of the same ledger, and verification of the recorded key numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def accountant(clock: Clock) -> Iterator[Accountant]:
         yield made
 
 
-def test_a_view_is_the_same_ledger_and_closing_it_leaves_that_open(accountant: Accountant) -> None:
+def test_acting_for_shares_the_ledger_and_closing_the_view_leaves_it_open(accountant: Accountant) -> None:
     key, _ = ApiKeys(accountant).create("team-a", ["spend"])
     with accountant.acting_for(key.caller) as team:
         assert team.spend("alice", coin(1))
@@ -32,7 +32,7 @@ def test_a_view_is_the_same_ledger_and_closing_it_leaves_that_open(accountant: A
     check(accountant)
 
 
-def test_a_view_of_a_view_is_of_its_own_caller(accountant: Accountant) -> None:
+def test_acting_for_a_view_uses_the_new_principal(accountant: Accountant) -> None:
     keys = ApiKeys(accountant)
     first, second = (keys.create(name, ["spend"])[0].caller for name in ("a", "b"))
     accountant.acting_for(first).acting_for(second).spend("alice", coin(1))
@@ -40,7 +40,7 @@ def test_a_view_of_a_view_is_of_its_own_caller(accountant: Accountant) -> None:
     assert [row["by"] for row in accountant.history("alice")] == ["b", "a"]
 
 
-def test_after_an_exchange_entries_show_the_same_name(accountant: Accountant) -> None:
+def test_key_rotation_keeps_the_name_of_entries(accountant: Accountant) -> None:
     keys = ApiKeys(accountant)
     for key in (keys.create("team-a", ["spend"])[0], keys.rotate("team-a")[0]):
         accountant.acting_for(key.caller).spend("alice", coin(1))
@@ -48,7 +48,7 @@ def test_after_an_exchange_entries_show_the_same_name(accountant: Accountant) ->
     check(accountant)
 
 
-def test_what_a_key_did_to_keys_stands_in_the_records(accountant: Accountant) -> None:
+def test_admin_log_records_key_changes_made_by_a_key(accountant: Accountant) -> None:
     officer = ApiKeys(accountant).create("officer", ["admin"])[0]
     theirs = ApiKeys(accountant.acting_for(officer.caller))
     made, _ = theirs.create("team-a", ["spend"])
@@ -59,18 +59,18 @@ def test_what_a_key_did_to_keys_stands_in_the_records(accountant: Accountant) ->
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_a_number_that_is_of_no_key_is_found(clock: Clock, partitions: int) -> None:
+def test_verify_with_a_number_of_no_key_finds_it(clock: Clock, partitions: int) -> None:
     with Accountant(ToyStore(partitions), clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         record = accountant.record("note", "x", {}, expected=0)
         for number in (record.number, 7):
-            accountant.acting_for(Principal(number, "nobody")).spend("alice", coin(1))
+            accountant.acting_for(Principal(number, "unknown")).spend("alice", coin(1))
         problems = " ".join(accountant.verify().problems)
         assert "written by the key of record 1, which has made none" in problems
         assert "written by the key of record 7, which has made none" in problems
         assert [row["by"] for row in accountant.history("alice")] == ["x", "record 7"]
 
 
-def test_who_is_no_caller_is_refused(accountant: Accountant) -> None:
+def test_acting_for_anything_but_a_principal_raises(accountant: Accountant) -> None:
     with pytest.raises(InvalidParameter, match="caller: expected a `Principal`"):
         accountant.acting_for("team-a")  # type: ignore[arg-type]

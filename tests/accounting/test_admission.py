@@ -1,4 +1,4 @@
-"""Decisions are functions of an account, a request and a policy: no ledger is opened here."""
+"""Admission decisions as functions of an account, a request and a policy, without a ledger."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ def held(
 
 
 @pytest.mark.parametrize(("spent", "fits"), [("0", True), ("0.7", True), ("0.700000001", False), ("1", False)])
-def test_integers_decide_to_the_last_unit(spent: str, fits: bool) -> None:
+def test_decide_is_exact_to_the_last_unit(spent: str, fits: bool) -> None:
     decision = held(Pure("0.3"), "lifetime=1", spent=spent)
     assert decision.fits == fits
     assert decision.binding == (() if fits else ("lifetime",))
     assert decision.affordable() == (1 - Decimal(spent)) // Decimal("0.3")
 
 
-def test_what_costs_nothing_more_fits_any_number_of_times_after_the_charge_as_before() -> None:
+def test_decide_of_a_free_repetition_always_fits() -> None:
     decision = held(Memoised((1,), 1, None, SAME_CHANGE_PATTERN), "lifetime=4", label="x")
     assert decision.receipt("spent", "r").affordable_reports == decision.affordable() == LARGEST
     assert decision.receipt("spent", "r").to_json()["affordable_reports"] is None
 
 
-def test_every_limit_that_has_no_room_binds() -> None:
+def test_decide_refused_names_every_limit_without_room() -> None:
     decision = held(Pure("0.3"), "lifetime=1", "day=0.2", spent="0.8")
     assert decision.binding == ("lifetime", "day")
     assert decision.receipt("refused").binding == ("lifetime", "day")
 
 
-def test_a_receipt_shows_the_limits_as_the_charge_leaves_them_and_a_refusal_as_they_are() -> None:
+def test_decide_shows_limits_after_a_charge_and_unchanged_after_a_refusal() -> None:
     granted = held(Pure("0.3"), "lifetime=1", spent="0.5")
     assert [state.spent_units.epsilon for state in granted.receipt("spent", "r").limits] == [500_000_000]
     granted.charge()
@@ -86,7 +86,7 @@ def test_a_receipt_shows_the_limits_as_the_charge_leaves_them_and_a_refusal_as_t
         ("the plan of policy default has no such charge", {"plan": Plan(((Pure(1), 2),), Decimal("1e-6"))}),
     ],
 )
-def test_what_no_budget_would_help_is_said_so(why: str, more: dict[str, object]) -> None:
+def test_decide_of_a_never_admissible_request_says_so(why: str, more: dict[str, object]) -> None:
     guarantee = Memoised((1,), 2, None, SAME_CHANGE_PATTERN)
     decision = held(guarantee, "lifetime=9", label="x", **more)  # type: ignore[arg-type]
     assert decision.why.startswith(why)
@@ -94,7 +94,7 @@ def test_what_no_budget_would_help_is_said_so(why: str, more: dict[str, object])
     assert decision.affordable() == 0
 
 
-def test_a_quota_binds_as_a_plan() -> None:
+def test_decide_over_a_quota_names_the_plan() -> None:
     plan = Plan(((Pure(1), 3),), Decimal("1e-6"))
     assert held(Pure(1), plan=plan, used=1, reports=2).fits
     decision = held(Pure(1), plan=plan, used=2, reports=2)
@@ -117,7 +117,7 @@ def test_a_quota_binds_as_a_plan() -> None:
         (("lifetime=1e9,0.99",), (("Infinity", "1"),), False),
     ],
 )
-def test_the_full_prices_of_the_plans_used_must_fit_the_lifetime_limit(
+def test_decide_counts_the_full_price_of_used_plans_in_the_lifetime_limit(
     limits: tuple[str, ...], others: tuple[tuple[str, str], ...], fits: bool
 ) -> None:
     plan = Plan(((Pure(1), 3),), Decimal("1e-6"), price=3.0)
@@ -132,9 +132,7 @@ CURVES = st.lists(st.integers(0, 400), min_size=1, max_size=8).map(sorted)
 
 
 @given(CURVES, st.integers(0, 100), st.integers(0, 12), st.integers(0, 1500))
-def test_what_is_affordable_along_a_curve_fits_and_one_more_does_not(
-    points: list[int], above: int, done: int, room: int
-) -> None:
+def test_affordable_along_a_curve_is_exact(points: list[int], above: int, done: int, room: int) -> None:
     """The bisection over the curve answers as trying every count would."""
     curve = Memoised(tuple(Decimal(point) / 100 for point in points), Decimal(points[-1] + above) / 100)
     limit = Limit("lifetime", Decimal(room + 1) / 100)
