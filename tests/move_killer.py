@@ -1,4 +1,4 @@
-"""Moves a ledger in child processes and kills them; run by `test_moving`.
+"""Moves a ledger in child processes and kills them; run by `test_migration`.
 
     python move_killer.py FROM SEED MOMENT TO...
 

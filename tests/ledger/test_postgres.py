@@ -1,4 +1,4 @@
-"""The contract of ledgers, kept by PostgreSQL with one partition, four and 64, and by the oldest that will do."""
+"""The ledger's contract on PostgreSQL with 1, 4 and 64 partitions, and on the oldest supported version."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TestTheOldestServer(StoreContract):
         return Emptied(4, str(OLDEST // 10_000))
 
 
-def test_a_transaction_may_be_content_with_the_partitions_that_nobody_holds() -> None:
+def test_transaction_may_take_only_the_unlocked_partitions() -> None:
     store = PostgresStore(OnServer(4).address, create=True)
     try:
         with ThreadPoolExecutor() as threads:

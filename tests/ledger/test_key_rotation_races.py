@@ -1,4 +1,4 @@
-"""What others do at the worst moment of a rotation of a ledger's key loses neither the secret nor a receipt."""
+"""Key rotation with other operations at its worst moment: neither the secret nor a receipt is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from toy_store import ToyStore
 
 
 def at_first(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, do: Callable[[], object]) -> None:
-    """What another process does just before something is called for the first time."""
+    """Let another process act just before the first call of a function."""
     inner, done = getattr(owner, name), []
 
     def outer(*arguments: Any, **more: Any) -> Any:
@@ -36,7 +36,7 @@ def at_first(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, do: Call
 
 
 @pytest.mark.slow
-def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
+def test_backup_during_a_rotation_has_the_key_of_its_moment(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, backup = tmp_path / "budget.db", tmp_path / "backup.db"
@@ -56,7 +56,7 @@ def test_a_backup_has_a_key_of_its_moment_though_it_is_exchanged_meanwhile(
         check(later)
 
 
-def test_partition_that_goes_back_to_before_a_rotation_is_found(clock: Clock) -> None:
+def test_partition_restored_from_before_a_rotation_is_found(clock: Clock) -> None:
     store = ToyStore(2)
     with Accountant(store, clock=clock) as one:
         one.set_policy("default", ["lifetime=9"])
@@ -71,10 +71,10 @@ def test_partition_that_goes_back_to_before_a_rotation_is_found(clock: Clock) ->
 
 
 @pytest.mark.parametrize("step", ["begin", "fence"])
-def test_ledger_whose_key_is_rotated_meanwhile_is_not_moved(
+def test_move_during_a_rotation_is_refused(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """The copy would go on under the old secret, and the receipts of those under the new one would be nobody's."""
+    """The copy would continue under the old secret, and the receipts under the new one would be lost."""
     path, place = tmp_path / "budget.db", tmp_path / "two.db"
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=9"])
@@ -93,7 +93,7 @@ def test_ledger_whose_key_is_rotated_meanwhile_is_not_moved(
 def test_spend_that_waits_for_a_rotation_is_refused(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its user was hashed before the rotation: under the new secret nobody would be found, and charged afresh."""
+    """Its user was hashed before the rotation: under the new secret the user would not be found, and get a fresh budget."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=2"])

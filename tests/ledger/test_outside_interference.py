@@ -1,4 +1,4 @@
-"""What others do to a ledger that is open: nothing that was acknowledged is lost, or nothing is acknowledged."""
+"""Outside interference with the files of an open ledger: no acknowledged charge is lost, or none is acknowledged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(script: str, *arguments: object) -> None:
 
 
 def tenths(accountant: Accountant, user: str) -> Decimal:
-    """How often a user has spent 0.1."""
+    """Return the number of spends of 0.1 by a user."""
     return spent(accountant, user)["lifetime"] * 10
 
 
@@ -64,7 +64,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("other", [OTHER, FOREIGN], ids=["ours", "foreign"])
-def test_a_process_that_reads_its_ledgers_file_loses_no_spend(path: Path, other: str) -> None:
+def test_process_reading_its_own_ledger_file_loses_no_spend(path: Path, other: str) -> None:
     """Closing the file drops SQLite's locks on it; the next process to close deleted the log that was in use."""
     answers = []
     with Accountant(path) as accountant:
@@ -85,7 +85,7 @@ def test_a_process_that_reads_its_ledgers_file_loses_no_spend(path: Path, other:
 
 
 @pytest.mark.slow
-def test_the_same_with_two_accountants_of_which_one_is_closed(path: Path) -> None:
+def test_process_closing_one_of_two_accountants_loses_no_spend(path: Path) -> None:
     with Accountant(path) as accountant:
         with Accountant(path) as other:
             other.spend("alice", coin("0.1"))
@@ -97,7 +97,7 @@ def test_the_same_with_two_accountants_of_which_one_is_closed(path: Path) -> Non
         check(accountant)
 
 
-def test_readers_that_others_read_beside_keep_their_moment(path: Path) -> None:
+def test_readers_keep_their_snapshot_with_other_readers(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
         with store_of(accountant).snapshot() as rows:
@@ -143,7 +143,7 @@ HAPPENINGS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("name", HAPPENINGS)
 @pytest.mark.parametrize("moment", ["before", "within"])
-def test_nothing_is_acknowledged_where_the_files_are_not_the_opened_ones(path: Path, name: str, moment: str) -> None:
+def test_spend_after_files_were_replaced_is_refused(path: Path, name: str, moment: str) -> None:
     happen, said = HAPPENINGS[name]
     accountant = Accountant(path)
     accountant.spend("alice", coin("0.1"))
@@ -168,8 +168,8 @@ def test_nothing_is_acknowledged_where_the_files_are_not_the_opened_ones(path: P
 
 
 @pytest.mark.parametrize("name", ["moved", "linked", "log deleted", "index deleted", "folder moved"])
-def test_what_was_acknowledged_before_is_there_when_all_is_put_right(path: Path, name: str) -> None:
-    """Also where the log's name was deleted: whoever has it open brings it into the database when he closes."""
+def test_spend_acknowledged_before_is_kept_after_a_repair(path: Path, name: str) -> None:
+    """Also if the log's name was deleted: a process that has it open writes it into the database on closing."""
     accountant = Accountant(path)
     for _ in range(3):
         accountant.spend("alice", coin("0.1"))
@@ -224,7 +224,7 @@ def test_checkpoint_of_another_process_into_an_empty_log_is_no_other_copy(path: 
         check(one)
 
 
-def test_a_copy_written_over_an_open_ledger_is_noticed_and_left_as_it_is(path: Path) -> None:
+def test_copy_written_over_an_open_ledger_is_noticed_and_left_unchanged(path: Path) -> None:
     """As `cp backup budget.db` does it: the file is the same, and what it holds is not."""
     copy = path.with_name("copy")
     shutil.copy(path, copy)
@@ -243,7 +243,7 @@ def test_a_copy_written_over_an_open_ledger_is_noticed_and_left_as_it_is(path: P
         Accountant(path)
 
 
-def test_a_checkpoint_of_another_process_is_no_copy(path: Path) -> None:
+def test_checkpoint_of_another_process_is_not_taken_for_a_copy(path: Path) -> None:
     with Accountant(path) as accountant:
         for number in range(4):
             accountant.spend("alice", coin("0.1"))
@@ -264,8 +264,8 @@ def test_a_checkpoint_of_another_process_is_no_copy(path: Path) -> None:
 # -- two logs for one file ---------------------------------------------------------------------------------------
 
 
-def test_a_ledger_with_two_names_is_not_opened(path: Path) -> None:
-    """Each name has a log beside it, and whoever comes by one does not see what stands in the other."""
+def test_ledger_with_two_hard_links_is_not_opened(path: Path) -> None:
+    """Each name has its own log, and a process that uses one name does not see the log of the other."""
     second = path.with_name("second.db")
     second.hardlink_to(path)
     shutil.copy(f"{path}.key", f"{second}.key")
@@ -278,7 +278,7 @@ def test_a_ledger_with_two_names_is_not_opened(path: Path) -> None:
     Accountant(path).close()
 
 
-def test_a_link_leads_to_the_ledger_its_key_and_its_log(path: Path, tmp_path: Path) -> None:
+def test_symbolic_link_leads_to_the_ledger_its_key_and_its_log(path: Path, tmp_path: Path) -> None:
     chain_hash = tmp_path / "link.db"
     chain_hash.symlink_to(path)
     with Accountant(chain_hash) as one, Accountant(path) as other:
@@ -302,7 +302,7 @@ Accountant(sys.argv[1])' "$2" "$4"
 
 
 @pytest.mark.parametrize("mounts", ["/proc/self/mountinfo", "/no/such/list"])
-def test_a_file_that_is_mounted_by_itself_is_not_opened(path: Path, tmp_path: Path, mounts: str) -> None:
+def test_ledger_file_mounted_by_itself_is_not_opened(path: Path, tmp_path: Path, mounts: str) -> None:
     """As containers do it: the file is there twice, and each place has a log of its own. Without `/proc` it was
     opened.
     """
@@ -319,7 +319,7 @@ def test_a_file_that_is_mounted_by_itself_is_not_opened(path: Path, tmp_path: Pa
 # -- the key ---------------------------------------------------------------------------------------------------
 
 
-def test_a_key_file_that_is_replaced_by_itself_changes_nothing(path: Path) -> None:
+def test_key_file_replaced_by_an_equal_one_changes_nothing(path: Path) -> None:
     key = path.with_name("budget.db.key")
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
@@ -336,8 +336,8 @@ def test_a_key_file_that_is_replaced_by_itself_changes_nothing(path: Path) -> No
 # -- a ledger that went back -----------------------------------------------------------------------------------
 
 
-def test_a_process_refuses_a_ledger_that_lost_what_it_was_told(path: Path) -> None:
-    """Somebody undoes the newest entries, in the very file: nothing but what the process remembers says so."""
+def test_process_refuses_a_ledger_that_lost_acknowledged_charges(path: Path) -> None:
+    """An attacker undoes the newest entries in the same file: only the memory of the process shows it."""
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
         accountant.balance("alice")
@@ -353,7 +353,7 @@ def test_a_process_refuses_a_ledger_that_lost_what_it_was_told(path: Path) -> No
                 accountant.balance("alice")
 
 
-def test_a_process_refuses_a_ledger_with_another_past(path: Path) -> None:
+def test_process_refuses_a_ledger_with_another_history(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
         connection = sqlite3.connect(path)

@@ -1,4 +1,4 @@
-"""What goes wrong in other libraries' budgets and ledgers, kept as tests; where it was seen is said beside each."""
+"""Regression tests for bugs of other libraries' budgets and ledgers; each names its source."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ledger_inside import writer_of
 @pytest.mark.parametrize(
     ("each", "most", "count"), [(0.1, "0.3", 3), (0.1, "1", 10), (0.7, "4.9", 7), (1.1, "3.3", 3)]
 )
-def test_decimals_add_up_as_decimals(accountant: Accountant, each: float, most: str, count: int) -> None:
+def test_decimals_are_added_exactly(accountant: Accountant, each: float, most: str, count: int) -> None:
     """3 x 0.1 was refused at 0.3, and 10 x 0.1 accepted although the doubles add up to more."""
     accountant.set_policy("default", [f"lifetime={most}"])
     answers = [accountant.spend("alice", coin(each)).status for _ in range(count + 1)]
@@ -39,7 +39,7 @@ def test_decimals_add_up_as_decimals(accountant: Accountant, each: float, most: 
     assert accountant.balance("bob").to_json()["limits"][0]["remaining"]["epsilon"] == 0
 
 
-def test_the_sum_of_delta_is_exact_too(accountant: Accountant) -> None:
+def test_delta_sum_is_exact(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=10,3e-7"])
     mechanism = promising(Approximate("0.1", 1e-7))
     assert [accountant.spend("alice", mechanism).status for _ in range(4)] == ["spent"] * 3 + ["refused"]
@@ -49,7 +49,7 @@ def test_the_sum_of_delta_is_exact_too(accountant: Accountant) -> None:
 
 
 @pytest.mark.parametrize("tiny", [5e-324, "1e-310", "1e-30", "1e-10", "1e-9"])
-def test_a_subnormal_spend_is_refused_after_exhaustion(accountant: Accountant, tiny: Any) -> None:
+def test_subnormal_spend_after_exhaustion_is_refused(accountant: Accountant, tiny: Any) -> None:
     """It was lost in the sum, and so free for ever."""
     accountant.set_policy("default", ["lifetime=1", "lifetime=4,1e-6,zcdp", "day=4,1e-6,gdp"])
     mechanism = promising(Pure(tiny))
@@ -63,7 +63,7 @@ def test_a_subnormal_spend_is_refused_after_exhaustion(accountant: Accountant, t
     assert spent(accountant, "alice")["lifetime"] == 1
 
 
-def test_a_subnormal_delta_is_refused_after_exhaustion(accountant: Accountant) -> None:
+def test_subnormal_delta_after_exhaustion_is_refused(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9,1e-9"])
     assert accountant.spend("alice", promising(Approximate(1, "1e-9")))
     assert accountant.spend("alice", promising(Approximate("0.1", 5e-324))).binding == ("lifetime",)
@@ -73,7 +73,7 @@ def test_a_subnormal_delta_is_refused_after_exhaustion(accountant: Accountant) -
 # -- check, then act (diffprivlib: eight threads spent 207 of 200) ---------------------------------------------
 
 
-def test_eight_threads_spend_two_hundred_of_two_hundred(accountant: Accountant) -> None:
+def test_spend_by_eight_threads_reaches_exactly_the_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=200"])
     granted = in_threads(8, lambda number: sum(bool(accountant.spend("alice", coin(1))) for _ in range(40)))
     assert (sum(granted), spent(accountant, "alice")) == (200, {"lifetime": 200})
@@ -84,9 +84,7 @@ def test_eight_threads_spend_two_hundred_of_two_hundred(accountant: Accountant) 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=1000,1e-6,zcdp", "lifetime=1000,1e-6,gdp"])
-def test_a_spend_does_as_much_work_after_a_thousand_as_after_ten(
-    accountant: Accountant, clock: Clock, limit: str
-) -> None:
+def test_spend_work_does_not_grow_with_the_history(accountant: Accountant, clock: Clock, limit: str) -> None:
     """Counted in steps of SQLite's machine, which do not depend on how busy this one is."""
     accountant.set_policy("default", [limit, "day=900"])
     connection = writer_of(accountant)
@@ -120,7 +118,7 @@ def test_a_spend_does_as_much_work_after_a_thousand_as_after_ten(
 # -- one refusal kills it for ever (opendp's filter) -----------------------------------------------------------
 
 
-def test_a_refusal_does_not_end_the_budget(accountant: Accountant) -> None:
+def test_refusal_does_not_end_the_budget(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     for epsilon, status in (
         (2, "refused"),
@@ -141,7 +139,7 @@ def test_a_refusal_does_not_end_the_budget(accountant: Accountant) -> None:
     [coin(1), promising(Laplace(1)), promising(Gaussian(1, 4, "1e-12"))],
     ids=["rr", "laplace", "gaussian"],
 )
-def test_a_hundred_reports_cost_as_much_as_a_hundred_times_one(
+def test_spend_of_a_hundred_reports_costs_a_hundred_times_one(
     accountant: Accountant, rule: str, mechanism: Mechanism
 ) -> None:
     accountant.set_policy("default", [f"lifetime=1000,0.1,{rule}"])
@@ -162,7 +160,7 @@ def test_a_hundred_reports_cost_as_much_as_a_hundred_times_one(
     rule=st.sampled_from(("zcdp", "gdp")),
     gaussian=st.booleans(),
 )
-def test_what_was_granted_composes_to_no_more_than_the_limit(
+def test_granted_charges_compose_to_at_most_the_limit(
     epsilon: Decimal, most: Decimal, delta: str, rule: str, gaussian: bool
 ) -> None:
     """And one report more would not: nothing is granted by rounding, and next to nothing lost."""
@@ -179,15 +177,13 @@ def test_what_was_granted_composes_to_no_more_than_the_limit(
         assert Decimal(over) > most * (1 - Decimal("1e-6"))
 
 
-def test_a_capacity_is_worked_out_once_and_stored(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_capacity_is_computed_once_and_stored(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later version that computes more tightly, or less so, changes no limit that was set."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         limits = accountant.set_policy("default", ["lifetime=2,1e-6,gdp", "day=1,1e-6,zcdp"]).limits
         capacities = [limit.capacity for limit in limits]
-    monkeypatch.setattr("ldp_budget.accounting.limits.capacity", lambda *limit: pytest.fail("computed anew"))
+    monkeypatch.setattr("ldp_budget.accounting.limits.capacity", lambda *limit: pytest.fail("computed again"))
     with Accountant(path, create=False, clock=clock) as accountant:
         assert [limit.capacity for limit in accountant.policy().limits] == capacities
         assert accountant.spend("alice", coin("0.01")).status == "spent"
@@ -197,7 +193,7 @@ def test_a_capacity_is_worked_out_once_and_stored(
 # -- holds that run out ------------------------------------------------------------------------------------------
 
 
-def test_an_expired_hold_is_charged_and_not_shown_as_held(accountant: Accountant, clock: Clock) -> None:
+def test_expired_reservation_is_charged_and_not_shown_as_open(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=2"])
     held = [accountant.reserve("alice", coin("0.5"), expires=60).receipt or "" for _ in range(4)]
     accountant.commit(held[1])
@@ -220,7 +216,7 @@ def test_an_expired_hold_is_charged_and_not_shown_as_held(accountant: Accountant
     check(accountant)
 
 
-def test_an_expiry_does_not_wait_for_anybody_to_look(accountant: Accountant, clock: Clock) -> None:
+def test_expiry_needs_no_reader(accountant: Accountant, clock: Clock) -> None:
     """It is a time, not a sweep: the first commit a year later still finds it expired."""
     accountant.set_policy("default", ["lifetime=2", "day=2"])
     held = accountant.reserve("alice", coin(1), expires=1).receipt or ""
@@ -263,8 +259,8 @@ os._exit(1)
     ("moment", "told", "charged"), [("before", "", 0), ("after", "", 1), ("never", "spent\n", 1)]
 )
 @pytest.mark.some(3)
-def test_no_answer_is_free(tmp_path: Path, moment: str, told: str, charged: int) -> None:
-    """Nobody is told before it is charged; whoever was charged without being told learns it by asking again."""
+def test_response_is_never_free(tmp_path: Path, moment: str, told: str, charged: int) -> None:
+    """No result is returned before its charge; a caller whose response was lost gets it by a retry."""
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1"])
@@ -311,7 +307,7 @@ SPOILS = {
 
 
 @pytest.mark.parametrize("spoil", SPOILS)
-def test_a_failed_open_never_makes_a_new_ledger(tmp_path: Path, spoil: str) -> None:
+def test_failed_open_makes_no_new_ledger(tmp_path: Path, spoil: str) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1"])
@@ -329,7 +325,7 @@ def test_a_failed_open_never_makes_a_new_ledger(tmp_path: Path, spoil: str) -> N
 
 
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
-def test_what_promises_nothing_is_refused_under_every_rule(accountant: Accountant, rule: str) -> None:
+def test_mechanism_without_guarantee_is_refused_under_every_rule(accountant: Accountant, rule: str) -> None:
     accountant.set_policy("default", [f"lifetime=1e6,0.5,{rule}"])
     refused = accountant.spend("alice", promising(Unbounded()))
     assert (refused.status, refused.epsilon, refused.affordable_reports) == ("refused", None, 0)

@@ -1,4 +1,4 @@
-"""The ledger's contract, kept by SQLite: in a file, and in memory."""
+"""The ledger's contract on SQLite: in a file, and in memory."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ class TestInFile(StoreContract):
         return InFile(tmp_path / "budget.db")
 
 
-def test_two_accountants_on_one_file_see_each_others_charges(tmp_path: Path, clock: Clock) -> None:
+def test_accountants_on_one_file_see_each_others_charges(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=1"])
         assert one.spend("alice", coin("0.5"), key="k")
         assert other.spend("alice", coin("0.5"), key="k").repeated
         other.set_policy("default", ["lifetime=1", "day=0.7"])
-        assert one.spend("alice", coin("0.3")).binding == ("day",), "the newest version holds for everybody at once"
+        assert one.spend("alice", coin("0.3")).binding == ("day",), (
+            "the newest version applies to all accountants at once"
+        )
         granted = in_threads(8, lambda n: sum(bool((one, other)[n % 2].spend("bob", coin("0.1"))) for _ in range(3)))
         assert sum(granted) == 7
         assert spent(one, "bob") == spent(other, "bob") == {"lifetime": Decimal("0.7"), "day": Decimal("0.7")}
         assert check(one) == check(other)
 
 
-def test_a_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> None:
+def test_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> None:
     """Other tools open and sum it; and what they find names no user, key or label."""
     from sqlite_utils import Database
 
@@ -63,14 +65,14 @@ def test_a_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> No
     assert b"alice" not in path.read_bytes()
 
 
-def test_a_ledger_in_memory_is_nobody_elses(clock: Clock) -> None:
+def test_ledger_in_memory_is_private(clock: Clock) -> None:
     with Accountant(":memory:", clock=clock) as one, Accountant(":memory:", clock=clock) as other:
         one.set_policy("default", ["lifetime=1"])
         assert [policy.name for policy in one.policies()] == ["default"]
         assert other.policies() == []
 
 
-def test_a_spend_is_durable_before_it_is_answered(tmp_path: Path, clock: Clock) -> None:
+def test_spend_is_durable_before_it_returns(tmp_path: Path, clock: Clock) -> None:
     """Every commit waits for the disk, as a copy of the files taken after the answer shows."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
@@ -87,7 +89,7 @@ def test_a_spend_is_durable_before_it_is_answered(tmp_path: Path, clock: Clock) 
                 assert spent(other, "alice") == {"lifetime": number + 1}
 
 
-def test_the_statements_of_a_spend_use_indexes(tmp_path: Path, clock: Clock) -> None:
+def test_spend_statements_use_indexes(tmp_path: Path, clock: Clock) -> None:
     """A spend after a million others must not read them."""
     seen: list[str] = []
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:

@@ -1,4 +1,4 @@
-"""Copies of a ledger: made while others write, put back, kept where nobody may write, and told from what is none."""
+"""Backups of a ledger: made during writes, restored, opened read-only, and refused if they are no true copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def tenths(path: Path, user: str) -> Decimal:
-    """How often a user has spent 0.1 in a ledger that holds."""
+    """Return the number of spends of 0.1 by a user, in a ledger that verifies."""
     with Accountant(path, create=False) as accountant:
         check(accountant)
         return spent(accountant, user)["lifetime"] * 10
@@ -66,7 +66,7 @@ def log_of(path: Path) -> Path:
 # -- a backup --------------------------------------------------------------------------------------------------
 
 
-def test_a_backup_opens_verifies_and_goes_on_by_itself(path: Path, tmp_path: Path) -> None:
+def test_backup_opens_verifies_and_continues(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"), key="k")
@@ -82,7 +82,7 @@ def test_a_backup_opens_verifies_and_goes_on_by_itself(path: Path, tmp_path: Pat
     assert (tenths(path, "alice"), tenths(copy, "alice")) == (3, 2)
 
 
-def test_a_backup_is_of_one_moment_while_eight_threads_write(path: Path, tmp_path: Path) -> None:
+def test_backup_during_writes_of_eight_threads_is_of_one_moment(path: Path, tmp_path: Path) -> None:
     script = """
         import sys, threading
         from ldp_budget import Accountant, mechanism
@@ -112,7 +112,7 @@ def test_a_backup_is_of_one_moment_while_eight_threads_write(path: Path, tmp_pat
 
 
 @pytest.mark.parametrize("there", ["copy.db", "copy.db.key", "copy.db-wal", "copy.db-shm", "copy.db-journal"])
-def test_a_backup_replaces_nothing(path: Path, tmp_path: Path, there: str) -> None:
+def test_backup_to_an_existing_file_is_refused(path: Path, tmp_path: Path, there: str) -> None:
     (tmp_path / there).write_text("something")
     with (
         Accountant(path) as accountant,
@@ -123,7 +123,7 @@ def test_a_backup_replaces_nothing(path: Path, tmp_path: Path, there: str) -> No
     assert (tmp_path / there).read_text() == "something"
 
 
-def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -133,7 +133,7 @@ def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypa
     assert list(tmp_path.glob("copy*")) == []
 
 
-def test_a_ledger_in_memory_can_be_kept_after_all(tmp_path: Path) -> None:
+def test_backup_of_a_ledger_in_memory_succeeds(tmp_path: Path) -> None:
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         accountant.spend("alice", coin("0.1"))
@@ -141,16 +141,16 @@ def test_a_ledger_in_memory_can_be_kept_after_all(tmp_path: Path) -> None:
     assert tenths(tmp_path / "kept.db", "alice") == 1
 
 
-# -- a copy put back while a log still lies there ----------------------------------------------------------------
+# -- a copy restored next to an old log --------------------------------------------------------------------------
 
 
-def test_a_crashed_ledger_opens_with_its_own_log(path: Path) -> None:
+def test_crashed_ledger_opens_with_its_own_log(path: Path) -> None:
     die(path, "for _ in range(3): accountant.spend('alice', coin)")
     assert tenths(path, "alice") == 4
 
 
-def test_a_crash_in_the_midst_of_a_checkpoint_is_no_copy(path: Path, tmp_path: Path) -> None:
-    """Some pages of the log stand in the database already, others not; any of them may be missing."""
+def test_crash_during_a_checkpoint_is_not_taken_for_a_copy(path: Path, tmp_path: Path) -> None:
+    """Some pages of the log are in the database already, others not; any of them may be missing."""
     die(path, "for n in range(40): accountant.spend(f'user-{n}', coin, key=str(n))")
     old, done = path.read_bytes(), tmp_path / "done.db"
     for ending in ("", "-wal", ".key"):
@@ -210,7 +210,7 @@ def test_open_after_torn_checkpoint_recovers_every_charge(
 
 
 def test_refusal_of_stale_log_advises_nothing_that_loses_charges(path: Path, tmp_path: Path) -> None:
-    """The message said: "to go on from the copy, move the log away". The log held charges of users."""
+    """The message said to move the log away, but the log held charges of users."""
     copy = tmp_path / "copy.db"
     shutil.copy(path, copy)
     die(path, "for _ in range(3): accountant.spend('alice', coin)")
@@ -227,7 +227,7 @@ def test_refusal_of_stale_log_advises_nothing_that_loses_charges(path: Path, tmp
 @pytest.mark.some(3)
 @pytest.mark.parametrize("how", ["written over", "moved there", "by backup"])
 @pytest.mark.parametrize("later", [1, 60])
-def test_a_copy_beside_a_later_log_is_refused_by_name(path: Path, tmp_path: Path, how: str, later: int) -> None:
+def test_copy_next_to_a_later_log_is_refused_by_name(path: Path, tmp_path: Path, how: str, later: int) -> None:
     """It opened, spent, and then was malformed; here the copy lacks one entry, or many."""
     copy = tmp_path / "copy.db"
     if how == "by backup":
@@ -258,7 +258,7 @@ def test_a_copy_beside_a_later_log_is_refused_by_name(path: Path, tmp_path: Path
     assert tenths(path, "alice") == 2
 
 
-def test_a_ledger_that_went_on_elsewhere_beside_its_old_log_is_refused(path: Path, tmp_path: Path) -> None:
+def test_ledger_continued_elsewhere_next_to_its_old_log_is_refused(path: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.db"
     for ending in ("", ".key"):
         shutil.copy(f"{path}{ending}", f"{elsewhere}{ending}")
@@ -271,7 +271,7 @@ def test_a_ledger_that_went_on_elsewhere_beside_its_old_log_is_refused(path: Pat
         Accountant(path)
 
 
-def test_a_copy_that_was_packed_beside_a_log_is_refused(path: Path, tmp_path: Path) -> None:
+def test_vacuumed_copy_next_to_a_log_is_refused(path: Path, tmp_path: Path) -> None:
     """VACUUM INTO writes other pages, and no mark that says that the database has a log."""
     connection = sqlite3.connect(path)
     connection.execute("VACUUM INTO ?", (str(tmp_path / "packed.db"),))
@@ -287,7 +287,7 @@ def test_a_copy_that_was_packed_beside_a_log_is_refused(path: Path, tmp_path: Pa
     assert tenths(path, "alice") == 2
 
 
-def test_the_log_that_the_ledger_starts_anew_says_so_each_time(path: Path, tmp_path: Path) -> None:
+def test_restarted_log_is_marked_each_time(path: Path, tmp_path: Path) -> None:
     """Once all of it is in the database, the log is written over from its start, in the same file."""
     shutil.copy(path, tmp_path / "copy.db")
     starts = """
@@ -311,7 +311,7 @@ def test_the_log_that_the_ledger_starts_anew_says_so_each_time(path: Path, tmp_p
 
 @pytest.mark.parametrize("key", ["with its key", "without"])
 @pytest.mark.some(2)
-def test_a_database_deleted_beside_its_log_is_not_made_anew(path: Path, key: str) -> None:
+def test_database_deleted_next_to_its_log_is_not_recreated(path: Path, key: str) -> None:
     die(path, "accountant.spend('alice', coin)")
     path.rename(path.with_name("deleted"))
     if key == "without":
@@ -328,7 +328,7 @@ def test_a_database_deleted_beside_its_log_is_not_made_anew(path: Path, key: str
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
-def test_nothing_is_made_where_a_companion_of_another_lies(tmp_path: Path, ending: str) -> None:
+def test_create_next_to_files_of_another_ledger_is_refused(tmp_path: Path, ending: str) -> None:
     stray = tmp_path / f"budget.db{ending}"
     stray.write_bytes(b"of another")
     with pytest.raises(LedgerError, match=rf"there is none, but .*budget\.db{ending} lies there and belongs to one"):
@@ -336,7 +336,7 @@ def test_nothing_is_made_where_a_companion_of_another_lies(tmp_path: Path, endin
     assert contents(tmp_path) == {stray.name: b"of another"}
 
 
-def test_a_journal_beside_a_ledger_is_refused(path: Path) -> None:
+def test_rollback_journal_next_to_a_ledger_is_refused(path: Path) -> None:
     """A ledger has none; SQLite would play it back into it."""
     path.with_name("budget.db-journal").write_bytes(b"of another")
     before = contents(path.parent)
@@ -345,14 +345,14 @@ def test_a_journal_beside_a_ledger_is_refused(path: Path) -> None:
     assert contents(path.parent) == before
 
 
-def test_what_a_crash_left_of_a_draft_is_not_taken_for_its_log(tmp_path: Path) -> None:
+def test_leftovers_of_a_crashed_create_are_not_taken_for_a_log(tmp_path: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         (tmp_path / f"budget.db.new{ending}").write_bytes(b"half of it")
     Accountant(tmp_path / "budget.db").close()
     assert sorted(contents(tmp_path)) == ["budget.db", "budget.db.key"]
 
 
-# -- where nobody may write --------------------------------------------------------------------------------------
+# -- read-only places -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -361,7 +361,7 @@ def closed_folder(path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_read_only_copy_can_be_verified_and_leaves_nothing_beside_it(closed_folder: Path) -> None:
+def test_read_only_copy_can_be_verified_and_leaves_no_file(closed_folder: Path) -> None:
     before = contents(closed_folder)
     with as_nobody(), Accountant(closed_folder / "budget.db", create=False) as accountant:
         check(accountant)
@@ -374,7 +374,7 @@ def test_a_read_only_copy_can_be_verified_and_leaves_nothing_beside_it(closed_fo
     assert contents(closed_folder) == before
 
 
-def test_a_read_only_copy_with_a_log_says_why_it_cannot_be_read(closed_folder: Path) -> None:
+def test_read_only_copy_with_a_log_is_refused_with_the_reason(closed_folder: Path) -> None:
     closed_folder.chmod(0o700)
     (closed_folder / "budget.db-wal").write_bytes(b"a log")
     closed_folder.chmod(0o500)
@@ -430,7 +430,7 @@ def test_live_ledger_behind_a_read_only_mount_is_refused(path: Path, tmp_path: P
     assert len(told) == 6
 
 
-def test_a_copy_on_a_read_only_disk_can_be_verified(path: Path) -> None:
+def test_copy_on_a_read_only_disk_can_be_verified(path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
         pytest.skip("no right to mount")
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$1/budget.db"'
@@ -444,7 +444,7 @@ def test_a_copy_on_a_read_only_disk_can_be_verified(path: Path) -> None:
 # -- a ledger that is not closed ---------------------------------------------------------------------------------
 
 
-def test_an_accountant_that_is_dropped_closes_its_files(path: Path) -> None:
+def test_dropped_accountant_closes_its_files(path: Path) -> None:
     before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
     for _ in range(3):
         accountant = Accountant(path)

@@ -1,4 +1,4 @@
-"""A period that is first limited over a long journal is filled in steps, and everybody goes on meanwhile."""
+"""Backfill of a new window over a long journal: it runs in steps, and other operations continue meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ USERS = [f"user-{number}" for number in range(6)]
 LIFETIME: list[Limit | str] = ["lifetime=900,0.1"]
 ALL: list[Limit | str] = [*LIFETIME, "day=90,0.1", "week=90,0.1", "month=90,0.1"]
 
-Beside = Callable[[int], None]
+Meanwhile = Callable[[int], None]
 
 
 def in_steps(monkeypatch: pytest.MonkeyPatch, accounts: int = 2) -> None:
@@ -39,17 +39,17 @@ def in_steps(monkeypatch: pytest.MonkeyPatch, accounts: int = 2) -> None:
 
 
 @pytest.fixture
-def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Beside], list[int]]:
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Meanwhile], list[int]]:
     """Do something after each part was read and before it is written; returns the steps that were done."""
     in_steps(monkeypatch)
 
-    def install(beside: Beside) -> list[int]:
+    def install(meanwhile: Meanwhile) -> list[int]:
         read, steps = window_backfill._read_part, [0]
 
         def read_part(*arguments: Any) -> Any:
             part = read(*arguments)
             steps[0] += 1
-            beside(steps[0])
+            meanwhile(steps[0])
             return part
 
         monkeypatch.setattr(window_backfill, "_read_part", read_part)
@@ -127,45 +127,45 @@ def in_thread(work: Callable[[], None]) -> None:
     assert not thread.is_alive(), "it waits for the filling"
 
 
-def test_what_others_spend_meanwhile_counts(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
-    def beside(step: int) -> None:
+def test_backfill_counts_spends_made_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
+    def meanwhile(step: int) -> None:
         check(twins.one)
         in_thread(lambda: twins.spend(step))
 
-    steps = between(beside)
+    steps = between(meanwhile)
     before = twins.one.stats()["entries"]
     twins.one.set_policy("default", ALL)
     assert steps[0] >= 4
-    assert twins.one.stats()["entries"] > before + 9 * steps[0], "others went on"
+    assert twins.one.stats()["entries"] > before + 9 * steps[0], "others spent meanwhile"
     twins.check_alike()
     twins.spend(8)
     twins.check_alike()
 
 
 @pytest.mark.some(3)
-def test_what_is_voided_meanwhile_is_given_back(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+def test_backfill_counts_voids_made_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     twins.reserve()
 
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         twins.void()
         twins.reserve()
         in_thread(lambda: twins.spend(step))
 
-    between(beside)
+    between(meanwhile)
     twins.one.set_policy("default", ALL)
     twins.check_alike()
     twins.void()
     twins.check_alike()
 
 
-def test_nothing_of_who_is_erased_meanwhile_comes_back(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
-    def beside(step: int) -> None:
+def test_backfill_leaves_out_users_erased_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
+    def meanwhile(step: int) -> None:
         if step <= 3:
             for accountant in (twins.one, twins.other):
                 accountant.erase(USERS[2 * step - 1])
             check(twins.one)
 
-    between(beside)
+    between(meanwhile)
     twins.one.set_policy("default", ALL)
     twins.check_alike()
     assert [user for user in USERS if twins.one.is_erased(user)] == ["user-1", "user-3", "user-5"]
@@ -173,8 +173,8 @@ def test_nothing_of_who_is_erased_meanwhile_comes_back(twins: Twins, between: Ca
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("moment", [datetime(2026, 11, 30, 23, tzinfo=UTC), datetime(2026, 11, 22, 23, tzinfo=UTC)])
-def test_a_window_may_end_meanwhile(
-    place: Place, clock: Clock, between: Callable[[Beside], list[int]], moment: datetime
+def test_backfill_while_a_window_ends_is_correct(
+    place: Place, clock: Clock, between: Callable[[Meanwhile], list[int]], moment: datetime
 ) -> None:
     """A day, a week or a month: what was filled and what is open are two windows then."""
     clock.now = moment
@@ -183,14 +183,14 @@ def test_a_window_may_end_meanwhile(
         twins.spend(number)
     twins.reserve()
 
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         twins.spend(step)
         clock.now = moment + timedelta(minutes=40 * step)
         twins.spend(step + 1)
         if step == 2:
             twins.void()
 
-    between(beside)
+    between(meanwhile)
     twins.one.set_policy("default", ALL)
     assert clock.now.day != moment.day
     twins.check_alike()
@@ -205,42 +205,42 @@ def repair(twins: Twins) -> None:
         assert accountant.repair_clock()
 
 
-def test_the_clock_may_be_repaired_meanwhile(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
-    """What was dated later counts where the repair is, in what was filled and in what was not."""
+def test_backfill_during_a_clock_repair_is_correct(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
+    """Charges dated later count at the time of the repair, in both parts of the backfill."""
     twins.clock.advance(days=100)
     twins.spend(3)
 
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         if step == 2:
             repair(twins)
         in_thread(lambda: twins.spend(step))
 
-    between(beside)
+    between(meanwhile)
     twins.one.set_policy("default", ALL)
     twins.check_alike()
 
 
-def test_the_clock_may_go_wrong_and_be_repaired_meanwhile(
-    twins: Twins, between: Callable[[Beside], list[int]]
+def test_backfill_during_a_clock_jump_and_repair_is_correct(
+    twins: Twins, between: Callable[[Meanwhile], list[int]]
 ) -> None:
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         if step == 1:
             twins.clock.advance(days=100)
         twins.spend(step)
         if step == 3:
             repair(twins)
 
-    between(beside)
+    between(meanwhile)
     twins.one.set_policy("default", ALL)
     twins.check_alike()
 
 
-def test_a_part_may_be_written_beside_spends_in_one_transaction(
-    twins: Twins, between: Callable[[Beside], list[int]]
+def test_backfill_part_shares_a_transaction_with_spends(
+    twins: Twins, between: Callable[[Meanwhile], list[int]]
 ) -> None:
-    """What they keep back counts, and does not take the place of what was filled."""
+    """The sums kept by the repair count, and do not replace the backfilled sums."""
 
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         def let_go() -> None:
             writer.wait_for(2)
             writer.let_go()
@@ -252,19 +252,19 @@ def test_a_part_may_be_written_beside_spends_in_one_transaction(
         writer.wait_for(1)
         threading.Thread(target=let_go, daemon=True).start()
 
-    between(beside)
+    between(meanwhile)
     twins.one.set_policy("default", ALL)
     twins.check_alike()
 
 
-def test_a_filling_that_was_stopped_is_no_damage_and_nobody_goes_by_it(
-    twins: Twins, between: Callable[[Beside], list[int]]
+def test_backfill_interrupted_is_ignored_and_verifies(
+    twins: Twins, between: Callable[[Meanwhile], list[int]]
 ) -> None:
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         if step == 3:
             raise KeyboardInterrupt
 
-    stopped = between(beside)
+    stopped = between(meanwhile)
     with pytest.raises(KeyboardInterrupt):
         twins.one.set_policy("default", ALL)
     check(twins.one)
@@ -285,13 +285,15 @@ def test_a_filling_that_was_stopped_is_no_damage_and_nobody_goes_by_it(
     assert kinds["period"] == 3, "it was begun once"
 
 
-def test_two_may_fill_the_same_period(place: Place, clock: Clock, between: Callable[[Beside], list[int]]) -> None:
+def test_backfill_of_one_period_by_two_accountants_is_correct(
+    place: Place, clock: Clock, between: Callable[[Meanwhile], list[int]]
+) -> None:
     twins = Twins(place, clock)
     for number in range(3):
         twins.spend(number)
     others: list[int] = []
 
-    def beside(step: int) -> None:
+    def meanwhile(step: int) -> None:
         if not others:
             others.append(step)
             twins.one.set_policy("second", ALL)
@@ -299,13 +301,13 @@ def test_two_may_fill_the_same_period(place: Place, clock: Clock, between: Calla
             twins.spend(step)
             check(twins.one)
 
-    between(beside)
+    between(meanwhile)
     assert twins.one.set_policy("default", ALL).version == 2
     twins.check_alike()
     twins.close()
 
 
-def test_a_policy_that_may_not_be_set_begins_nothing(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+def test_backfill_of_a_refused_policy_does_not_start(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     steps = between(lambda step: None)
     with pytest.raises(InvalidParameter):
         twins.one.set_policy("default", ["lifetime=9,1e-6,zcdp", "day=1"])
@@ -313,7 +315,7 @@ def test_a_policy_that_may_not_be_set_begins_nothing(twins: Twins, between: Call
     assert "period" not in twins.one.stats()["entries_by_kind"]
 
 
-def test_the_journal_says_what_was_begun(twins: Twins, between: Callable[[Beside], list[int]]) -> None:
+def test_backfill_start_is_in_the_journal(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     between(lambda step: twins.spend(step))
     before = len(list(twins.one.journal()))
     twins.one.set_policy("default", [*LIFETIME, "month=90"])
@@ -323,7 +325,7 @@ def test_the_journal_says_what_was_begun(twins: Twins, between: Callable[[Beside
     assert policy["kind"] == "policy"
 
 
-def test_a_period_that_the_journal_does_not_know_is_found(tmp_path: Path, clock: Clock) -> None:
+def test_verify_with_a_period_missing_in_the_journal_finds_it(tmp_path: Path, clock: Clock) -> None:
     import sqlite3
 
     path = tmp_path / "budget.db"
@@ -369,14 +371,14 @@ def fill_in_process(path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_another_process_fills_and_this_one_goes_on(path: Path) -> None:
+def test_backfill_by_another_process_lets_spends_continue(path: Path) -> None:
     with fill_in_process(path) as filler, Accountant(path, create=False) as accountant:
         assert filler.stdin is not None
         assert filler.stdout is not None
         for step, line in enumerate(filler.stdout):
             if line == "filled\n":
                 break
-            # A spend of whose part is just filled, of one before, of one to come, and of nobody yet.
+            # A spend of a user in the current part, in an earlier part, in a later part, and of a new user.
             for user in (f"user-{step * 50}", "user-0", "user-499", f"new-{step}"):
                 assert accountant.spend(user, coin("0.2"))
             filler.stdin.write("\n")
@@ -392,7 +394,7 @@ def test_another_process_fills_and_this_one_goes_on(path: Path) -> None:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("steps", [0, 1, 9])
-def test_a_killed_filler_leaves_no_half_filled_period(path: Path, steps: int) -> None:
+def test_backfill_killed_leaves_no_half_filled_period(path: Path, steps: int) -> None:
     with fill_in_process(path) as filler, Accountant(path, create=False) as accountant:
         assert filler.stdin is not None
         assert filler.stdout is not None

@@ -1,4 +1,4 @@
-"""What says something about users is for its owner's eyes alone, and lets nobody guess an answer."""
+"""File modes: files about users are readable by their owner only, and reveal no answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ledger_contract import coin
 
 @pytest.fixture(autouse=True)
 def open_to_everybody() -> Iterator[None]:
-    """A umask that lets everybody do everything."""
+    """A umask that grants all rights to all users."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.some(3)  # of the files each, and of the modes each
 @pytest.mark.parametrize("loose", ["budget.db", "budget.db.key", "budget.db-wal", "budget.db-shm"])
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o666, 0o620])
-def test_a_ledger_that_others_may_read_or_write_is_refused_with_the_remedy(path: Path, loose: str, mode: int) -> None:
+def test_ledger_readable_or_writable_by_others_is_refused_with_the_remedy(path: Path, loose: str, mode: int) -> None:
     with Accountant(path) as accountant:
         assert accountant.spend("alice", coin("0.1"))
         file = path.with_name(loose)
@@ -58,7 +58,7 @@ def test_a_ledger_that_others_may_read_or_write_is_refused_with_the_remedy(path:
         Accountant(path).close()
 
 
-def test_the_remedy_names_all_of_them_for_a_shell(tmp_path: Path) -> None:
+def test_remedy_for_wrong_modes_names_all_files_for_a_shell(tmp_path: Path) -> None:
     path = tmp_path / "my budget.db"
     Accountant(path).close()
     for file in tmp_path.iterdir():
@@ -70,7 +70,7 @@ def test_the_remedy_names_all_of_them_for_a_shell(tmp_path: Path) -> None:
     Accountant(path).close()
 
 
-def test_whatever_a_ledger_writes_is_its_owners_alone(path: Path) -> None:
+def test_ledger_files_are_for_their_owner_only(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
         accountant.backup(path.with_name("copy.db"))
@@ -81,7 +81,7 @@ def test_whatever_a_ledger_writes_is_its_owners_alone(path: Path) -> None:
         assert set(modes(path.parent).values()) == {0o600}
 
 
-def test_what_a_command_writes_about_users_is_its_callers_alone(
+def test_command_output_files_about_users_are_for_their_owner_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -110,7 +110,7 @@ class Stop(Exception):  # noqa: N818
 
 
 def stopped(out: Path, accountant: Accountant, values: list[int]) -> dict[str, Any]:
-    """What the first line of OUT.partial says after a release that was interrupted."""
+    """Return the first line of OUT.partial after an interrupted release."""
 
     def stop(_: int) -> None:
         raise Stop
@@ -125,7 +125,7 @@ def stopped(out: Path, accountant: Accountant, values: list[int]) -> dict[str, A
     return header
 
 
-def test_an_interrupted_release_lets_nobody_guess_the_answers(path: Path) -> None:
+def test_interrupted_release_reveals_no_answer(path: Path) -> None:
     """Four answers of two values were found in 0.02 s, by trying all sixteen."""
     answers = [1, 0, 0, 1]
     with Accountant(path) as accountant:

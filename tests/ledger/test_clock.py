@@ -1,4 +1,4 @@
-"""Time: reading and erasing never wait for the clock, charging does, and a repair of it refills nothing."""
+"""The clock: reads and erasures never wait for it, charges do, and a repair restores no budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LATER = datetime(2099, 3, 5, 9, tzinfo=UTC)
 LIMITS = ["lifetime=90", "day=9", "week=20", "month=30"]
 RAPPOR = promising(CURVE)
 SLACK = promising(Approximate("0.5", "1e-9"))
-"""Has no ρ: a void of it adds the sums up anew."""
+"""Has no ρ: its void computes the sums again."""
 
 NO_CLOCKS: tuple[Any, ...] = (
     math.nan,
@@ -43,7 +43,7 @@ NO_CLOCKS: tuple[Any, ...] = (
     datetime.max.replace(tzinfo=UTC),
     datetime.min.replace(tzinfo=UTC),
     253402300800.0,
-    datetime(2026, 11, 21, 12),  # in which time zone, nobody knows
+    datetime(2026, 11, 21, 12),  # of an unknown time zone
     "2026-11-21",
     None,
     True,
@@ -73,9 +73,7 @@ def held(accountant: Accountant) -> str:
 # -- a clock that is far behind ----------------------------------------------------------------------------------
 
 
-def test_after_a_jump_and_back_all_is_read_and_users_are_erased(
-    accountant: Accountant, held: str, clock: Clock
-) -> None:
+def test_clock_jump_and_return_allows_reads_and_erasures(accountant: Accountant, held: str, clock: Clock) -> None:
     clock.now = LATER
     accountant.spend("alice", coin(2))
     clock.now = NOON
@@ -90,7 +88,7 @@ def test_after_a_jump_and_back_all_is_read_and_users_are_erased(
     check(accountant)
 
 
-def test_nothing_is_charged_by_a_clock_that_is_far_behind(accountant: Accountant, held: str, clock: Clock) -> None:
+def test_clock_far_behind_charges_nothing(accountant: Accountant, held: str, clock: Clock) -> None:
     clock.now = LATER
     accountant.spend("alice", coin(2))
     clock.now = LATER - timedelta(seconds=5, microseconds=1)
@@ -108,7 +106,7 @@ def test_nothing_is_charged_by_a_clock_that_is_far_behind(accountant: Accountant
 
 
 @pytest.mark.parametrize("said", NO_CLOCKS, ids=str)
-def test_what_is_no_time_is_an_error_with_a_name_and_nothing_is_written(said: Any) -> None:
+def test_clock_returning_no_time_raises_and_writes_nothing(said: Any) -> None:
     now: Any = NOON
     with Accountant(":memory:", clock=lambda: now) as accountant:
         accountant.set_policy("default", LIMITS)
@@ -129,7 +127,7 @@ def test_what_is_no_time_is_an_error_with_a_name_and_nothing_is_written(said: An
         check(accountant)
 
 
-def test_a_ledger_without_an_entry_can_be_read_whatever_the_clock_says() -> None:
+def test_clock_of_an_empty_ledger_may_return_anything_for_reads() -> None:
     with Accountant(":memory:", clock=lambda: math.nan) as accountant:
         assert accountant.history("alice") == []
         assert not accountant.erase("alice", unknown=True)
@@ -149,9 +147,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.mark.parametrize("hours", [1.01, -1.01, 24 * 365 * 73])
-def test_a_clock_that_runs_away_within_a_process_is_refused_before_anything_is_written(
-    steady: Clock, hours: float
-) -> None:
+def test_clock_running_away_is_refused_before_a_write(steady: Clock, hours: float) -> None:
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", LIMITS)
         accountant.spend("alice", coin(1), key="k")
@@ -169,7 +165,7 @@ def test_a_clock_that_runs_away_within_a_process_is_refused_before_anything_is_w
         check(accountant)
 
 
-def test_a_clock_may_run_away_as_far_as_its_bound(steady: Clock) -> None:
+def test_clock_may_run_away_up_to_its_bound(steady: Clock) -> None:
     for bound, hours in ((3600, 0.9), (3 * 3600, 2.9), (math.inf, 10_000)):
         with Accountant(":memory:", clock_bound=bound) as accountant:
             accountant.set_policy("default", LIMITS)
@@ -178,13 +174,13 @@ def test_a_clock_may_run_away_as_far_as_its_bound(steady: Clock) -> None:
 
 
 @pytest.mark.parametrize("bound", [0, -1, math.nan, "3600", None, True])
-def test_a_bound_is_a_number_of_seconds(bound: Any) -> None:
+def test_clock_bound_is_a_number_of_seconds(bound: Any) -> None:
     with pytest.raises(InvalidParameter, match="clock_bound: expected seconds > 0"):
         Accountant(":memory:", clock_bound=bound)
 
 
-def test_an_idle_ledger_is_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a week of silence both clocks have gone on."""
+def test_clock_of_an_idle_ledger_is_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a week without entries both clocks have advanced."""
     passed, real, running = 0.0, clocks.steady, time.time
     monkeypatch.setattr(clocks, "steady", lambda: real() + passed)
     monkeypatch.setattr(time, "time", lambda: running() + passed)
@@ -194,7 +190,7 @@ def test_an_idle_ledger_is_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
         assert accountant.spend("alice", coin(1)).status == "spent"
 
 
-def test_a_clock_of_ones_own_goes_forward_as_it_likes(accountant: Accountant, clock: Clock) -> None:
+def test_clock_of_the_caller_may_jump_forward(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", LIMITS)
     for days in (1, 30, 10_000):
         clock.advance(days=days)
@@ -204,7 +200,7 @@ def test_a_clock_of_ones_own_goes_forward_as_it_likes(accountant: Accountant, cl
 # -- a repair ----------------------------------------------------------------------------------------------------
 
 
-def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Accountant, clock: Clock) -> None:
+def test_clock_repair_allows_spends_and_restores_no_budget(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", LIMITS)
     accountant.spend("alice", coin(1))
     accountant.spend("alice", RAPPOR, label="home")
@@ -222,7 +218,7 @@ def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Account
     assert spent(accountant, "alice") == dict.fromkeys(("lifetime", "day", "week", "month"), Decimal("7.89"))
     assert not accountant.spend("bob", coin("1e-9"))
     assert not accountant.spend("alice", coin("1.2"))
-    assert accountant.spend("alice", RAPPOR, label="home").epsilon == 0.63, "the curve goes on, too"
+    assert accountant.spend("alice", RAPPOR, label="home").epsilon == 0.63, "the curve continues, too"
     check(accountant)
     clock.advance(days=1)
     assert spent(accountant, "bob") == {"lifetime": 9, "day": 0, "week": 9, "month": 9}
@@ -232,9 +228,7 @@ def test_after_a_repair_spends_go_on_and_nothing_is_refilled(accountant: Account
     check(accountant)
 
 
-def test_a_repair_a_moment_before_midnight_counts_what_is_dated_a_moment_after(
-    accountant: Accountant, clock: Clock
-) -> None:
+def test_clock_repair_before_midnight_counts_charges_dated_after_it(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", LIMITS)
     midnight = datetime(2026, 12, 1, tzinfo=UTC)
     clock.now = midnight + timedelta(seconds=5)
@@ -247,7 +241,7 @@ def test_a_repair_a_moment_before_midnight_counts_what_is_dated_a_moment_after(
     check(accountant)
 
 
-def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock: Clock) -> None:
+def test_verify_without_the_sums_of_a_clock_repair_finds_it(accountant: Accountant, clock: Clock) -> None:
     """Plain charges, whose sums would be right without the repair."""
     accountant.set_policy("default", LIMITS)
     clock.now = LATER
@@ -261,7 +255,7 @@ def test_the_verifier_misses_what_a_repair_counted(accountant: Accountant, clock
     assert problems == tuple(f"window_sums: account 1, window {each}, differs from the journal" for each in windows)
 
 
-def test_only_a_repair_is_dated_before_what_it_follows(
+def test_verify_with_an_earlier_date_than_a_repair_finds_it(
     accountant: Accountant, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accountant.set_policy("default", LIMITS)
@@ -271,7 +265,7 @@ def test_only_a_repair_is_dated_before_what_it_follows(
     assert accountant.verify().problems == ("journal: entry 2 is dated before the one before it",)
 
 
-def test_where_the_clock_is_not_behind_there_is_nothing_to_repair(accountant: Accountant, clock: Clock) -> None:
+def test_clock_repair_of_a_clock_not_behind_is_refused(accountant: Accountant, clock: Clock) -> None:
     assert accountant.repair_clock() is False
     accountant.set_policy("default", LIMITS)
     before = everything(accountant)
@@ -285,8 +279,8 @@ def test_where_the_clock_is_not_behind_there_is_nothing_to_repair(accountant: Ac
     check(accountant)
 
 
-def test_a_repair_ends_what_was_reserved_before_it(accountant: Accountant, clock: Clock) -> None:
-    """Nobody knows how old a reservation is; so it stays charged, as any that was not voided in time."""
+def test_clock_repair_ends_earlier_reservations(accountant: Accountant, clock: Clock) -> None:
+    """The age of a reservation is unknown, so it stays charged, as one that was not voided in time."""
     accountant.set_policy("default", LIMITS)
     early = accountant.reserve("alice", coin(1)).receipt or ""
     voided = accountant.reserve("alice", coin(3)).receipt or ""
@@ -310,9 +304,7 @@ def test_a_repair_ends_what_was_reserved_before_it(accountant: Accountant, clock
     check(accountant)
 
 
-def test_a_period_first_limited_under_a_wrong_clock_is_kept_from_the_repair_on(
-    accountant: Accountant, clock: Clock
-) -> None:
+def test_clock_repair_keeps_a_period_first_limited_under_a_wrong_clock(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=90"])
     accountant.spend("alice", coin(1))
     accountant.spend("bob", coin(2))
@@ -330,7 +322,7 @@ def test_a_period_first_limited_under_a_wrong_clock_is_kept_from_the_repair_on(
     check(accountant)
 
 
-def test_a_void_beside_a_repair_leaves_what_the_repair_counted(accountant: Accountant, clock: Clock) -> None:
+def test_void_near_a_clock_repair_keeps_the_repaired_sums(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=90,0.5", "day=9,0.5"])
     clock.now = LATER
     accountant.spend("alice", coin(4))
@@ -341,7 +333,7 @@ def test_a_void_beside_a_repair_leaves_what_the_repair_counted(accountant: Accou
     check(accountant)
 
 
-def test_an_erased_user_is_left_as_they_are_by_a_repair(accountant: Accountant, clock: Clock) -> None:
+def test_clock_repair_leaves_an_erased_user_unchanged(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", LIMITS)
     accountant.spend("alice", RAPPOR, label="home")
     clock.now = LATER
@@ -355,7 +347,7 @@ def test_an_erased_user_is_left_as_they_are_by_a_repair(accountant: Accountant, 
     check(accountant)
 
 
-def test_an_answer_stands_in_the_windows_it_was_given_in(accountant: Accountant, clock: Clock) -> None:
+def test_stored_receipt_belongs_to_the_windows_of_its_time(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", LIMITS)
     clock.now = LATER
     first = accountant.spend("alice", coin(1), key="k")
@@ -364,7 +356,7 @@ def test_an_answer_stands_in_the_windows_it_was_given_in(accountant: Accountant,
     assert accountant.spend("alice", coin(1), key="k").to_json() == {**first.to_json(), "repeated": True}
 
 
-def test_a_repair_lasts(tmp_path: Path, clock: Clock) -> None:
+def test_clock_repair_persists(tmp_path: Path, clock: Clock) -> None:
     """In a file, for the next process."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
@@ -398,7 +390,7 @@ STEPS = st.one_of(
 
 
 class Charged:
-    """What was charged, and every moment at which it counts."""
+    """The charges, and every moment at which they count."""
 
     def __init__(self, user: str, at: datetime, cost: Mechanism, receipt: str = "") -> None:
         self.user, self.cost, self.receipt = user, cost, receipt
@@ -432,7 +424,7 @@ class Replayed:
 
 
 @given(st.booleans(), st.lists(STEPS, max_size=30))
-def test_however_the_clock_runs_windows_hold_what_was_charged(daily: bool, steps: list[tuple[str, Any]]) -> None:
+def test_clock_of_any_course_keeps_windows_equal_to_charges(daily: bool, steps: list[tuple[str, Any]]) -> None:
     clock, model, erased = Clock(), Replayed(), False
     with Accountant(":memory:", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1e6,0.5", *(["day=1e6,0.5"] if daily else [])])

@@ -43,7 +43,7 @@ CROWD = [f"crowd-{number}" for number in range(40)]
 
 @pytest.fixture(autouse=True)
 def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of ledgers on servers lie in the user's folder."""
+    """Keep the keys of ledgers on servers in a folder of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
 
@@ -110,7 +110,7 @@ class Story:
 
 
 def said(accountant: Accountant) -> dict[str, Any]:
-    """What a ledger says of its users, its policies and itself, in whatever partitions it is."""
+    """Return the data of a ledger on its users, its policies and itself, for any number of partitions."""
     stats = accountant.stats()
     kinds = {
         kind: n for kind, n in stats["entries_by_kind"].items() if kind not in ("policy", "moved", "copied", "clock")
@@ -137,7 +137,7 @@ def history_of(accountant: Accountant, user: str) -> list[dict[str, Any]]:
 
 
 def told(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A history without what is numbered anew."""
+    """Return a history without the parts that a move renumbers."""
     return [
         {k: v for k, v in row.items() if k not in ("partition", "entry", "account", "resolves")} for row in history
     ]
@@ -200,7 +200,9 @@ WAYS = [
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("way", WAYS)
-def test_moved_ledger_says_what_it_said(tmp_path: Path, clock: Clock, story: Story, way: tuple[str, ...]) -> None:
+def test_moved_ledger_returns_the_same_results(
+    tmp_path: Path, clock: Clock, story: Story, way: tuple[str, ...]
+) -> None:
     here, kinds = str(tmp_path / "first.db"), places(tmp_path)
     with Accountant(here, clock=clock) as accountant:
         before = said(accountant)
@@ -252,7 +254,7 @@ def small(path: Path, clock: Clock) -> str:
 
 
 def keyed_toys(partitions: int, path: Path) -> ToyStore:
-    """An empty store of the key that lies beside a file."""
+    """An empty store of the key next to a file."""
     return ToyStore(partitions, Path(f"{path}.key").read_bytes())
 
 
@@ -492,7 +494,7 @@ def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkey
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_moved_to_a_place_in_use(tmp_path: Path, clock: Clock) -> None:
+def test_move_to_a_place_in_use_is_refused(tmp_path: Path, clock: Clock) -> None:
     small(tmp_path / "first.db", clock)
     small(tmp_path / "other.db", clock)
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
@@ -528,7 +530,7 @@ def test_nothing_is_moved_to_a_place_in_use(tmp_path: Path, clock: Clock) -> Non
                 change()
 
 
-def test_an_empty_ledger_is_not_copied_onto_itself(tmp_path: Path, clock: Clock) -> None:
+def test_move_of_an_empty_ledger_onto_itself_is_refused(tmp_path: Path, clock: Clock) -> None:
     """Under another name: nothing of it is closed."""
     with Accountant(tmp_path / "file.db", clock=clock) as accountant:
         os.link(tmp_path / "file.db", tmp_path / "link.db")
@@ -540,7 +542,7 @@ def test_an_empty_ledger_is_not_copied_onto_itself(tmp_path: Path, clock: Clock)
         assert accountant.spend("alice", coin("0.1"))
 
 
-def test_an_empty_ledger_on_a_server_is_not_copied_onto_itself(clock: Clock) -> None:
+def test_move_of_an_empty_server_ledger_onto_itself_is_refused(clock: Clock) -> None:
     address = new_ledger(2)
     other = address.replace("@127.0.0.1", "@localhost")
     if other == address:
@@ -569,7 +571,7 @@ def test_target_of_an_incomplete_move_is_not_backed_up(
         check(backup)
 
 
-def test_a_server_gets_no_ledger_of_another_key(
+def test_move_to_a_server_with_another_key_is_refused(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small(tmp_path / "first.db", clock)
@@ -589,7 +591,7 @@ def test_a_server_gets_no_ledger_of_another_key(
         assert accountant.ledger.move_to(there).accounts == 5
 
 
-def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: Clock) -> None:
+def test_move_of_a_ledger_that_does_not_verify_is_refused(tmp_path: Path, clock: Clock) -> None:
     import sqlite3
 
     small(tmp_path / "first.db", clock)
@@ -604,10 +606,10 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
         assert accountant.spend("zoe", coin("0.001"))
 
 
-# -- what goes on meanwhile -----------------------------------------------------------------------------------
+# -- concurrent operations -------------------------------------------------------------------------------------
 
 
-def test_whoever_spends_meanwhile_is_charged_once(tmp_path: Path) -> None:
+def test_spend_during_a_move_is_charged_once(tmp_path: Path) -> None:
     """Threads spend in the ledger until it names the other one, and then there until that is open."""
     here, there = tmp_path / "first.db", tmp_path / "copy.db"
     with Accountant(here) as accountant:
@@ -641,7 +643,7 @@ def test_whoever_spends_meanwhile_is_charged_once(tmp_path: Path) -> None:
             assert spent == count * 10**6 > 0
 
 
-def test_two_moves_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) -> None:
+def test_moves_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) -> None:
     receipt = small(tmp_path / "first.db", clock)
 
     def copy(number: int) -> Any:
@@ -660,8 +662,8 @@ def test_two_moves_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) -> 
         assert accountant.void(receipt).status == "voided"
 
 
-def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its parts are those of the partitions it was begun in, wherever they lie now; nobody is charged twice."""
+def test_batch_interrupted_before_a_move_continues_after_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parts are those of the original partitions; no user is charged twice."""
     here = ToyStore(4)
     with Accountant(here, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1"])
@@ -702,7 +704,7 @@ def test_a_bulk_run_that_was_interrupted_before_goes_on_after(clock: Clock, monk
         check(accountant)
 
 
-def test_windows_that_were_being_filled_are_filled_after(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backfill_interrupted_before_a_move_is_done_after_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_backfill, "_MOST_AT_ONCE", 5)
     here = ToyStore(2)
     with Accountant(here, clock=clock) as accountant:
@@ -727,7 +729,7 @@ def test_windows_that_were_being_filled_are_filled_after(clock: Clock, monkeypat
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_clock_that_was_wrong_makes_nobody_s_budget_larger(seed: int, clock: Clock, thorough: bool) -> None:
+def test_move_after_a_clock_jump_enlarges_no_budget(seed: int, clock: Clock, thorough: bool) -> None:
     """Entries dated in the future, repaired in some partitions and not in others, copied to fewer and to more."""
     for number in range(4 if thorough else 1):
         _wrong_clock(random.Random(f"{seed} {number}"), clock)
@@ -789,7 +791,7 @@ def _spent(accountant: Accountant) -> dict[tuple[str, str], int]:
 
 
 class MovingMachine(LedgerMachine):
-    """A ledger that is now and then copied to a place of another number of partitions, and goes on there."""
+    """A ledger that is sometimes moved to a place with another number of partitions, and continues there."""
 
     def make_place(self) -> InToys:
         return InToys(2)

@@ -1,4 +1,4 @@
-"""Many at once: processes, threads, and streams of users; nobody gets more than fits, and nobody waits for ever."""
+"""Concurrency: processes, threads and streams of users never exceed a limit, and never wait forever."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ledger_inside import tables
 
 # -- processes and threads -----------------------------------------------------------------------------------
 
-# Forks as many children as it is told, which start together; each says what WORK makes of its number.
+# Forks the given number of children, which start together; each prints the result of WORK for its number.
 TOGETHER = """
 import os, sys, threading
 import ldp_budget
@@ -70,7 +70,7 @@ for child in children:
 
 
 def together(path: Path, processes: int, work: str) -> list[str]:
-    """What `processes` processes say that do `work` at the same time on one ledger."""
+    """Return the output of `processes` processes that do `work` at the same time on one ledger."""
     script = TOGETHER.replace("WORK", "\n".join("    " + line for line in work.strip().splitlines()))
     command = [sys.executable, "-c", script, str(path), str(processes)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split("\n")[:-1]
@@ -95,7 +95,7 @@ return sum(granted)
     ],
     ids=["single", "keys", "bulk", "reserve", "threads"],
 )
-def test_eight_processes_on_one_user_are_granted_exactly_what_fits(tmp_path: Path, work: str) -> None:
+def test_spend_by_eight_processes_on_one_user_grants_exactly_the_limit(tmp_path: Path, work: str) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=3.75", "month=9"])
@@ -106,7 +106,7 @@ def test_eight_processes_on_one_user_are_granted_exactly_what_fits(tmp_path: Pat
         check(accountant)
 
 
-def test_processes_with_the_same_keys_get_the_same_answers(tmp_path: Path) -> None:
+def test_spend_by_processes_with_equal_keys_returns_equal_receipts(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=0.35"])
@@ -115,14 +115,14 @@ def test_processes_with_the_same_keys_get_the_same_answers(tmp_path: Path) -> No
         )
         answers = together(path, 6, work)
         assert len(answers) == 6
-        assert len(set(answers)) == 1, "whoever asked first, everybody was told the same"
+        assert len(set(answers)) == 1, "all callers get the same answer"
         assert answers[0].count("'spent'") == 3
         check(accountant)
 
 
 @pytest.mark.slow
-def test_no_process_starves(tmp_path: Path) -> None:
-    """When the first of four that spend as fast as they can is done, all others have had their turns too."""
+def test_spend_by_four_processes_starves_none(tmp_path: Path) -> None:
+    """Four spend as fast as they can: when the first is done, all others have been served, too."""
     path, turns = tmp_path / "budget.db", 400
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
@@ -138,7 +138,7 @@ def test_no_process_starves(tmp_path: Path) -> None:
         assert min(done.values()) >= turns // 10, done
 
 
-def test_single_spends_are_served_between_the_batches_of_a_bulk_run(tmp_path: Path) -> None:
+def test_spend_is_served_between_the_parts_of_a_batch(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
@@ -157,7 +157,7 @@ return sum(bool(accountant.spend("alice", coin)) for _ in range(20))
         check(accountant)
 
 
-def test_sixty_four_threads_with_keys_share_transactions(tmp_path: Path, clock: Clock) -> None:
+def test_spend_by_64_threads_with_keys_shares_transactions(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=20"])
 
@@ -179,7 +179,7 @@ def test_sixty_four_threads_with_keys_share_transactions(tmp_path: Path, clock: 
         check(accountant)
 
 
-def test_a_mistake_of_one_thread_is_its_own(tmp_path: Path, clock: Clock) -> None:
+def test_spend_with_an_error_in_one_thread_affects_no_other(tmp_path: Path, clock: Clock) -> None:
     """Threads that share a transaction share no errors of the caller's making."""
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
@@ -200,7 +200,7 @@ def test_a_mistake_of_one_thread_is_its_own(tmp_path: Path, clock: Clock) -> Non
 # -- a locked ledger -----------------------------------------------------------------------------------------
 
 
-def test_a_ledger_that_stays_locked_is_an_error_after_the_waiting_time(
+def test_spend_on_a_locked_ledger_raises_after_the_waiting_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "budget.db"
@@ -217,7 +217,7 @@ def test_a_ledger_that_stays_locked_is_an_error_after_the_waiting_time(
         ):
             with pytest.raises(LedgerError, match=r"others kept it locked for 0\.05 s; nothing was charged"):
                 call()
-        assert spent(accountant, "alice") == {"lifetime": 0}, "reading goes on meanwhile"
+        assert spent(accountant, "alice") == {"lifetime": 0}, "reads continue meanwhile"
         assert accountant.quote("alice", coin(1)).affordable_reports == 3
         other.execute("ROLLBACK")
         other.close()
@@ -225,7 +225,7 @@ def test_a_ledger_that_stays_locked_is_an_error_after_the_waiting_time(
         assert accountant.spend_many(["alice"], coin(1), key="run").spent == 1
 
 
-def test_who_waits_is_served_when_the_lock_is_given_up(tmp_path: Path) -> None:
+def test_spend_waiting_for_a_lock_is_served_after_its_release(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=3"])
@@ -247,7 +247,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
     return 100
 
 
-def test_a_stream_is_charged_as_it_comes(accountant: Accountant, small_batches: int) -> None:
+def test_spend_many_charges_a_stream_as_it_arrives(accountant: Accountant, small_batches: int) -> None:
     """No more than one batch is held at a time."""
     accountant.set_policy("default", ["lifetime=3"])
     taken, charged = 0, 0
@@ -262,14 +262,14 @@ def test_a_stream_is_charged_as_it_comes(accountant: Accountant, small_batches: 
     def on_batch(users: int, refused: list[str]) -> None:
         nonlocal charged
         charged += users
-        assert accountant.stats()["users"] == charged, "the batch is in the ledger when it is told of"
+        assert accountant.stats()["users"] == charged, "the batch is in the ledger when it is reported"
 
     result = accountant.spend_many(stream(), coin(1), on_batch=on_batch)
     assert result.to_json() == {"spent": 950, "refused": 0, "repeated": 0}
     assert charged == taken == 950
 
 
-def test_shards_are_batches_of_one_run_whatever_their_number(accountant: Accountant, small_batches: int) -> None:
+def test_spend_many_in_any_number_of_shards_is_one_run(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=3"])
     users = [f"user-{number}" for number in range(950)]
 
@@ -294,7 +294,7 @@ def test_shards_are_batches_of_one_run_whatever_their_number(accountant: Account
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=0.5"], ids=["charged", "refused"])
-def test_memory_does_not_grow_with_the_stream(tmp_path: Path, small_batches: int, limit: str) -> None:
+def test_spend_many_memory_does_not_grow_with_the_stream(tmp_path: Path, small_batches: int, limit: str) -> None:
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", [limit])
 
@@ -311,7 +311,7 @@ def test_memory_does_not_grow_with_the_stream(tmp_path: Path, small_batches: int
         assert long < 1.5 * short
 
 
-def test_without_a_callback_the_result_names_the_refused(accountant: Accountant, small_batches: int) -> None:
+def test_spend_many_without_callback_returns_the_refused_users(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     users = [f"user-{number % 130}" for number in range(390)]
     result = accountant.spend_many(users, coin("0.5"))
@@ -320,7 +320,9 @@ def test_without_a_callback_the_result_names_the_refused(accountant: Accountant,
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_a_user_listed_twice_is_charged_twice(accountant: Accountant, small_batches: int, together: bool) -> None:
+def test_spend_many_charges_a_user_listed_twice_twice(
+    accountant: Accountant, small_batches: int, together: bool
+) -> None:
     """In one batch or in two."""
     accountant.set_policy("default", ["lifetime=10"])
     apart = [] if together else [f"other-{number}" for number in range(small_batches)]
@@ -330,7 +332,7 @@ def test_a_user_listed_twice_is_charged_twice(accountant: Accountant, small_batc
     check(accountant)
 
 
-def test_an_interrupted_run_is_finished_by_running_it_again(accountant: Accountant, small_batches: int) -> None:
+def test_spend_many_interrupted_is_completed_by_running_it_again(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     accountant.spend("user-7", coin(1))
     users = [f"user-{number}" for number in range(450)]
@@ -350,7 +352,7 @@ def test_an_interrupted_run_is_finished_by_running_it_again(accountant: Accounta
     check(accountant)
 
 
-def test_a_batch_that_was_charged_is_bound_to_its_users(accountant: Accountant, small_batches: int) -> None:
+def test_spend_many_again_with_other_users_raises(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=10"])
     accountant.set_policy("other", ["lifetime=10"])
     users = [f"user-{number}" for number in range(250)]
@@ -375,7 +377,7 @@ def test_a_batch_that_was_charged_is_bound_to_its_users(accountant: Accountant, 
 
 @pytest.mark.parametrize("length", [0, 100, 200])
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_run_of_whole_batches_repeated_with_another_length_is_a_conflict(
+def test_spend_many_again_with_another_length_raises(
     accountant: Accountant, small_batches: int, length: int, shards: int
 ) -> None:
     """A run of 200 users, in batches of 100, was repeated with 201: user 201 was charged; with 100, all was well."""
@@ -400,7 +402,7 @@ def test_run_of_whole_batches_repeated_with_another_length_is_a_conflict(
     check(accountant)
 
 
-def test_run_interrupted_at_the_end_of_a_batch_takes_the_rest_of_its_users(
+def test_spend_many_interrupted_at_the_end_of_a_batch_takes_the_remaining_users(
     accountant: Accountant, small_batches: int
 ) -> None:
     """The end is bound where the list ends, and nowhere before."""
@@ -417,7 +419,7 @@ def test_run_interrupted_at_the_end_of_a_batch_takes_the_rest_of_its_users(
     check(accountant)
 
 
-def test_texts_that_would_join_to_the_same_are_not_the_same_users(accountant: Accountant) -> None:
+def test_spend_many_tells_lists_with_equal_joined_text_apart(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     for number, users in enumerate((["a\nb", "c"], ["a,b", "c"], ["a", "b,c"], ["a', 'b", "c"])):
         accountant.spend_many(users, coin("0.1"), key=f"run-{number}")
@@ -427,7 +429,7 @@ def test_texts_that_would_join_to_the_same_are_not_the_same_users(accountant: Ac
 
 
 @pytest.mark.parametrize("users", ["alice", b"alice", [""], ["alice", 7], ["alice", None]])
-def test_what_are_no_users_is_refused(accountant: Accountant, users: Any) -> None:
+def test_spend_many_of_invalid_users_raises(accountant: Accountant, users: Any) -> None:
     """A single name would otherwise be charged letter by letter."""
     accountant.set_policy("default", ["lifetime=1"])
     with pytest.raises(InvalidParameter, match="user"):
@@ -435,14 +437,14 @@ def test_what_are_no_users_is_refused(accountant: Accountant, users: Any) -> Non
     assert accountant.stats()["users"] == 0
 
 
-def test_a_plan_is_charged_one_user_at_a_time(accountant: Accountant) -> None:
+def test_spend_many_under_a_plan_charges_one_user_at_a_time(accountant: Accountant) -> None:
     accountant.set_policy("default", [], plan=Plan(((coin(1), 1),), Decimal("1e-6")))
     with pytest.raises(NotSupported, match="holds a plan; charge its users one at a time"):
         accountant.spend_many(["alice"], coin(1))
     assert accountant.stats()["users"] == 0
 
 
-def test_each_limit_refuses_its_own(accountant: Accountant, clock: Clock) -> None:
+def test_spend_many_counts_refusals_by_limit(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=3", "lifetime=4,1e-6,zcdp", "day=1.5,1e-9", "day=4,1e-6,gdp"])
     for _ in range(2):
         assert accountant.spend("used up long ago", coin("0.1"), reports=13)
@@ -457,7 +459,7 @@ def test_each_limit_refuses_its_own(accountant: Accountant, clock: Clock) -> Non
     check(accountant)
 
 
-def test_an_unbounded_sum_is_refused_where_it_counts_and_nowhere_else(accountant: Accountant) -> None:
+def test_spend_many_refuses_an_unbounded_sum_only_where_it_counts(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9,1e-6"])
     accountant.set_policy("zcdp", ["lifetime=9,1e-6,zcdp"])
     rho = promising(ZeroConcentrated("0.01"))
@@ -504,7 +506,7 @@ USERS = st.sampled_from(("alice", "bob", "carol", "dave"))
     batch=st.integers(1, 5),
     few=st.sampled_from((1, 8)),
 )
-def test_charging_in_bulk_is_charging_one_by_one(
+def test_spend_many_equals_single_spends(
     limits: list[str],
     relation: str | None,
     past: list[tuple[str, Mechanism, int]],
@@ -513,7 +515,7 @@ def test_charging_in_bulk_is_charging_one_by_one(
     batch: int,
     few: int,
 ) -> None:
-    """Whether equal lines are charged by set-based statements, as from `few` on, or by the engine."""
+    """Choose the charging of equal lines: by set-based statements, as from `few` on, or by the engine."""
     clock = Clock()
     with (
         Accountant(":memory:", clock=clock) as one,

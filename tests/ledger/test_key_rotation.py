@@ -1,4 +1,4 @@
-"""The secret of a ledger's key is exchanged while it is used: what holds, and what whoever has the old one can do."""
+"""Key rotation: a ledger after the rotation of its secret, and the abilities of an attacker with the old secret."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def accountant(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> 
 
 
 def in_use(accountant: Accountant) -> None:
-    """Something of everything that stands under the secret."""
+    """Write one of everything that depends on the secret."""
     accountant.spend("alice", coin(1), key="a", note="a note")
     accountant.spend("alice", promising(CURVE), label="home", key="labelled")
     accountant.spend_many(["alice", "bob", "carol"], coin("0.5"), key="run", note="all")
@@ -67,10 +67,10 @@ def in_use(accountant: Accountant) -> None:
     accountant.checkpoint()
 
 
-def test_an_exchange_changes_nothing_that_anybody_is_told(accountant: Accountant, clock: Clock) -> None:
+def test_rotation_changes_no_result(accountant: Accountant, clock: Clock) -> None:
     in_use(accountant)
     held = [accountant.reserve("alice", coin("0.25"), key=f"held {n}") for n in range(3)]
-    users = ["alice", "bob", "carol", "dora", "erased", "nobody"]
+    users = ["alice", "bob", "carol", "dora", "erased", "unknown"]
 
     def told() -> list[object]:
         journal = [{**row, "entry": None} for row in accountant.journal(users) if row["kind"] != "rekeyed"]
@@ -96,7 +96,7 @@ def test_an_exchange_changes_nothing_that_anybody_is_told(accountant: Accountant
     check(accountant)
 
 
-def test_reports_of_a_memoised_value_go_on_along_their_curve(accountant: Accountant) -> None:
+def test_rotation_continues_the_curve_of_a_memoized_value(accountant: Accountant) -> None:
     first = accountant.spend("alice", promising(CURVE), label="home")
     held = accountant.reserve("alice", promising(CURVE), label="home")
     exchange(accountant)
@@ -163,7 +163,7 @@ def test_open_ledger_refuses_everything_after_a_rotation(accountant: Accountant)
     check(accountant)
 
 
-def test_a_head_that_was_noted_before_is_found_behind_the_exchange(accountant: Accountant) -> None:
+def test_verify_after_a_rotation_finds_an_earlier_head(accountant: Accountant) -> None:
     in_use(accountant)
     heads = [accountant.checkpoint(), accountant.stats()["head"]]
     for _ in range(2):
@@ -173,7 +173,7 @@ def test_a_head_that_was_noted_before_is_found_behind_the_exchange(accountant: A
     assert all(accountant.verify(head).ok for head in heads)
 
 
-# -- what whoever has the old secret can do ---------------------------------------------------------------
+# -- attacks with the old secret --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def stored(path: Path) -> bytes:
     return dump + b"".join(file.read_bytes() for file in path.parent.glob("budget.db*") if file.suffix != ".key")
 
 
-def test_the_old_secret_finds_no_name_in_what_is_stored(stolen: tuple[Path, Key]) -> None:
+def test_old_secret_after_a_rotation_finds_no_user(stolen: tuple[Path, Key]) -> None:
     path, key = stolen
     alice = key.hash(b"user", "alice")
     names = {
@@ -221,7 +221,7 @@ def test_the_old_secret_finds_no_name_in_what_is_stored(stolen: tuple[Path, Key]
             assert key.commitment(salt, names["a label"]) != mark
 
 
-def test_the_old_secret_made_all_of_these_before(tmp_path: Path) -> None:
+def test_old_secret_before_a_rotation_made_all_of_these(tmp_path: Path) -> None:
     """Otherwise the test before says nothing."""
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
@@ -261,7 +261,7 @@ def forged_link(connection: sqlite3.Connection, key: Key) -> None:
             rows, seen = [], now
 
 
-def test_the_old_secret_writes_no_journal_that_holds(stolen: tuple[Path, Key], clock: Clock) -> None:
+def test_old_secret_after_a_rotation_forges_no_valid_journal(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE journal SET epsilon = 1 WHERE entry = 2")
@@ -272,7 +272,7 @@ def test_the_old_secret_writes_no_journal_that_holds(stolen: tuple[Path, Key], c
         assert any("link of entries" in problem for problem in found.problems)
 
 
-def test_the_forged_journal_would_have_held_before_the_exchange(tmp_path: Path, clock: Clock) -> None:
+def test_old_secret_before_a_rotation_forges_a_valid_journal(tmp_path: Path, clock: Clock) -> None:
     """Otherwise the test before says nothing."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
@@ -287,8 +287,10 @@ def test_the_forged_journal_would_have_held_before_the_exchange(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("table", ["users", "tombstones", "idempotency_records", "notes", "partitions"])
-def test_the_old_secret_seals_no_row(stolen: tuple[Path, Key], clock: Clock, table: str) -> None:
-    """A seal by the old secret over what stands there, hashes veiled or not, is no seal."""
+def test_old_secret_after_a_rotation_makes_no_valid_row_mac(
+    stolen: tuple[Path, Key], clock: Clock, table: str
+) -> None:
+    """A MAC by the old secret over a stored row is invalid, with masked hashes or without."""
     path, key = stolen
     with sqlite3.connect(path) as connection:
         *values, _ = connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
@@ -308,7 +310,7 @@ def test_the_old_secret_seals_no_row(stolen: tuple[Path, Key], clock: Clock, tab
         assert any(problem.startswith(f"{table}: ") for problem in accountant.verify().problems)
 
 
-def test_the_old_secret_makes_no_receipt_of_what_was_reserved_since(stolen: tuple[Path, Key], clock: Clock) -> None:
+def test_old_secret_after_a_rotation_makes_no_receipt(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with Accountant(path, clock=clock) as accountant:
         receipt = accountant.reserve("alice", coin("0.1")).receipt
@@ -319,19 +321,19 @@ def test_the_old_secret_makes_no_receipt_of_what_was_reserved_since(stolen: tupl
         assert accountant.void(receipt).status == "voided"
 
 
-def test_a_ledger_of_the_old_secret_in_the_place_of_it_is_refused(stolen: tuple[Path, Key], clock: Clock) -> None:
-    """With the old secret anybody can make a ledger that holds: an empty one, or one from before the exchange."""
+def test_ledger_of_the_old_secret_put_in_its_place_is_refused(stolen: tuple[Path, Key], clock: Clock) -> None:
+    """An attacker with the old secret can make a valid ledger: an empty one, or one from before the rotation."""
     path, key = stolen
     other = path.with_name("other.db")
     SqliteStore(other, create=True, secret=key.secret).close()
     shutil.copyfile(other, path)
-    for beside in ("-wal", "-shm"):
-        path.with_name(path.name + beside).unlink(missing_ok=True)
+    for ending in ("-wal", "-shm"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
     with pytest.raises(LedgerError, match="has gone back: it is under secret 1 of the key, and 2 was in use"):
         Accountant(path, clock=clock)
 
 
-def test_checkpoints_cannot_be_made_again_with_the_old_secret(stolen: tuple[Path, Key], clock: Clock) -> None:
+def test_old_secret_after_a_rotation_makes_no_checkpoint(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with sqlite3.connect(path) as connection:
         before = EMPTY_CHAIN
@@ -345,7 +347,7 @@ def test_checkpoints_cannot_be_made_again_with_the_old_secret(stolen: tuple[Path
         assert any(problem.startswith("checkpoints: ") for problem in accountant.verify().problems)
 
 
-def test_the_last_checkpoint_of_the_old_secret_is_held_as_well(tmp_path: Path, clock: Clock) -> None:
+def test_verify_after_a_rotation_checks_the_last_earlier_checkpoint(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -363,13 +365,13 @@ def test_the_last_checkpoint_of_the_old_secret_is_held_as_well(tmp_path: Path, c
         assert any(problem.startswith("checkpoints: ") for problem in accountant.verify().problems)
 
 
-def test_a_row_that_was_changed_before_does_not_hold_by_an_exchange(tmp_path: Path, clock: Clock) -> None:
+def test_rotation_does_not_validate_a_changed_row(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         in_use(accountant)
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE users SET user_hash = ? WHERE account = 1", (b"somebody else in",))
+        connection.execute("UPDATE users SET user_hash = ? WHERE account = 1", (b"another user in.",))
     connection.close()
     with Accountant(path, clock=clock) as accountant:
         with pytest.raises(
@@ -427,8 +429,8 @@ def test_machine_without_the_new_secret_writes_nothing(tmp_path: Path, clock: Cl
             assert spent(other, "alice")["lifetime"] == 1
 
 
-def test_another_secret_of_the_same_number_is_not_taken_for_it(tmp_path: Path, clock: Clock) -> None:
-    """Two machines have made one each: that of the machine whose rotation was interrupted would find nobody."""
+def test_key_of_the_same_epoch_with_another_secret_is_refused(tmp_path: Path, clock: Clock) -> None:
+    """Two machines have made one each: the one of the interrupted rotation would find no user."""
     path = tmp_path / "budget.db"
     key = path.with_name("budget.db.key")
     with Accountant(path, clock=clock) as one:
@@ -442,7 +444,7 @@ def test_another_secret_of_the_same_number_is_not_taken_for_it(tmp_path: Path, c
     assert key.read_bytes() == prepared
 
 
-def test_a_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> None:
+def test_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -455,14 +457,14 @@ def test_a_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) ->
             assert spent(backup, "alice")["lifetime"] == 1
             assert ledger_of(backup).key.in_use.number == number
             check(backup)
-    # What is older than the key that lies beside it is refused, and not taken for what goes on.
+    # A ledger older than the key next to it is refused, and not taken for the current one.
     shutil.copyfile(tmp_path / "3.db.key", tmp_path / "1.db.key")
     with pytest.raises(LedgerError, match="has gone back"):
         Accountant(tmp_path / "1.db", clock=clock)
 
 
 @pytest.mark.parametrize("exchanges", [1, 2])
-def test_an_exchanged_ledger_goes_on_where_it_is_copied_to(tmp_path: Path, clock: Clock, exchanges: int) -> None:
+def test_rotated_ledger_continues_after_a_move(tmp_path: Path, clock: Clock, exchanges: int) -> None:
     places = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
     users = [f"user-{n}" for n in range(5)]
     with Accountant(places[0], clock=clock) as accountant:
@@ -511,7 +513,7 @@ def test_rotation_of_a_ledger_whose_move_was_interrupted_is_refused(tmp_path: Pa
 # -- the file of the key ----------------------------------------------------------------------------------
 
 
-def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
+def test_rotation_writes_a_whole_key_file_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     key = path.with_name("budget.db.key")
     with Accountant(path) as accountant:
@@ -535,7 +537,7 @@ def test_the_file_is_for_its_owner_alone_and_whole(tmp_path: Path) -> None:
         lambda text: "[]",
     ],
 )
-def test_a_damaged_file_is_no_key(tmp_path: Path, damage: Callable[[str], str]) -> None:
+def test_damaged_key_file_is_refused(tmp_path: Path, damage: Callable[[str], str]) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
         exchange(accountant)
@@ -545,7 +547,7 @@ def test_a_damaged_file_is_no_key(tmp_path: Path, damage: Callable[[str], str]) 
         Accountant(path)
 
 
-def test_the_key_of_a_sandbox_stays_one(tmp_path: Path, clock: Clock) -> None:
+def test_rotation_of_a_sandbox_keeps_a_sandbox_key(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, sandbox=True, clock=clock) as accountant:
         exchange(accountant)
@@ -554,7 +556,7 @@ def test_the_key_of_a_sandbox_stays_one(tmp_path: Path, clock: Clock) -> None:
         Accountant(path)
 
 
-def test_a_veil_can_be_lifted_by_its_secret_alone() -> None:
+def test_masked_hash_can_be_unmasked_by_its_secret_only() -> None:
     content = new_key()
     one, other = Key(Key(content).with_new_secret()), Key(Key(content).with_new_secret())
     hashes = [bytes(16), b"\xff" * 16, *(one.hash(b"user", str(n)) for n in range(200))]
@@ -581,7 +583,7 @@ def test_a_veil_can_be_lifted_by_its_secret_alone() -> None:
     assert 60 < sum(changed) / 128 < 68
 
 
-def test_an_erasure_leaves_nothing_of_the_user(accountant: Accountant) -> None:
+def test_erase_after_a_rotation_leaves_nothing_of_the_user(accountant: Accountant) -> None:
     in_use(accountant)
     exchange(accountant)
     accountant.erase("alice")
@@ -599,7 +601,7 @@ def test_an_erasure_leaves_nothing_of_the_user(accountant: Accountant) -> None:
 def test_interrupted_batch_is_completed_after_a_rotation(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
-    """Its parts have the same users as before: whoever was charged is not charged again."""
+    """Its parts have the same users as before: a charged user is not charged again."""
     users, store = [f"user-{n}" for n in range(40)], ToyStore(partitions)
     monkeypatch.setattr(batches, "PART", 5)
     with Accountant(store, clock=clock) as accountant:

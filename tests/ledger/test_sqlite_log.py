@@ -1,4 +1,4 @@
-"""The log of a ledger's file: short beside any load, cut off where there is no room, and written by one at a time."""
+"""The write-ahead log of a ledger's file: short under any load, truncated on a full disk, one writer at a time."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ print(number)
 
 
 @pytest.mark.slow
-def test_it_stays_short_beside_eight_processes(path: Path) -> None:
-    """Whoever waited to write held a moment of it, so it was never started anew: 20 MB a second."""
+def test_log_stays_short_with_eight_processes(path: Path) -> None:
+    """Waiting writers held a snapshot, so the log was never restarted: it grew by 20 MB a second."""
     command = [sys.executable, "-c", LOAD, str(path)]
     load = [subprocess.Popen([*command, str(n), "8"], stdout=subprocess.PIPE, text=True) for n in range(8)]
     most = 0
@@ -63,14 +63,14 @@ def test_it_stays_short_beside_eight_processes(path: Path) -> None:
         most = max(most, log_bytes(path))
         time.sleep(0.01)
     batches = [int(process.communicate()[0]) for process in load]
-    assert all(batches), "everybody has spent something"
+    assert all(batches), "each process has spent something"
     assert most <= MOST
     with Accountant(path, create=False) as accountant:
         assert accountant.stats()["entries"] == 50 * sum(batches) + 1
 
 
 @pytest.mark.slow
-def test_readers_that_always_overlap_let_it_be_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_is_truncated_with_readers_that_always_overlap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is never a moment without one, but each goes at some time, and those who come then need no log."""
     monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 20)
     monkeypatch.setattr(file_guard, "MOST_BYTES", 2 << 20)
@@ -104,7 +104,7 @@ def test_readers_that_always_overlap_let_it_be_cut_off(path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_beside_a_reader_that_never_ends_spends_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spend_with_a_reader_that_never_ends_succeeds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 18)
     monkeypatch.setattr(file_guard, "ATTEMPT_SECONDS", 0.0)
     with Accountant(path) as accountant:
@@ -132,7 +132,7 @@ class FrozenClock:
         self.seconds += seconds
 
 
-def test_spends_beside_held_snapshot_hardly_wait_for_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spend_with_a_held_snapshot_hardly_waits(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backup or a shell held one snapshot: each commit waited 1 s for it from 64 MiB of log on, with the write lock
     in hand. Spends fell from 5,800 to 62 a second.
     """
@@ -171,7 +171,7 @@ def test_waits_for_a_reader_that_stays_become_rare(path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_an_erasure_empties_it_or_says_that_it_could_not(path: Path) -> None:
+def test_erase_empties_the_log_or_says_that_it_could_not(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"), key="k")
         assert accountant.erase("alice")
@@ -264,20 +264,20 @@ def on_a_disk_of(megabytes: int, place: Path, code: str, *arguments: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["single", "bulk"])
-def test_a_full_disk_is_filled_with_the_ledger_and_not_with_its_log(tmp_path: Path, kind: str) -> None:
+def test_full_disk_is_filled_with_the_ledger_and_not_with_its_log(tmp_path: Path, kind: str) -> None:
     """With 8 MB it was full after 375 spends, nearly all of it log, and stayed so."""
     on_a_disk_of(3, tmp_path, FILLING, kind)
 
 
-def test_a_transaction_without_room_gets_that_of_the_log(tmp_path: Path) -> None:
+def test_transaction_without_room_gets_the_room_of_the_log(tmp_path: Path) -> None:
     on_a_disk_of(4, tmp_path, TIGHT)
 
 
 # -- one at a time -----------------------------------------------------------------------------------------------
 
 
-def test_nobody_commits_or_checkpoints_without_the_turn(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that no commit can start the log anew while a checkpoint is under way: what SQLite's race needs."""
+def test_commit_or_checkpoint_needs_the_write_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No commit may restart the log during a checkpoint, which SQLite's race needs."""
     with Accountant(path) as accountant:
         for number in range(30):
             accountant.spend("alice", coin("0.1"), key=str(number))
@@ -303,7 +303,7 @@ def test_nobody_commits_or_checkpoints_without_the_turn(path: Path, monkeypatch:
         check(accountant)
 
 
-def test_a_checkpoint_within_a_commit_stays_within_the_turn(path: Path) -> None:
+def test_checkpoint_within_a_commit_keeps_the_write_lock(path: Path) -> None:
     """SQLite makes one by itself after so many pages."""
     with Accountant(path) as accountant:
         writer_of(accountant).execute("PRAGMA wal_autocheckpoint = 10")
@@ -317,7 +317,7 @@ def test_a_checkpoint_within_a_commit_stays_within_the_turn(path: Path) -> None:
         check(accountant)
 
 
-def test_the_version_of_the_library_is_told() -> None:
+def test_sqlite_version_is_reported() -> None:
     import sqlite3
 
     with Accountant(":memory:") as accountant:
@@ -356,7 +356,7 @@ os._exit(9)
 """
 
 
-def test_a_sync_that_fails_at_the_commit_is_not_said_to_have_charged_nothing(path: Path) -> None:
+def test_failed_sync_at_the_commit_is_reported_as_unknown(path: Path) -> None:
     """The pages are written, and after a restart the charge may be there."""
     if os.uname().machine not in ("x86_64", "aarch64"):
         pytest.skip("the numbers of the system calls are not known here")

@@ -1,4 +1,4 @@
-"""Work that a server asks for once more: it is done as a whole, charged once, and counted by the reason."""
+"""Retries of transactions: the work is repeated as a whole, charged once, and counted by the reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSE = """
 
 @pytest.fixture
 def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trigger stands for a server that does this by itself; as a trigger, the ledger would refuse it."""
+    """The trigger simulates a server that does this by itself; the ledger would refuse a trigger."""
     from ldp_budget.ledger.postgres import schema, statements
 
     for module in (schema, statements):
@@ -37,7 +37,7 @@ def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("any_tables")
-def test_a_serialization_failure_repeats_the_whole_work() -> None:
+def test_serialization_failure_repeats_the_whole_work() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -52,7 +52,7 @@ def test_a_serialization_failure_repeats_the_whole_work() -> None:
 
 
 @pytest.mark.usefixtures("any_tables")
-def test_threads_that_repeat_are_counted_and_charged_once() -> None:
+def test_retries_of_threads_are_counted_and_charged_once() -> None:
     address = new_ledger(8)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -65,7 +65,7 @@ def test_threads_that_repeat_are_counted_and_charged_once() -> None:
 
 
 @pytest.mark.usefixtures("any_tables")
-def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_that_does_not_end_is_reported_and_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from ldp_budget.ledger.postgres import store
 
     monkeypatch.setattr(store, "WAIT_SECONDS", 0.3)
@@ -81,12 +81,12 @@ def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: py
 
 
 @pytest.mark.slow
-def test_a_deadlock_repeats_the_whole_work() -> None:
-    """Others lock the partitions the other way round, which nobody of us does."""
+def test_deadlock_repeats_the_whole_work() -> None:
+    """Another program locks the partitions in the opposite order, which the library never does."""
     address = new_ledger(4)
     with Accountant(address) as accountant:
         with psycopg.connect(plain_url(address)) as other:
-            # Whoever waits looks once, after a second: ours when it waits for the other and the other for it.
+            # A waiting session checks once, after a second: ours when both wait for each other.
             other.execute("SET deadlock_timeout = '1h'")
             other.execute("SELECT partition FROM partitions WHERE partition = 3 FOR UPDATE")
             setting = In(lambda: accountant.set_policy("default", ["lifetime=9"]).version)
@@ -111,7 +111,7 @@ def test_lost_connection_is_counted() -> None:
         assert sum(accountant.repeated.values()) == 1
 
 
-def test_a_ledger_in_a_file_repeats_nothing(accountant: Accountant) -> None:
+def test_ledger_in_a_file_repeats_nothing(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9"])
     accountant.spend("alice", coin(1))
     assert accountant.repeated == {}
