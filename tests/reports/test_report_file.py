@@ -1,4 +1,4 @@
-"""The report file: what was written is read back, and whatever is not a whole file of this collection is refused."""
+"""The report file: reports round-trip, and every file that is not a whole file of the collection is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def small_file(path: Path) -> bytes:
 
 
 @given(BLOCKS)
-def test_reports_come_back_in_their_order(tmp_path_factory: pytest.TempPathFactory, blocks: list[Any]) -> None:
+def test_report_file_keeps_the_order(tmp_path_factory: pytest.TempPathFactory, blocks: list[Any]) -> None:
     path = tmp_path_factory.getbasetemp() / "round-trip.reports"
     write(path, *blocks)
     found = read(path)
@@ -71,19 +71,19 @@ def test_reports_come_back_in_their_order(tmp_path_factory: pytest.TempPathFacto
         np.array([True, False]).astype(np.uint8),
     ],
 )
-def test_every_shape_and_number_type_comes_back(tmp_path: Path, rows: Any) -> None:
+def test_report_file_of_every_shape_and_number_type_round_trips(tmp_path: Path, rows: Any) -> None:
     write(tmp_path / "r", rows)
     (found,) = read(tmp_path / "r")
     np.testing.assert_array_equal(found, rows)
     assert found.dtype.newbyteorder("=") == rows.dtype.newbyteorder("=")
 
 
-def test_no_reports_are_a_whole_file_too(tmp_path: Path) -> None:
+def test_report_file_without_reports_is_valid(tmp_path: Path) -> None:
     write(tmp_path / "r", np.empty((0, 1), np.uint8))
     assert read(tmp_path / "r") == []
 
 
-def test_the_format_is_as_described(tmp_path: Path) -> None:
+def test_report_file_has_the_documented_format(tmp_path: Path) -> None:
     """Version 1, by hand: other programs may write it."""
     data = small_file(tmp_path / "r")
     header = json.dumps(
@@ -100,7 +100,7 @@ def test_the_format_is_as_described(tmp_path: Path) -> None:
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
-def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
+def test_report_file_truncated_anywhere_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r"
     data = small_file(path)
     for size in range(len(data)):
@@ -109,7 +109,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
-def test_a_file_with_any_bit_flipped_is_refused(tmp_path: Path) -> None:
+def test_report_file_with_any_flipped_bit_is_refused(tmp_path: Path) -> None:
     """In the header too: `<f8` and `>f8` differ in one bit, and every number with it."""
     path = tmp_path / "r"
     data = small_file(path)
@@ -122,7 +122,7 @@ def test_a_file_with_any_bit_flipped_is_refused(tmp_path: Path) -> None:
                 read(path)
 
 
-def test_a_block_left_out_or_doubled_or_something_after_the_end_is_refused(tmp_path: Path) -> None:
+def test_report_file_with_missing_doubled_or_trailing_data_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r"
     data = small_file(path)
     start = data.index(b"\n", len(MAGIC)) + 1
@@ -134,7 +134,7 @@ def test_a_block_left_out_or_doubled_or_something_after_the_end_is_refused(tmp_p
             read(path)
 
 
-def test_a_damaged_count_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_report_file_with_a_damaged_count_uses_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "r"
     data = bytearray(write(path, np.zeros((1, 2**16), np.uint64)))
     start = data.index(b"\n", len(MAGIC)) + 1
@@ -145,7 +145,7 @@ def test_a_damaged_count_does_not_fill_the_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("foreign", [b"", b"party\nleft\n", b"ldp-budget reports 2\n{}\n", b"\x89PNG\r\n"])
-def test_a_foreign_file_is_refused(tmp_path: Path, foreign: bytes) -> None:
+def test_report_file_of_another_format_is_refused(tmp_path: Path, foreign: bytes) -> None:
     path = tmp_path / "r"
     path.write_bytes(foreign)
     with pytest.raises(ReportFileError, match="it does not start with 'ldp-budget reports 1'"):
@@ -173,7 +173,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path, foreign: bytes) -> None:
         b"[" * 60_000,
     ],
 )
-def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, header: bytes) -> None:
+def test_report_file_with_a_malformed_header_is_refused(tmp_path: Path, header: bytes) -> None:
     path = tmp_path / "r"
     path.write_bytes(MAGIC + header.replace(b"FP", json.dumps(POLL.fingerprint).encode()) + b"\n")
     with pytest.raises(ReportFileError, match="its header is damaged"):
@@ -190,7 +190,7 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, header: bytes) 
         Collection("poll", POLL.mechanism),
     ],
 )
-def test_reports_for_another_collection_are_refused(tmp_path: Path, other: Collection) -> None:
+def test_report_file_of_another_collection_is_refused(tmp_path: Path, other: Collection) -> None:
     small_file(tmp_path / "r")
     with pytest.raises(ReportFileError, match="its reports were made for collection poll with fingerprint") as caught:
         read(tmp_path / "r", other)
@@ -198,7 +198,7 @@ def test_reports_for_another_collection_are_refused(tmp_path: Path, other: Colle
     assert other.fingerprint[:12] in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_an_error_of_the_package(tmp_path: Path) -> None:
+def test_report_file_unreadable_raises_an_error_of_the_package(tmp_path: Path) -> None:
     with pytest.raises(ReportFileError, match="it cannot be read: No such file"):
         read(tmp_path / "nowhere")
     with pytest.raises(ReportFileError, match="it cannot be read: Is a directory"):
@@ -214,7 +214,7 @@ def _write_and_fail(writer: ReportWriter) -> None:
 
 
 @pytest.mark.parametrize("before", [None, b"what was there"])
-def test_an_exception_leaves_what_was_there_and_no_draft(tmp_path: Path, before: bytes | None) -> None:
+def test_report_file_write_with_an_exception_keeps_the_old_file(tmp_path: Path, before: bytes | None) -> None:
     path = tmp_path / "r"
     if before is not None:
         path.write_bytes(before)
@@ -224,7 +224,7 @@ def test_an_exception_leaves_what_was_there_and_no_draft(tmp_path: Path, before:
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_full_disk_leaves_what_was_there_and_no_draft(
+def test_report_file_write_on_a_full_disk_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     """Not even at the very end: a truncated draft must not take the place of a good file."""
@@ -240,7 +240,7 @@ def test_a_full_disk_leaves_what_was_there_and_no_draft(
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"what was there"]
 
 
-def test_the_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+def test_report_file_appears_only_when_whole(tmp_path: Path) -> None:
     path = tmp_path / "r"
     with ReportWriter(path, POLL) as writer:
         writer.write(np.array([[1]], np.uint8))
@@ -248,7 +248,7 @@ def test_the_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r"]
 
 
-def test_two_writers_do_not_mix_their_reports(tmp_path: Path) -> None:
+def test_report_file_writers_do_not_mix_their_reports(tmp_path: Path) -> None:
     path = tmp_path / "r"
     with ReportWriter(path, POLL) as writer:
         writer.write(np.array([[1]], np.uint8))
@@ -259,7 +259,7 @@ def test_two_writers_do_not_mix_their_reports(tmp_path: Path) -> None:
     assert [block.tolist() for block in read(path)] == [[[2]]]
 
 
-def test_a_draft_that_a_killed_writer_left_is_written_over(tmp_path: Path) -> None:
+def test_report_file_draft_of_a_killed_writer_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "r.new").write_bytes(b"half of a longer file, and more than the new one needs" * 9)
     whole = write(tmp_path / "r", np.array([[1]], np.uint8))
     assert whole.startswith(MAGIC)
@@ -275,8 +275,8 @@ def test_a_draft_that_a_killed_writer_left_is_written_over(tmp_path: Path) -> No
         ("/dev/null", "no ordinary"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_known_at_once(tmp_path: Path, place: str, why: str) -> None:
-    """Before anybody is charged for what could then not be sent."""
+def test_report_file_in_an_unwritable_place_raises_at_once(tmp_path: Path, place: str, why: str) -> None:
+    """Before any user is charged for a report that could not be sent."""
     with pytest.raises(ReportFileError, match=f"it cannot be written: .*{why}"):
         ReportWriter(tmp_path / place, POLL).__enter__()
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""A guarantee that is none: a sentence where the class is registered, checked or used, and never a traceback."""
+"""Malformed guarantee properties: a sentence when the class is registered, checked or used, never a traceback."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ids = [found for _, found in WRONG]
 
 @pytest.mark.parametrize("wrap", [property, functools.cached_property])
 @pytest.mark.parametrize(("value", "found"), WRONG, ids=ids)
-def test_a_property_that_returns_something_else_says_what(value: Any, found: str, wrap: Any) -> None:
+def test_guarantee_property_of_another_type_names_it(value: Any, found: str, wrap: Any) -> None:
     cls = promising(wrap(lambda self: value))
     check_mechanism(cls, frozenset())  # what it returns is known when it is asked
     said = f"Vague.guarantee is {found}; expected one of the promises of ldp_budget.guarantees"
@@ -55,13 +55,13 @@ def test_a_property_that_returns_something_else_says_what(value: Any, found: str
 
 
 @pytest.mark.parametrize(("value", "found"), WRONG, ids=ids)
-def test_a_class_that_can_promise_nothing_is_refused_at_registration(value: Any, found: str) -> None:
+def test_class_without_a_guarantee_is_refused_at_registration(value: Any, found: str) -> None:
     with pytest.raises(PluginError) as error:
         check_mechanism(promising(value), frozenset())
     assert f"Vague.guarantee is {found}; expected" in str(error.value)
 
 
-def test_a_method_is_told_to_be_a_property() -> None:
+def test_guarantee_as_a_method_is_refused_with_the_remedy() -> None:
     with pytest.raises(PluginError, match=r"Vague\.guarantee is a method; put @property above it"):
         check_mechanism(promising(lambda self: Pure(1)), frozenset())
 
@@ -69,7 +69,7 @@ def test_a_method_is_told_to_be_a_property() -> None:
 @pytest.mark.parametrize(
     "own", [property(lambda self: Pure(self.epsilon)), functools.cached_property(lambda self: Pure(1)), Pure(1)]
 )
-def test_a_promise_stays_what_it_is(own: Any) -> None:
+def test_guarantee_of_any_property_kind_is_kept(own: Any) -> None:
     cls = promising(own)
     check_mechanism(cls, frozenset())
     made = cls(epsilon=1)
@@ -77,7 +77,7 @@ def test_a_promise_stays_what_it_is(own: Any) -> None:
     assert (made.guarantee is made.guarantee) == (not isinstance(own, property))
 
 
-def test_a_subclass_may_ask_for_that_of_its_base() -> None:
+def test_guarantee_of_the_base_class_can_be_used_in_a_subclass() -> None:
     class Half(promising(property(lambda self: Pure(self.epsilon)))):  # type: ignore[misc]
         @property
         def guarantee(self) -> Any:

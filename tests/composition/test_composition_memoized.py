@@ -1,4 +1,4 @@
-"""All reports of one memoised question: no more than so many values at their cap, whatever was asked when."""
+"""All reports of one memoized question: they cost at most so many values at their cap, in every order."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MEMOISED = Memoised(CURVE, Decimal("0.5"), 3, SAME_CHANGE_PATTERN)
 
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "renyi", "exact"])
 @pytest.mark.parametrize("reports", [1, 2, 3])
-def test_few_reports_stay_as_they_are(reports: int, rule: str) -> None:
+def test_few_memoized_reports_cost_their_sum(reports: int, rule: str) -> None:
     assert of_one_question(MEMOISED, reports, rule) == (MEMOISED, reports)
 
 
-def test_many_reports_are_all_values_at_their_cap() -> None:
+def test_many_memoized_reports_cost_all_values_at_their_cap() -> None:
     whole = Memoised((Decimal("0.5"),), Decimal("0.5"), 3, SAME_CHANGE_PATTERN)
     for rule in ("zcdp", "gdp", "renyi", "exact"):
         assert of_one_question(MEMOISED, 4, rule) == (whole, 3)
@@ -39,11 +39,11 @@ def test_many_reports_are_all_values_at_their_cap() -> None:
 
 
 @pytest.mark.parametrize("promise", [Pure(1), Memoised(CURVE, Decimal("0.5"), None, ANY_INPUTS)])
-def test_without_a_number_of_values_nothing_is_spared(promise: Guarantee) -> None:
+def test_memoized_reports_without_a_number_of_values_cost_their_sum(promise: Guarantee) -> None:
     assert of_one_question(promise, 100, "basic") == (promise, 100)
 
 
-def test_a_list_of_charges_may_hold_several_questions_and_spares_nothing() -> None:
+def test_memoized_charges_of_several_questions_cost_their_sum() -> None:
     """Two questions may well have equal guarantees, so a list says what each of its reports costs as a new value."""
     assert compose([(MEMOISED, 10), (MEMOISED, 10)], delta=0).epsilon == 4.0
     assert compose([(MEMOISED, 20)], delta=0).epsilon == 4.0
@@ -70,7 +70,7 @@ class Strategy:
                 self.chosen[seen] = source.choice([*known, *itertools.product(left, right)])
 
     def law(self, side: int, chances: dict[int, Fraction]) -> dict[tuple[int, ...], Fraction]:
-        """How likely each run of reports is for one of the two histories."""
+        """Return the probability of each run of reports for one of the two histories."""
         found = dict.fromkeys(itertools.product((0, 1), repeat=REPORTS), Fraction(0))
         for kept in itertools.product((0, 1), repeat=CELLS):
             weight = math.prod((chances[cell] if bit else 1 - chances[cell] for cell, bit in enumerate(kept)))
@@ -84,7 +84,7 @@ def hockey_stick(pairs: list[tuple[Fraction, Fraction]], odds: Fraction) -> Frac
     return sum((p - odds * q for p, q in pairs if p > odds * q), Fraction(0))
 
 
-def test_values_that_are_chosen_by_what_was_reported_tell_no_more_than_their_caps() -> None:
+def test_memoized_values_chosen_adaptively_cost_at_most_their_caps() -> None:
     """Four reports of two kept bits, by random strategies, against two independent bits without a flip."""
     bit = [(ONE, 1 - ONE), (1 - ONE, ONE)]
     caps = [(p * r, q * s) for (p, q), (r, s) in itertools.product(bit, bit)]
@@ -102,8 +102,8 @@ def test_values_that_are_chosen_by_what_was_reported_tell_no_more_than_their_cap
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3])
-def test_all_values_of_the_kept_buckets_tell_no_more_than_their_caps(bits: int) -> None:
-    """Three values in turn against the same ones in another order: each value's bits at its own bucket tell of it."""
+def test_memoized_values_of_the_kept_buckets_cost_at_most_their_caps(bits: int) -> None:
+    """Three values in turn against the same ones in another order: each value's bits at its own bucket reveal it."""
     made = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=3, bits=bits, memoize=True).guarantee
     assert isinstance(made, Memoised)
     assert made.values is not None

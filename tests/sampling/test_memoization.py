@@ -1,4 +1,4 @@
-"""Memoised words: the same secret, context and value give the same words; anything else gives others."""
+"""Memoized words: the same secret, context and value give the same words; anything else gives others."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def secrets(count: int) -> list[bytes]:
     return [hashlib.sha256(b"user %d" % user).digest() for user in range(count)]
 
 
-def test_words_are_drawn_again_from_the_same_secret() -> None:
+def test_words_of_the_same_secret_are_equal() -> None:
     assert np.array_equal(memo_words(SECRET, "c", VALUES, 5), memo_words(SECRET, "c", VALUES, 5))
 
 
-def test_the_words_never_change_between_versions() -> None:
+def test_words_never_change_between_versions() -> None:
     # Clients that come back with an old secret must find their old words.
     words = memo_words(SECRET, "context", np.array([7]), 2)
     length = (7).to_bytes(8, "little")
@@ -35,7 +35,7 @@ def test_the_words_never_change_between_versions() -> None:
     assert words.tolist() == [[259_115_478_054_036_491, 6_189_635_258_354_354_156]]
 
 
-def test_words_depend_on_the_user_alone_and_not_on_who_else_is_in_the_call() -> None:
+def test_words_depend_on_the_user_only() -> None:
     own = secrets(4)
     together = memo_words(own, "c", VALUES, 3)
     for place in range(4):
@@ -44,11 +44,11 @@ def test_words_depend_on_the_user_alone_and_not_on_who_else_is_in_the_call() -> 
     assert np.array_equal(memo_words(own[::-1], "c", VALUES[::-1], 3), together[::-1])
 
 
-def test_one_secret_stands_for_all_values() -> None:
+def test_words_of_one_secret_serve_all_values() -> None:
     assert np.array_equal(memo_words(SECRET, "c", VALUES, 3), memo_words([SECRET] * 4, "c", VALUES, 3))
 
 
-def test_more_words_begin_with_the_fewer() -> None:
+def test_words_of_a_longer_draw_begin_with_the_shorter() -> None:
     assert np.array_equal(memo_words(SECRET, "c", VALUES, 9)[:, :4], memo_words(SECRET, "c", VALUES, 4))
 
 
@@ -57,12 +57,12 @@ def test_more_words_begin_with_the_fewer() -> None:
     [(SECRET[::-1], "c", 1), (SECRET, "d", 1), (SECRET, "c", 2), (SECRET[:-1], "c", 1), (SECRET, "c" + chr(0), 1)],
     ids=["secret", "context", "value", "shorter secret", "longer context"],
 )
-def test_other_secrets_contexts_and_values_have_other_words(secret: bytes, context: str, value: int) -> None:
+def test_words_of_other_secrets_contexts_and_values_differ(secret: bytes, context: str, value: int) -> None:
     words = memo_words(SECRET, "c", np.array([1]), 4)
     assert not set(words[0].tolist()) & set(memo_words(secret, context, np.array([value]), 4)[0].tolist())
 
 
-def test_what_ends_one_field_cannot_begin_the_next() -> None:
+def test_words_separate_their_fields() -> None:
     one = memo_words(b"x" * 21, "c", np.array([1]), 1)
     other = memo_words(b"x" * 20, "cx", np.array([1]), 1)
     assert one != other
@@ -79,7 +79,7 @@ def test_words_are_uniform_and_independent_across_users() -> None:
     assert abs(neighbours) < 5 / 20_000**0.5
 
 
-def test_no_values_have_no_words() -> None:
+def test_words_of_no_values_are_empty() -> None:
     assert memo_words(SECRET, "c", np.zeros(0, dtype=np.int64), 3).shape == (0, 3)
     assert memo_words([], "c", np.zeros(0, dtype=np.int64), 3).shape == (0, 3)
 
@@ -89,7 +89,7 @@ def test_no_values_have_no_words() -> None:
     [b"hunter2", [b"hunter2"] * 4, [SECRET] * 3, "hunter2hunter2hunter2", [SECRET, SECRET, SECRET, "hunter2"], 7],
     ids=["short", "short ones", "too few", "text", "text among them", "a number"],
 )
-def test_bad_secrets_are_refused_and_never_shown(wrong: object) -> None:
+def test_secret_malformed_is_refused_and_never_shown(wrong: object) -> None:
     with pytest.raises(
         InvalidParameter, match=f"secrets: expected bytes.*of at least {LEAST_SECRET_BYTES} bytes"
     ) as e:
@@ -122,7 +122,7 @@ def test_labels_of_two_mechanisms_do_not_show_whether_their_draws_are_equal() ->
 
 
 @pytest.mark.parametrize("collect", [Collection.randomize, Collection.labels], ids=["reports", "labels"])
-def test_two_collections_of_one_mechanism_draw_and_label_apart(collect: Callable[..., Any]) -> None:
+def test_collections_of_one_mechanism_draw_and_label_separately(collect: Callable[..., Any]) -> None:
     kept = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=64, bits=64, memoize=True)
     week, again, year = (Collection(name, kept) for name in ("week", "week", "year"))
     values = np.arange(8)

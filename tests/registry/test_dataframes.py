@@ -1,4 +1,4 @@
-"""Columns and frames of pandas, Polars, Arrow and numpy, where lists are taken."""
+"""Columns and DataFrames of pandas, Polars, Arrow and numpy in place of lists."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def ledger() -> Any:
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_a_column_of_texts_is_as_good_as_a_list(ledger: Any, kind: str) -> None:
+def test_column_of_texts_equals_a_list(ledger: Any, kind: str) -> None:
     column = TEXTS[kind]
     assert POLL.read_values(column).tolist() == [0, 1, 1]
     assert np.array_equal(WORDS.read_values(column), WORDS.read_values(ANSWERS))
@@ -76,7 +76,7 @@ def test_a_column_of_texts_is_as_good_as_a_list(ledger: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", HOLES)
-def test_a_hole_in_a_column_is_found_where_it_is(ledger: Any, kind: str) -> None:
+def test_column_with_a_missing_value_is_refused_with_its_row(ledger: Any, kind: str) -> None:
     for read in (POLL.read_values, WORDS.read_values, WORDS.randomize):
         with pytest.raises(OutsideDomain) as caught:
             read(HOLES[kind])
@@ -87,32 +87,32 @@ def test_a_hole_in_a_column_is_found_where_it_is(ledger: Any, kind: str) -> None
 
 
 @pytest.mark.parametrize("column", [pd.Series([7, 8]), pl.Series([7, 8]), pa.array([7, 8]), np.array([7, 8])])
-def test_whole_numbers_in_a_column_stand_for_their_decimals(ledger: Any, column: Any) -> None:
+def test_column_of_whole_numbers_is_read_as_decimals(ledger: Any, column: Any) -> None:
     ledger.spend_many(column, OUE)
     assert ledger.balance("7").limits[0].spent.epsilon == 1
     assert Collection("seven", OUE, ("7", "8")).read_values(column).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("column", [pd.Series([7.0, None]), pl.Series([7.5]), pa.array([True]), pd.Series([1, "a"])])
-def test_what_has_no_one_text_is_nobody(ledger: Any, column: Any) -> None:
+def test_column_of_users_without_one_text_form_is_refused(ledger: Any, column: Any) -> None:
     with pytest.raises(InvalidParameter, match="user: expected a text"):
         ledger.spend_many(column, OUE)
 
 
-def test_a_list_of_numbers_is_no_list_of_users(ledger: Any) -> None:
+def test_list_of_numbers_as_users_is_refused(ledger: Any) -> None:
     with pytest.raises(InvalidParameter, match="user: expected a text"):
         ledger.spend_many([7, 8], OUE)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FRAMES if kind != "a mapping"])
-def test_the_names_of_the_columns_are_no_users(ledger: Any, kind: str) -> None:
+def test_dataframe_as_users_is_refused(ledger: Any, kind: str) -> None:
     for call in (lambda frame: ledger.spend_many(frame, OUE), POLL.read_values, lambda of: list(ledger.balances(of))):
         with pytest.raises(InvalidParameter, match="found a frame of the columns user, answer"):
             call(FRAMES[kind])
     assert ledger.balance("user").limits[0].spent.epsilon == 0
 
 
-def test_numbers_are_read_as_they_are_and_never_cut_short() -> None:
+def test_column_of_numbers_is_read_exactly() -> None:
     for column in (pd.Series([20.5, 70]), pl.Series([20.5, 70]), pa.array([20.5, 70])):
         assert AGE.read_values(column).tolist() == [20.5, 70]
     for column in (pd.Series([1.5]), [1.5]):
@@ -123,7 +123,7 @@ def test_numbers_are_read_as_they_are_and_never_cut_short() -> None:
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_a_column_of_a_frame_is_randomized_row_by_row(kind: str) -> None:
+def test_column_of_a_dataframe_is_randomized_by_row(kind: str) -> None:
     assert POLL.randomize_column(FRAMES[kind], "answer").shape == (3, 1)
     with pytest.raises(InvalidParameter, match=r"column: expected one of the columns user, answer, .*; found town"):
         POLL.randomize_column(FRAMES[kind], "town")
@@ -131,7 +131,7 @@ def test_a_column_of_a_frame_is_randomized_row_by_row(kind: str) -> None:
         POLL.randomize_column(FRAMES[kind], "user")
 
 
-def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
+def test_dataframe_with_two_columns_of_one_name_is_refused() -> None:
     frame = pd.DataFrame([["yes", "no"]], columns=["answer", "answer"])
     with pytest.raises(InvalidParameter, match="found answer, 2 times"):
         POLL.randomize_column(frame, "answer")
@@ -139,7 +139,7 @@ def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
         POLL.randomize_column(ANSWERS, "answer")
 
 
-def test_an_estimate_is_rows_that_any_frame_is_made_of() -> None:
+def test_estimate_rows_make_a_dataframe() -> None:
     found = POLL.estimate(POLL.randomize([0, 1, 1]))
     rows = found.to_rows(0.9)
     assert [row["answer"] for row in rows] == ["yes", "no"]
