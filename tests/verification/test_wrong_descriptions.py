@@ -1,4 +1,4 @@
-"""Clients that send something else than their description says: what is found of them, and what nobody finds."""
+"""Clients whose description is wrong: the leaks that the contract finds, and those that no sample shows."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ CAUGHT: list[tuple[type[Mechanism], str, str]] = [
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize(("cls", "check", "why"), CAUGHT, ids=lambda item: getattr(item, "name", None))
-def test_a_liar_is_found_out_with_the_reason(cls: type[Mechanism], check: str, why: str) -> None:
+def test_contract_finds_a_wrong_description_with_the_reason(cls: type[Mechanism], check: str, why: str) -> None:
     found = run(check, cls(**cls.examples[0]))
     assert found.verdict == FAILED, found
     assert why in found.why
 
 
-def test_every_check_that_is_here_for_liars_finds_one() -> None:
+def test_contract_checks_for_wrong_descriptions_each_find_one() -> None:
     assert {check for _, check, _ in CAUGHT} == {
         "memo_is_kept",
         "reports_say_no_more_than_described",
@@ -60,7 +60,7 @@ def test_every_check_that_is_here_for_liars_finds_one() -> None:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("honest", "check"), dict.fromkeys((cls.__mro__[1], check) for cls, check, _ in CAUGHT))
-def test_the_honest_ones_that_they_pretend_to_be_pass(honest: type[Mechanism], check: str) -> None:
+def test_contract_passes_the_correct_originals(honest: type[Mechanism], check: str) -> None:
     assert honest in lying.HONEST
     assert run(check, honest(**honest.examples[0])).verdict == PASSED
 
@@ -75,7 +75,7 @@ SLOW = pytest.mark.slow
 
 
 @SLOW
-def test_settings_that_nobody_foresees_are_tried() -> None:
+def test_contract_tries_unusual_settings() -> None:
     found = certificate(lying.HonestWhenLookedAt)
     assert found["checked"] == "no"
     chosen = found["chosen"]
@@ -88,7 +88,7 @@ def test_settings_that_nobody_foresees_are_tried() -> None:
 
 @SLOW
 @pytest.mark.parametrize("cls", lying.HONEST, ids=lambda cls: cls.name)
-def test_an_honest_client_is_audited_and_the_reason_why_it_is_not_more_is_said(cls: type[Mechanism]) -> None:
+def test_contract_rates_a_third_party_client_audited_with_the_reason(cls: type[Mechanism]) -> None:
     found = certificate(cls)
     assert found["checked"] == "audited"
     assert any("samples were seen and nothing is proved" in reason for reason in found["reasons"])
@@ -96,7 +96,7 @@ def test_an_honest_client_is_audited_and_the_reason_why_it_is_not_more_is_said(c
 
 @SLOW
 @pytest.mark.parametrize("cls", lying.UNSEEN, ids=lambda cls: cls.name)
-def test_what_no_sample_shows_passes_every_check_of_a_client(cls: type[Mechanism]) -> None:
+def test_contract_passes_a_leak_that_no_sample_shows(cls: type[Mechanism]) -> None:
     """None of these is noticed: that is why no client that cannot be read is more than "audited"."""
     instance = cls(**cls.examples[0])
     for check in (*{check for _, check, _ in CAUGHT}, "client_matches_channel", "audit_finds_no_more"):
@@ -104,27 +104,27 @@ def test_what_no_sample_shows_passes_every_check_of_a_client(cls: type[Mechanism
 
 
 @SLOW
-def test_what_no_sample_shows_is_audited_at_most() -> None:
+def test_contract_rates_a_leak_that_no_sample_shows_audited_at_most() -> None:
     found = certificate(lying.OnceInAWhile)
     assert found["checked"] == "audited"
     assert "what it does once in many thousand reports, or elsewhere than here" in found["reasons"][0]
 
 
-def test_whether_whole_reports_are_described_is_seen() -> None:
+def test_contract_sees_if_whole_reports_are_described() -> None:
     assert describes_whole_reports(mechanism("randomized-response")(epsilon=1))
     assert not describes_whole_reports(lying.Bits(epsilon=1, answers_asked=5))
     assert not describes_whole_reports(lying.Number(epsilon=1, lower=0, upper=1))
 
 
 @SLOW
-def test_clients_of_ours_are_exact_where_each_release_proves_them() -> None:
+def test_built_in_clients_are_exact_if_each_release_proves_them() -> None:
     coin = mechanism("randomized-response")
     shown = type(coin.__name__, (coin,), {"examples": ({"epsilon": 1},), "__module__": coin.__module__})
     assert certificate(shown, own=True)["checked"] == "exact"
     assert certificate(shown)["checked"] == "audited"
 
 
-def test_what_promises_nothing_is_not_looked_at() -> None:
+def test_contract_skips_a_mechanism_without_a_guarantee() -> None:
     flips = mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=4, memoize=True, any_inputs=True)
     assert isinstance(flips.guarantee, Unbounded)
     for check in ("reports_say_no_more_than_described", "noise_is_used_once", "users_are_drawn_alone_as_together"):
@@ -139,7 +139,7 @@ def rows(seed: int, users: int, chance: float = 0.3) -> Any:
     return np.packbits(bits, axis=1, bitorder="little")
 
 
-def test_like_samples_are_hardly_ever_called_unlike() -> None:
+def test_samples_of_one_distribution_are_rarely_called_different() -> None:
     """Of 400 looks at honest samples none may come near 1e-5, and some must come below a tenth."""
     found = []
     for seed in range(400):
@@ -153,7 +153,7 @@ def test_like_samples_are_hardly_ever_called_unlike() -> None:
     assert sum(p < 0.1 for p in found) in range(4, 80)
 
 
-def test_rare_outcomes_do_not_make_tables_unlike() -> None:
+def test_tables_with_rare_outcomes_are_not_called_different() -> None:
     chance = np.random.default_rng(5)
     masses = np.array([0.9, 0.09, *([0.001] * 10)])
     for _ in range(300):
@@ -162,7 +162,7 @@ def test_rare_outcomes_do_not_make_tables_unlike() -> None:
         assert not evidence.verdict()
 
 
-def test_a_difference_of_any_three_bits_is_seen() -> None:
+def test_difference_of_any_three_bits_is_found() -> None:
     first, second = rows(1, 4000, 0.5), rows(2, 4000, 0.5)
     bits = np.unpackbits(second, axis=1, bitorder="little")
     bits[:, 11] = bits[:, 2] ^ bits[:, 7]
