@@ -1,4 +1,4 @@
-"""Writes what a release leaves behind into a folder of tests/formats: `python tests/format_story.py NAME`.
+"""Write the files of a release into a folder of tests/formats: `python tests/format_story.py NAME`.
 
 A folder is written once, by the code of its time, and kept: `formats/test_formats.py` opens all of them with today's.
 What older code did not know is left out, so that the same story was told by that which made the first and the second
@@ -44,7 +44,7 @@ OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 RAPPOR = mechanism("rappor")(f="0.5", p="0.25", q="0.75", bits=32, hashes=2, cohorts=8, domain_size=8)
 SECRET = bytes(range(32))
 BULK = [f"user{number}" for number in range(20)]
-COIN = '''"""A mechanism of somebody else, to which the certificate beside it belongs."""
+COIN = '''"""A third-party mechanism, to which the certificate next to it belongs."""
 
 import ldp_budget
 from ldp_budget.sdk.parameters import real
@@ -90,7 +90,7 @@ BALANCES = (
 
 
 class Time:
-    """A clock that goes on by a minute when it is told to."""
+    """A clock that advances by a minute on command."""
 
     def __init__(self) -> None:
         self.now = BEGUN
@@ -269,7 +269,7 @@ def hours_of(accountant: Accountant, out: Path, **options: Any) -> Any:
 
 
 def definitions(target: Path) -> dict[str, Any]:
-    """What `collection show` prints, and reports that a client draws from given bytes."""
+    """Return the output of `collection show`, and reports that a client draws from given bytes."""
     drawn: dict[str, list[Any]] = {}
     for name, collection in COLLECTIONS.items():
         (target / f"{name}.json").write_text(json.dumps(command("collection", "show", name)), encoding="utf-8")
@@ -303,7 +303,7 @@ def certificate(target: Path) -> dict[str, Any]:
 
 
 def command(*arguments: str) -> Any:
-    """What a command prints with `--json`."""
+    """Return the output of a command with `--json`."""
     result = CliRunner().invoke(cli, [*arguments, "--json"], prog_name="ldp-budget", catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)

@@ -1,6 +1,6 @@
-"""The examples of the HTTP API: requests in order against a fresh ledger, and what is answered to each.
+"""The examples of the HTTP API: requests in order against a fresh ledger, and their responses.
 
-They stand in the service's own description of itself. `python tests/service_examples.py` records the answers anew.
+They are part of the service's description of itself. `python tests/service_examples.py` records the answers again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CAROL = {"user": "carol", "collection": "party"}
 class Step(NamedTuple):
     """A request by its route, and what it is called; `masked` are members of the answer that depend on the machine.
 
-    A `{name}` of the route stands in `path`; `take` says under which name a member of the answer goes on.
+    A `{name}` of the route is in `path`; `take` names the members of the response that later requests use.
     """
 
     title: str

@@ -21,7 +21,7 @@ from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.sqlite import file_guard
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
-from ledger_places import as_nobody, closed_copy
+from ledger_places import as_unprivileged, closed_copy
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -363,7 +363,7 @@ def closed_folder(path: Path) -> Iterator[Path]:
 
 def test_read_only_copy_can_be_verified_and_leaves_no_file(closed_folder: Path) -> None:
     before = contents(closed_folder)
-    with as_nobody(), Accountant(closed_folder / "budget.db", create=False) as accountant:
+    with as_unprivileged(), Accountant(closed_folder / "budget.db", create=False) as accountant:
         check(accountant)
         assert spent(accountant, "alice")["lifetime"] == Decimal("0.1")
         assert len(accountant.history("alice")) == accountant.stats()["entries"] - 1
@@ -379,7 +379,7 @@ def test_read_only_copy_with_a_log_is_refused_with_the_reason(closed_folder: Pat
     (closed_folder / "budget.db-wal").write_bytes(b"a log")
     closed_folder.chmod(0o500)
     before = contents(closed_folder)
-    with as_nobody(), pytest.raises(LedgerError, match=r"its log .*budget\.db-wal cannot be read"):
+    with as_unprivileged(), pytest.raises(LedgerError, match=r"its log .*budget\.db-wal cannot be read"):
         Accountant(closed_folder / "budget.db")
     assert contents(closed_folder) == before
 

@@ -23,7 +23,7 @@ from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
 from ldp_budget.ledger.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ldp_budget.registry.collections import Collection
 from ledger_inside import BusyWriter, store_of
-from ledger_places import as_nobody, closed_copy
+from ledger_places import as_unprivileged, closed_copy
 
 if TYPE_CHECKING:
     from conftest import Clock
@@ -251,7 +251,7 @@ def test_truncated_ledger_gives_no_fresh_budget(tmp_path: Path, coin: Coin) -> N
 def test_spend_on_an_unwritable_ledger_raises(path: Path, coin: Coin) -> None:
     with closed_copy(path.parent) as folder:
         before = contents(folder)
-        with as_nobody():
+        with as_unprivileged():
             with pytest.raises(LedgerError, match=r"budget\.db"), Accountant(folder / "budget.db") as accountant:
                 accountant.spend("alice", coin("0.1"))
             with pytest.raises(LedgerError, match="it cannot be created: Permission denied"):

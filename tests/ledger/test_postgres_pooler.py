@@ -59,11 +59,11 @@ class TestCentral:
 
     accountant = StoreContract.accountant
     threads_with_one_key = 8
-    test_keys = StoreContract.test_a_refusal_is_as_lasting_as_a_charge
-    test_reservations = StoreContract.test_a_reservation_ends_once
-    test_bulk = StoreContract.test_a_bulk_run_under_a_key_is_charged_once
+    test_keys = StoreContract.test_refusal_under_a_key_is_permanent
+    test_reservations = StoreContract.test_reservation_ends_once
+    test_bulk = StoreContract.test_batch_under_a_key_is_charged_once
     test_threads = StoreContract.test_threads_with_one_key_get_one_charge
-    test_closing = StoreContract.test_nothing_is_lost_by_closing
+    test_closing = StoreContract.test_close_and_reopen_loses_nothing
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What is told of the service: its health, its figures, its log and its traces; and that none of it names anybody."""
+"""Observability: health, metrics, log and traces of the service, none of which names a user."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def served(place: str) -> Iterator[Served]:
             yield made
 
 
-# -- nobody is named -----------------------------------------------------------------------------------------
+# -- no user is named ----------------------------------------------------------------------------------------
 
 
 class Process:
-    """`ldp-budget serve`, as somebody runs it."""
+    """`ldp-budget serve` as a process."""
 
     def __init__(self, place: str, *options: str) -> None:
         command = [sys.executable, "-m", "ldp_budget_cli", "--ledger", place, "serve", "--port", "0", *options]
@@ -82,7 +82,7 @@ class Process:
         lines.extend(iter(stream.readline, ""))  # it comes line by line; the list grows with it
 
     def port(self) -> int:
-        """Where it listens, once it does."""
+        """Return its address, once it listens."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for line in self.said:
@@ -106,7 +106,7 @@ class Process:
         return code
 
 
-def test_serve_works_out_a_question_in_a_process_that_ends_with_it(place: str) -> None:
+def test_serve_calculates_in_a_process_that_ends_with_it(place: str) -> None:
     secret = new_ledger(place, "lifetime=1", scopes=("admin",))
     with Process(place) as process:
         with Caller(process.port(), secret) as caller:
@@ -118,7 +118,7 @@ def test_serve_works_out_a_question_in_a_process_that_ends_with_it(place: str) -
 
 
 def tell_tales(caller: Caller) -> int:
-    """Requests with a name in every place that one may stand in; how many."""
+    """Send requests with a name in every possible place, and return their number."""
     good = {"user": TELLTALE, "mechanism": MECHANISM, "label": None, "note": TELLTALE}
     everywhere = dict.fromkeys(("X_Request_ID", "User_Agent", "Referer", "Cookie", "X_Forwarded_For"), TELLTALE)
     spend = [
@@ -179,11 +179,11 @@ def test_neither_log_nor_metrics_name_a_user_or_hold_a_secret(place: str) -> Non
     assert {row["method"] for row in requests} == {"GET", "POST", "(unknown)"}
 
 
-def test_what_others_log_is_cut_down_to_what_cannot_repeat_a_request() -> None:
+def test_log_of_other_libraries_is_reduced() -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logs.JsonLines())
-    for name in ("asyncio", "somebody.else", "ldp_budget_service", "uvicorn.error"):
+    for name in ("asyncio", "another.library", "ldp_budget_service", "uvicorn.error"):
         logger = logging.Logger(name)
         logger.addHandler(handler)
         try:
@@ -192,12 +192,12 @@ def test_what_others_log_is_cut_down_to_what_cannot_repeat_a_request() -> None:
             logger.exception("it broke" if name in ("ldp_budget_service", "uvicorn.error") else f"for {TELLTALE}")
     assert TELLTALE not in stream.getvalue()
     rows = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [row["logger"] for row in rows] == ["asyncio", "somebody.else", "ldp_budget_service", "uvicorn.error"]
+    assert [row["logger"] for row in rows] == ["asyncio", "another.library", "ldp_budget_service", "uvicorn.error"]
     assert all(row["error"].startswith("ValueError: test_what_others_log") for row in rows)
     assert [row["event"] for row in rows[2:]] == ["it broke", "it broke"]
 
 
-def test_a_ledger_that_fails_is_told_in_the_log_and_not_to_the_caller(
+def test_ledger_error_is_in_the_log_and_not_in_the_response(
     served: Served, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = served.secret("spend")
@@ -210,7 +210,7 @@ def test_a_ledger_that_fails_is_told_in_the_log_and_not_to_the_caller(
     assert any(place in str(getattr(record, "error", "")) for record in caplog.records)
 
 
-def test_spend_in_a_moved_ledger_is_answered_by_ledger_moved(
+def test_spend_in_a_moved_ledger_returns_ledger_moved(
     served: Served, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0)
@@ -227,7 +227,7 @@ def test_spend_in_a_moved_ledger_is_answered_by_ledger_moved(
 # -- health --------------------------------------------------------------------------------------------------
 
 
-def test_a_service_that_could_charge_is_ready(served: Served) -> None:
+def test_readyz_of_a_working_service_is_ok(served: Served) -> None:
     assert served.ask("GET", "/livez").json() == {"status": "alive"}
     answer = served.ask("GET", "/readyz")
     assert answer.status == 200
@@ -238,7 +238,7 @@ def test_a_service_that_could_charge_is_ready(served: Served) -> None:
 
 
 @pytest.mark.parametrize("what", ["key", "schema"])
-def test_a_ledger_without_its_files_is_not_ready(
+def test_readyz_without_the_ledger_files_fails(
     served: Served, place: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0)
@@ -254,7 +254,7 @@ def test_a_ledger_without_its_files_is_not_ready(
     assert served.ask("GET", "/readyz").status == 200
 
 
-def test_a_clock_that_was_set_back_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readyz_with_a_clock_set_back_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "_FRESH_SECONDS", 0)
     now = [datetime(2026, 11, 22, tzinfo=UTC)]
     with Accountant(":memory:", clock=lambda: now[0]) as accountant:
@@ -267,14 +267,14 @@ def test_a_clock_that_was_set_back_is_not_ready(monkeypatch: pytest.MonkeyPatch)
     assert (answer.status, answer.json()["detail"]) == (503, "not ready: clock")
 
 
-def test_a_full_disk_is_not_ready(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readyz_on_a_full_disk_fails(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "LEAST_ROOM", 1 << 60)
     answer = served.ask("GET", "/readyz")
     assert (answer.status, answer.json()["detail"]) == (503, "not ready: disk")
 
 
 @pytest.mark.slow
-def test_a_ledger_that_does_not_answer_is_not_waited_for(
+def test_readyz_of_a_silent_ledger_times_out(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     go_on = threading.Event()
@@ -323,7 +323,7 @@ def test_metrics_count_requests_charges_refusals_and_keys(served: Served) -> Non
     caller.close()
 
 
-def test_metrics_need_a_key_unless_they_were_opened_to_this_machine(served: Served) -> None:
+def test_metrics_need_a_key_unless_opened_to_this_machine(served: Served) -> None:
     assert served.ask("GET", "/metrics").status == 401
     assert served.ask("GET", "/metrics", secret=served.secret("spend")).status == 403
     with Served(served.accountant, Settings(open_metrics=True)) as opened:
@@ -346,7 +346,7 @@ def test_metrics_of_a_ledger_that_cannot_be_read_say_so(served: Served, place: s
 # -- traces --------------------------------------------------------------------------------------------------
 
 
-def test_a_span_bears_the_route_and_nothing_of_the_user(served: Served) -> None:
+def test_span_has_the_route_and_nothing_of_the_user(served: Served) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with Served(served.accountant, Settings(tracing=True)) as traced:

@@ -1,4 +1,4 @@
-"""What stands before the application: bounds of size, time and rate, and the headers of every answer."""
+"""The HTTP middleware: limits of size, time and rate, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -147,9 +147,7 @@ def test_upgrade_without_a_body_is_ignored(served: Served) -> None:
         ("GET", "/broken", 500),
     ],
 )
-def test_every_answer_has_the_headers_that_browsers_go_by(
-    served: Served, method: str, path: str, status: int
-) -> None:
+def test_responses_have_the_security_headers(served: Served, method: str, path: str, status: int) -> None:
     body = {"user": "alice", "mechanism": MECHANISM} if method == "POST" else None
     answer = served.ask(method, path, body)
     assert answer.status == status
@@ -160,13 +158,13 @@ def test_every_answer_has_the_headers_that_browsers_go_by(
         assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_a_route_may_have_a_policy_of_its_own(served: Served) -> None:
+def test_route_can_have_its_own_security_policy(served: Served) -> None:
     answer = served.ask("GET", "/page")
     assert answer.headers.get_all("Content-Security-Policy") == ["default-src 'self'"]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_an_error_of_our_own_tells_nobody_what_it_was(served: Served) -> None:
+def test_internal_error_does_not_reveal_its_cause(served: Served) -> None:
     answer = served.ask("GET", "/broken")
     assert answer.json()["type"] == "/problems/internal"
     assert b"alice" not in answer.body
@@ -177,17 +175,17 @@ def test_an_error_of_our_own_tells_nobody_what_it_was(served: Served) -> None:
     ("sent", "kept"),
     [("0123456789abcdef0123456789abcdef", True), ("11111111-2222-3333-4444-555555555555", True), ("alice", False)],
 )
-def test_an_id_of_the_caller_comes_back_if_it_looks_like_one(served: Served, sent: str, kept: bool) -> None:
+def test_request_id_of_the_caller_is_returned_if_valid(served: Served, sent: str, kept: bool) -> None:
     answer = served.ask("GET", "/livez", X_Request_ID=sent)
     assert (answer.headers["X-Request-ID"] == sent) is kept
     assert len(answer.headers["X-Request-ID"]) >= 32
 
 
-def test_each_request_has_an_id_of_its_own(served: Served) -> None:
+def test_request_without_an_id_gets_its_own(served: Served) -> None:
     assert len({served.ask("GET", "/livez").headers["X-Request-ID"] for _ in range(5)}) == 5
 
 
-def test_a_proxy_is_believed_that_a_request_came_over_tls_and_nobody_else_is(ledger: Accountant) -> None:
+def test_forwarded_proto_is_accepted_from_a_proxy_only(ledger: Accountant) -> None:
     forwarded = {"X_Forwarded_Proto": "https", "X_Forwarded_For": "192.0.2.7"}
     with Served(ledger, proxies=["127.0.0.1"]) as behind:
         answer = behind.ask("GET", "/livez", **forwarded)
@@ -199,26 +197,26 @@ def test_a_proxy_is_believed_that_a_request_came_over_tls_and_nobody_else_is(led
 # -- size ----------------------------------------------------------------------------------------------------
 
 
-def test_a_body_that_is_announced_too_long_is_not_read(served: Served) -> None:
+def test_body_announced_too_long_is_not_read(served: Served) -> None:
     answer = served.ask("POST", "/v1/spends", b"x" * 2001)
     assert (answer.status, answer.json()["type"]) == (413, "/problems/too-large")
 
 
-def test_whoever_still_sends_comes_to_read_why_it_was_too_much(served: Served) -> None:
+def test_client_still_sending_receives_the_refusal(served: Served) -> None:
     caller = Caller(served.port, None)
     assert caller.ask("POST", "/v1/spends", b"x" * 5_000_000).status == 413
     assert caller.ask("GET", "/livez").status == 200  # on the same connection
     caller.close()
 
 
-def test_a_body_in_chunks_is_counted_as_it_comes(served: Served) -> None:
+def test_body_in_chunks_is_counted_as_it_arrives(served: Served) -> None:
     head = POST + bearer(served) + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
     assert problem(served.send(head, chunk, chunk, chunk, b"0\r\n\r\n", pause=0.02))[:2] == (413, "too-large")
     assert problem(served.send(head, chunk, b"0\r\n\r\n"))[:2] == (400, "malformed")
 
 
-def test_batch_may_be_larger_than_other_bodies(served: Served) -> None:
+def test_batch_body_can_be_larger_than_others(served: Served) -> None:
     secret = served.secret("spend")
     body = 100 * (json.dumps({"user": "alice", "mechanism": MECHANISM}).encode() + b"\n")
     assert len(body) > 2 * 2000
@@ -232,7 +230,7 @@ def test_head_without_end_is_cut_off(served: Served, part: bytes) -> None:
     assert flood(served, b"GET /livez HTTP/1.1\r\nX-Long: ", part) < 64 << 20
 
 
-def test_what_is_no_http_is_refused_and_the_connection_closed(served: Served) -> None:
+def test_bytes_that_are_no_http_are_refused_and_the_connection_closed(served: Served) -> None:
     answer = served.send(b"alice, if you please\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"alice" not in answer
@@ -241,14 +239,14 @@ def test_what_is_no_http_is_refused_and_the_connection_closed(served: Served) ->
 # -- time ----------------------------------------------------------------------------------------------------
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
+def test_body_that_does_not_arrive_times_out(served: Served) -> None:
     begun = time.monotonic()
     answer = served.send(POST + bearer(served) + b'Content-Length: 1000\r\n\r\n{"user":')
     assert problem(answer)[:2] == (408, "slow-request")
     assert time.monotonic() - begun < 5
 
 
-def test_a_body_that_comes_by_the_byte_is_not_waited_for_either(served: Served) -> None:
+def test_body_that_arrives_by_the_byte_times_out(served: Served) -> None:
     answer = served.send(POST + bearer(served) + b"Content-Length: 1000\r\n\r\n", *[b"x"] * 20, pause=0.05)
     assert problem(answer)[:2] == (408, "slow-request")
 
@@ -257,7 +255,7 @@ def test_a_body_that_comes_by_the_byte_is_not_waited_for_either(served: Served) 
 
 
 class Seconds:
-    """A clock that says what it is told."""
+    """A clock with a time that the test sets."""
 
     now = 1000.0
 
@@ -265,7 +263,7 @@ class Seconds:
         return self.now
 
 
-def test_a_rate_lets_a_burst_through_and_then_so_many_a_second() -> None:
+def test_rate_limit_allows_a_burst_and_then_its_rate() -> None:
     clock = Seconds()
     rate = Rate(2, 3, clock)
     assert [rate.take("a") for _ in range(5)] == [0, 0, 0, 0, 0.5]
@@ -277,12 +275,12 @@ def test_a_rate_lets_a_burst_through_and_then_so_many_a_second() -> None:
     assert [rate.take("a") for _ in range(5)] == [0, 0, 0, 0, 0.5]
 
 
-def test_a_rate_of_zero_is_none() -> None:
+def test_rate_limit_of_zero_is_disabled() -> None:
     rate = Rate(0, 0)
     assert [rate.take("a") for _ in range(100)] == [0] * 100
 
 
-def test_a_rate_knows_no_more_callers_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_limit_remembers_a_bounded_number_of_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_limits, "MOST_KNOWN", 100)
     clock = Seconds()
     rate = Rate(1, 2, clock)
@@ -307,7 +305,7 @@ def limited(ledger: Accountant) -> Iterator[Callable[..., Served]]:
         each.__exit__()
 
 
-def test_a_caller_may_ask_so_often_and_another_is_none_of_theirs(limited: Callable[..., Served]) -> None:
+def test_rate_limit_is_per_caller(limited: Callable[..., Served]) -> None:
     served = limited(rate=0.01, burst=2)
     one, other = served.secret("read", name="one"), served.secret("read", name="other")
     assert [served.ask("GET", "/metrics", secret=one).status for _ in range(4)] == [200, 200, 200, 429]
@@ -317,7 +315,7 @@ def test_a_caller_may_ask_so_often_and_another_is_none_of_theirs(limited: Callab
     assert served.ask("GET", "/metrics", secret=other).status == 200
 
 
-def test_an_address_may_come_so_often_without_a_good_key(limited: Callable[..., Served]) -> None:
+def test_rate_limit_of_an_address_counts_requests_without_a_valid_key(limited: Callable[..., Served]) -> None:
     served = limited(address_rate=0.01, address_burst=3)
     good = served.secret("read", name="good")
     assert [served.ask("GET", "/metrics", secret=good).status for _ in range(8)] == [200] * 8
@@ -326,7 +324,7 @@ def test_an_address_may_come_so_often_without_a_good_key(limited: Callable[..., 
     assert served.ask("GET", "/livez").status == 429
 
 
-def test_address_rate_counts_requests_whose_header_nobody_looks_at(limited: Callable[..., Served]) -> None:
+def test_rate_limit_of_an_address_counts_requests_to_open_routes(limited: Callable[..., Served]) -> None:
     """Any `Authorization` header took a request of an open route out of the bound of its address."""
     served = limited(address_rate=0.01, address_burst=2)
     good = served.secret("read", name="better")
@@ -336,7 +334,7 @@ def test_address_rate_counts_requests_whose_header_nobody_looks_at(limited: Call
 
 
 @pytest.mark.slow
-def test_of_too_many_at_a_time_some_are_turned_away(limited: Callable[..., Served]) -> None:
+def test_concurrency_limit_refuses_excess_requests(limited: Callable[..., Served]) -> None:
     served = limited(most_in_flight=1)
     _add_routes(served.app)
     slow = threading.Thread(target=served.ask, args=("GET", "/slow"))
@@ -360,7 +358,7 @@ def test_of_too_many_at_a_time_some_are_turned_away(limited: Callable[..., Serve
         (None, ""),
     ],
 )
-def test_a_subscriber_is_one_address(client: tuple[str, int] | None, found: str) -> None:
+def test_address_of_ipv6_is_counted_by_its_subscriber_prefix(client: tuple[str, int] | None, found: str) -> None:
     assert address({"client": client}) == found
 
 
@@ -370,8 +368,8 @@ def test_a_subscriber_is_one_address(client: tuple[str, int] | None, found: str)
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def test_half_a_body_without_a_key_is_not_waited_for(served: Served) -> None:
-    """1,010 half-sent bodies without a key kept everybody else out, `/livez` too, for as long as they were held."""
+def test_body_half_sent_without_a_key_is_not_waited_for(served: Served) -> None:
+    """1,010 half-sent bodies without a key locked all others out, `/livez` too, as long as they were open."""
     for head in (POST, POST + b"Authorization: Bearer x\r\n"):
         with socket.create_connection((HOST, served.port), timeout=10) as line:
             line.sendall(head + b'Content-Length: 1000\r\n\r\n{"user":')
@@ -380,7 +378,7 @@ def test_half_a_body_without_a_key_is_not_waited_for(served: Served) -> None:
                 time.sleep(0.005)
 
 
-def test_trailer_is_no_header(served: Served) -> None:
+def test_trailer_is_not_taken_as_a_header(served: Served) -> None:
     """A good key in a trailer, behind the body, let the request in."""
     key = bearer(served)
     body = json.dumps({"user": "alice", "mechanism": MECHANISM}).encode()
@@ -404,7 +402,7 @@ def test_extensions_of_chunks_without_end_are_cut_off(served: Served) -> None:
 
 
 def flood(served: Served, begun: bytes, part: bytes) -> int:
-    """How many bytes of parts a connection takes before it is cut, up to 64 MiB."""
+    """Return the number of bytes that a connection takes before it is cut, up to 64 MiB."""
     sent = 0
     with socket.create_connection((HOST, served.port), timeout=10) as line, suppress(ConnectionError):
         line.sendall(begun)
@@ -415,7 +413,7 @@ def flood(served: Served, begun: bytes, part: bytes) -> int:
 
 
 @pytest.mark.parametrize("blanks", [b" ", b"\t", b"  \t "])
-def test_blanks_behind_a_key_make_no_other_key(served: Served, blanks: bytes) -> None:
+def test_blanks_after_a_key_are_ignored(served: Served, blanks: bytes) -> None:
     """One retry with `k`, `k ` and `k  ` in `Idempotency-Key` was charged three times."""
     body = json.dumps({"user": f"blank {len(blanks)}", "mechanism": MECHANISM}).encode()
     again = POST + bearer(served) + b"Connection: close\r\nContent-Length: %d\r\n" % len(body)

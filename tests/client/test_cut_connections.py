@@ -1,4 +1,4 @@
-"""Connections that are cut between a service and its clients: whatever is charged is charged exactly once."""
+"""Connections that are cut between a service and its clients: every charge is made exactly once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def behind(tmp_path: Path, clock: Clock) -> Iterator[Behind]:
 
 
 def charges(ledger: Accountant) -> Counter[Any]:
-    """How often each kind of entry stands in the journal."""
+    """Return the number of journal entries of each kind."""
     return Counter(row["kind"] for row in ledger.journal() if row["kind"] not in ("policy", "recorded"))
 
 
@@ -72,7 +72,7 @@ CUTS = ["before", "after", "amid"]
 
 @pytest.mark.parametrize("how", CUTS)
 @pytest.mark.parametrize("key", [None, "of the caller's"])
-def test_a_spend_whose_cable_is_cut_is_charged_once(behind: Behind, how: str, key: str | None) -> None:
+def test_spend_over_a_cut_connection_is_charged_once(behind: Behind, how: str, key: str | None) -> None:
     behind.cable.cuts = [how]
     with behind.client() as accountant:
         receipt = accountant.spend("alice", coin(1), key=key)
@@ -84,7 +84,7 @@ def test_a_spend_whose_cable_is_cut_is_charged_once(behind: Behind, how: str, ke
 
 @pytest.mark.parametrize("how", CUTS)
 @pytest.mark.some(3)
-def test_both_steps_of_a_reservation_are_done_once(behind: Behind, how: str) -> None:
+def test_reservation_over_cut_connections_does_both_steps_once(behind: Behind, how: str) -> None:
     with behind.client() as accountant:
         behind.cable.cuts = [how]
         held = [accountant.reserve("alice", coin(1)).receipt or ""]
@@ -99,7 +99,7 @@ def test_both_steps_of_a_reservation_are_done_once(behind: Behind, how: str) -> 
 @pytest.mark.parametrize("how", CUTS)
 @pytest.mark.parametrize("key", [None, "run"])
 @pytest.mark.some(3)
-def test_a_bulk_charge_is_done_once(behind: Behind, how: str, key: str | None) -> None:
+def test_batch_over_a_cut_connection_is_charged_once(behind: Behind, how: str, key: str | None) -> None:
     users = [f"user-{number}" for number in range(200)]
     behind.cable.cuts = [how]
     with behind.client() as accountant:
@@ -111,7 +111,7 @@ def test_a_bulk_charge_is_done_once(behind: Behind, how: str, key: str | None) -
 
 
 @pytest.mark.parametrize("how", CUTS)
-def test_what_has_no_key_can_be_done_again_as_well(behind: Behind, how: str) -> None:
+def test_request_without_a_key_over_a_cut_connection_can_be_repeated(behind: Behind, how: str) -> None:
     with behind.client() as accountant:
         behind.cable.cuts = [how]
         record = accountant.record("note", "x", {"a": 1}, expected=0)
@@ -127,7 +127,7 @@ def test_what_has_no_key_can_be_done_again_as_well(behind: Behind, how: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", CUTS)
-def test_where_the_cable_stays_cut_the_error_says_what_is_known(behind: Behind, how: str) -> None:
+def test_connection_that_stays_cut_raises_with_the_known_state(behind: Behind, how: str) -> None:
     behind.cable.cuts, behind.cable.stays_down = [how], True
     with behind.client(patience=0.6) as accountant, pytest.raises(LedgerError) as lost:
         accountant.spend("alice", coin(1))
@@ -140,7 +140,7 @@ def test_where_the_cable_stays_cut_the_error_says_what_is_known(behind: Behind, 
     assert charges(behind.ledger) == {"spent": 1}
 
 
-def test_what_was_never_sent_was_not_done(behind: Behind) -> None:
+def test_request_never_sent_is_reported_as_not_done(behind: Behind) -> None:
     behind.cable.__exit__()
     with behind.client(patience=0.3) as accountant:
         with pytest.raises(LedgerError, match="it cannot be reached; nothing was changed") as lost:
@@ -153,7 +153,7 @@ def test_what_was_never_sent_was_not_done(behind: Behind) -> None:
 
 
 @pytest.mark.slow
-def test_threads_whose_cables_are_cut_again_and_again_charge_each_report_once(behind: Behind) -> None:
+def test_threads_over_cut_connections_charge_each_report_once(behind: Behind) -> None:
     rounds, dice = 20, random.Random(20)
     behind.cable.cuts = [dice.choice([*CUTS, "not"]) for _ in range(8 * rounds)]
     with behind.client(patience=60) as accountant:

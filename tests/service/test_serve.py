@@ -1,4 +1,4 @@
-"""`ldp-budget serve` and `serve`: what is started where, and what is said of it."""
+"""`ldp-budget serve` and `serve`: the started server, its settings and its messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from service_farm import HOST, Caller, Farm, new_ledger
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What would have been served, in place of serving it."""
+    """Record the server in place of running it."""
     found: dict[str, Any] = {}
 
     class Unserved(running.Server):
@@ -44,7 +44,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-def test_nothing_but_the_loopback_listens_unless_it_is_said(started: dict[str, Any], tmp_path: Path) -> None:
+def test_serve_listens_on_loopback_by_default(started: dict[str, Any], tmp_path: Path) -> None:
     said: list[str] = []
     running.serve(tmp_path / "budget.db", port=0, say=said.append)
     assert [host for host, *_ in started["ports"]] == [HOST]
@@ -52,17 +52,19 @@ def test_nothing_but_the_loopback_listens_unless_it_is_said(started: dict[str, A
 
 
 @pytest.mark.parametrize(("proxies", "warned"), [((), True), (("127.0.0.1",), False)])
-def test_who_listens_beyond_this_machine_without_tls_is_warned(
+def test_serve_beyond_loopback_without_tls_warns(
     started: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], warned: bool
 ) -> None:
     said: list[str] = []
     with pytest.raises(InvalidParameter, match=r"port: expected a free port of 192\.0\.2\.1; found 0"):
-        running.serve(tmp_path / "budget.db", "192.0.2.1", 0, proxies=proxies, say=said.append)  # nobody's address
+        running.serve(
+            tmp_path / "budget.db", "192.0.2.1", 0, proxies=proxies, say=said.append
+        )  # a documentation address
     assert any("WARNING: 192.0.2.1 is beyond this machine" in line for line in said) is warned
     assert not (tmp_path / "budget.db").exists()
 
 
-def test_a_first_start_makes_the_ledger_and_says_how_to_make_a_key(started: dict[str, Any], tmp_path: Path) -> None:
+def test_serve_first_makes_the_ledger_and_says_how_to_create_a_key(started: dict[str, Any], tmp_path: Path) -> None:
     said: list[str] = []
     running.serve(tmp_path / "budget.db", port=0, say=said.append)
     assert said[0] == f"ledger: {tmp_path / 'budget.db'}"
@@ -73,7 +75,7 @@ def test_a_first_start_makes_the_ledger_and_says_how_to_make_a_key(started: dict
     assert len(again) == 1
 
 
-def test_a_ledger_in_memory_is_served_only_if_it_is_said_and_brings_a_key(started: dict[str, Any]) -> None:
+def test_serve_in_memory_needs_its_option_and_prints_a_key(started: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match="in memory ends with the process"):
         running.serve(":memory:", port=0)
     said: list[str] = []
@@ -81,20 +83,20 @@ def test_a_ledger_in_memory_is_served_only_if_it_is_said_and_brings_a_key(starte
     assert re.search(r"its API key is: ldpb_\S{43}$", said[-1])
 
 
-def test_a_port_that_is_taken_is_told(started: dict[str, Any], tmp_path: Path) -> None:
+def test_serve_on_a_port_in_use_is_refused(started: dict[str, Any], tmp_path: Path) -> None:
     with socket.create_server((HOST, 0)) as taken, pytest.raises(InvalidParameter, match="Address already in use"):
         running.serve(tmp_path / "budget.db", port=taken.getsockname()[1])
     assert not (tmp_path / "budget.db").exists()
 
 
-def test_a_sandbox_says_that_it_is_one(started: dict[str, Any], tmp_path: Path) -> None:
+def test_serve_of_a_sandbox_says_so(started: dict[str, Any], tmp_path: Path) -> None:
     Accountant(tmp_path / "budget.db", sandbox=True).close()
     said: list[str] = []
     running.serve(tmp_path / "budget.db", port=0, say=said.append)
     assert "sandbox: nothing counts in it" in said
 
 
-def test_a_second_signal_ends_it_at_once(farm: Farm, tmp_path: Path) -> None:
+def test_serve_ends_at_once_on_a_second_signal(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     new_ledger(place, "lifetime=1")
     server = farm.start(place, notice=20.0)
@@ -126,7 +128,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     return made
 
 
-def test_options_become_settings_and_the_others_stay_as_they_are(command: CommandLine, service: Service) -> None:
+def test_serve_options_become_settings(command: CommandLine, service: Service) -> None:
     command("serve")
     (ledger, host, port), options = service.asked
     assert (ledger, host, port) == (str(command.ledger), "127.0.0.1", 8000)
@@ -140,7 +142,7 @@ def test_options_become_settings_and_the_others_stay_as_they_are(command: Comman
     assert service.asked[1]["proxies"] == ("192.0.2.1",)
 
 
-def test_the_defaults_that_the_help_tells_are_those_of_the_settings(command: CommandLine) -> None:
+def test_serve_help_states_the_defaults_of_the_settings(command: CommandLine) -> None:
     told = " ".join(command("serve", "--help").stdout.split())
     defaults = {field.name: field.default for field in fields(Settings)}
     for option, name in [
@@ -163,14 +165,14 @@ def test_the_defaults_that_the_help_tells_are_those_of_the_settings(command: Com
         (("serve", "--in-memory"), "--in-memory: expected no other ledger"),
     ],
 )
-def test_what_makes_no_sense_is_told(
+def test_serve_with_invalid_options_is_refused(
     command: CommandLine, service: Service, arguments: tuple[str, ...], why: str
 ) -> None:
     assert why in command.error(*arguments, code=2)
     assert not hasattr(service, "asked")
 
 
-def test_without_the_extra_it_says_how_to_get_it(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_without_the_extra_names_it(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError("No module named 'fastapi.responses'", name="fastapi.responses")
 
@@ -178,7 +180,7 @@ def test_without_the_extra_it_says_how_to_get_it(command: CommandLine, monkeypat
     assert "the service needs fastapi: pip install 'ldp-budget[service]'" in command.error("serve")
 
 
-def test_tracing_without_its_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_without_its_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.setattr(running.logs, "logging_to", lambda *_, **__: nullcontext())
     with pytest.raises(InvalidParameter, match=r"pip install 'ldp-budget\[tracing\]'"):
@@ -186,7 +188,7 @@ def test_tracing_without_its_extra_says_how_to_get_it(tmp_path: Path, monkeypatc
     assert not (tmp_path / "budget.db").exists()
 
 
-def test_the_command_line_starts_without_the_service() -> None:
+def test_command_line_starts_without_the_service() -> None:
     code = "import sys, ldp_budget_cli.serve; print([name for name in sys.modules if 'fastapi' in name])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
@@ -196,7 +198,7 @@ def test_the_command_line_starts_without_the_service() -> None:
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
 
 
-def test_the_guide_names_options_that_there_are(command: CommandLine) -> None:
+def test_guide_names_existing_options(command: CommandLine) -> None:
     told = GUIDE.read_text(encoding="utf-8")
     commands = (("serve",), ("api-key", "create"), ("api-key", "rotate"), ("ledger", "rotate-key"))
     helps = [command(*words, "--help").stdout for words in commands]
@@ -206,7 +208,7 @@ def test_the_guide_names_options_that_there_are(command: CommandLine) -> None:
     assert named <= known
 
 
-def test_the_guide_names_all_metrics_and_no_others() -> None:
+def test_guide_names_all_metrics_and_no_others() -> None:
     told = set(re.findall(r"^\| `(ldp_budget_\w+)`", GUIDE.read_text(encoding="utf-8"), re.MULTILINE))
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=1"])

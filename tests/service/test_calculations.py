@@ -1,4 +1,4 @@
-"""What mechanisms promise and cost, over HTTP: as the commands say it, and never for longer than a while."""
+"""Calculations over HTTP: guarantees and costs equal those of the commands, within a time limit."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ OPTIONS = ("oue", "--epsilon", "1", "--domain-size", "7")
         ),
     ],
 )
-def test_answers_are_those_of_the_commands(
+def test_calculation_equals_that_of_the_command(
     client: TestClient, path: str, body: Any, command: tuple[str, ...]
 ) -> None:
     answer = client.post(path, json=body)
     assert (answer.status_code, answer.json()) == (200, said(*command))
 
 
-def test_a_plan_for_a_collection_is_one_for_its_mechanism(client: TestClient) -> None:
+def test_plan_for_a_collection_equals_that_of_its_mechanism(client: TestClient) -> None:
     body = {"reports": 5, "total_epsilon": "2"}
     of_collection = client.post("/v1/plan", json={"collection": "party", **body}).json()
     of_mechanism = client.post("/v1/plan", json={"mechanism": {"name": "oue", "domain_size": 7}, **body}).json()
@@ -114,7 +114,7 @@ def test_a_plan_for_a_collection_is_one_for_its_mechanism(client: TestClient) ->
         ("/v1/compare", {"epsilon": "1", "lower": 0, "upper": 1, "total_delta": "0"}, 400, "invalid-parameter"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_range(
+def test_calculation_with_a_wrong_value_states_the_range(
     client: TestClient, path: str, body: Any, status: int, code: str
 ) -> None:
     answer = client.post(path, json=body)
@@ -141,7 +141,7 @@ Ask = Callable[[dict[str, Any]], Any]
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Ask]:
-    """Questions to a worker that sleeps and dies as it is told, asked in a thread of an event loop."""
+    """Requests to a worker that sleeps and dies on command, from a thread of an event loop."""
     (tmp_path / "sleeps.py").write_text(SLEEPS)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(compute_pool, "answer", import_module("sleeps").answer)
@@ -151,7 +151,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Ask]:
 
 
 @pytest.mark.slow
-def test_workers_end_what_takes_too_long_or_dies_and_answer_the_next(ask: Ask) -> None:
+def test_workers_end_a_slow_or_dead_calculation_and_answer_the_next(ask: Ask) -> None:
     for asked in ({"sleep": 60}, {"die": True}, {"too_much": True}):
         with pytest.raises(ServiceError, match="memory") as caught:
             ask(asked)
@@ -161,14 +161,14 @@ def test_workers_end_what_takes_too_long_or_dies_and_answer_the_next(ask: Ask) -
     assert ask({"n": 1})["n"] == 1
 
 
-def test_an_answer_is_worked_out_once(ask: Ask) -> None:
+def test_calculation_is_cached(ask: Ask) -> None:
     first = ask({"sleep": 0.1})
     assert ask({"sleep": 0.1}) is first
     assert ask({"sleep": 0.2}) is not first
 
 
 @pytest.mark.slow
-def test_of_too_many_questions_the_last_are_turned_away(ask: Ask) -> None:
+def test_calculations_beyond_the_queue_are_refused(ask: Ask) -> None:
     told: list[Any] = []
 
     def one(number: int) -> None:
@@ -193,8 +193,8 @@ def test_calculation_beyond_the_memory_limit_is_refused() -> None:
     assert "MemoryError" in ended.stderr
 
 
-def test_simulation_is_worked_out_beside_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulation of 100 years took 7 seconds of the service's own processor time, in which no spend went on."""
+def test_simulation_runs_in_another_process(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation of 100 years took 7 seconds of the service's own processor time, during which no spend was served."""
     asked: list[str] = []
     ask = Workers.ask
     monkeypatch.setattr(Workers, "ask", lambda self, what, more: asked.append(what) or ask(self, what, more))
@@ -206,7 +206,7 @@ def test_simulation_is_worked_out_beside_the_service(client: TestClient, monkeyp
     assert asked == ["simulate"]
 
 
-def test_balance_works_out_no_loss_in_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_balance_computes_no_loss_in_the_service(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """`balance?shuffled=N`, for keys that may only read, was worked out in the service and stopped all spends."""
     monkeypatch.setattr("ldp_budget.composition.compose", None)
     accountant: Accountant = client.app.state.accountant  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Every operation of the description under generated requests: no 5xx, and no answer that it does not document."""
+"""Every operation of the description under generated requests: no 5xx, and no undocumented response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def site() -> Iterator[Site]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["positive", "negative"])
-def test_many_requests_of_each_operation_are_answered_as_it_says(site: Site, mode: str) -> None:
+def test_generated_requests_get_documented_responses(site: Site, mode: str) -> None:
     from generated_requests import GenerationMode, hold
 
     hold(site, MANY, GenerationMode[mode.upper()])
