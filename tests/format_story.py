@@ -1,7 +1,7 @@
 """Write the files of a release into a folder of tests/formats: `python tests/format_story.py NAME`.
 
 A folder is written once, by the code of its time, and kept: `formats/test_formats.py` opens all of them with today's.
-What older code did not know is left out, so that the same story was told by that which made the first and the second
+What older code did not know is left out, so that the same story was used for the files of the first and the second
 version of the tables.
 """
 
@@ -44,7 +44,7 @@ OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 RAPPOR = mechanism("rappor")(f="0.5", p="0.25", q="0.75", bits=32, hashes=2, cohorts=8, domain_size=8)
 SECRET = bytes(range(32))
 BULK = [f"user{number}" for number in range(20)]
-COIN = '''"""A third-party mechanism, to which the certificate next to it belongs."""
+COIN = '''"""A mechanism of somebody else, to which the certificate beside it belongs."""
 
 import ldp_budget
 from ldp_budget.sdk.parameters import real

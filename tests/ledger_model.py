@@ -74,7 +74,7 @@ class Terms:
         return [parsed(limit) for limit in self.limits]
 
     def of_share(self, share: str | None) -> list[Limit] | None:
-        """The limits of a share; None if there is no such share."""
+        """Return the limits of a share, or None if the share is unknown."""
         return next(([parsed(limit) for limit in limits] for name, limits in self.shares if name == share), None)
 
 

@@ -24,7 +24,7 @@ FILE = Path(__file__).parents[1] / "service" / "ldp_budget_service" / "examples.
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 3}
-DEAR = {**OUE, "epsilon": "3"}
+COSTLY = {**OUE, "epsilon": "3"}
 PARTY = {
     "name": "party",
     "mechanism": {"name": "oue", "epsilon": "1"},
@@ -102,7 +102,7 @@ STEPS = (
         "POST",
         "/v1/spends",
         headers=key("alice/2"),
-        body={"user": "alice", "mechanism": DEAR},
+        body={"user": "alice", "mechanism": COSTLY},
     ),
     Step(
         "A batch",
@@ -111,7 +111,7 @@ STEPS = (
         headers=key("party/1"),
         body=lines(
             {"user": "bob", "collection": "party"},
-            {"user": "alice", "mechanism": DEAR},
+            {"user": "alice", "mechanism": COSTLY},
             {"user": "carol"},
         ),
     ),

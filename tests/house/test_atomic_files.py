@@ -26,7 +26,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("before", [{}, {"f": b"old"}, {"f.new": b"what a run that was killed has left"}], ids=str)
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, before: dict[str, bytes]) -> None:
+def test_file_appears_whole_or_not_at_all(tmp_path: Path, before: dict[str, bytes]) -> None:
     for name, content in before.items():
         (tmp_path / name).write_bytes(content)
     with replacing(tmp_path / "f") as file:
@@ -42,16 +42,14 @@ def write_and_fail(path: Path) -> None:
         raise ZeroDivisionError
 
 
-def test_an_exception_leaves_what_was_there(tmp_path: Path) -> None:
+def test_exception_keeps_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"old")
     with pytest.raises(ZeroDivisionError):
         write_and_fail(tmp_path / "f")
     assert contents(tmp_path) == {"f": b"old"}
 
 
-def test_the_disk_has_the_content_before_the_name_and_the_name_before_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_content_is_synchronized_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     replace = os.replace
 
@@ -69,7 +67,7 @@ def test_the_disk_has_the_content_before_the_name_and_the_name_before_it_ends(
     assert told == ["file of 3", "name", "folder"]
 
 
-def test_one_run_writes_at_a_time(tmp_path: Path) -> None:
+def test_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
     with replacing(tmp_path / "f") as file:
         file.write(b"first")
         with pytest.raises(BlockingIOError, match="another run is writing it"):
@@ -77,10 +75,10 @@ def test_one_run_writes_at_a_time(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"f": b"first"}
 
 
-def test_a_run_that_comes_while_another_publishes_does_not_write_into_its_file(
+def test_writer_during_a_publication_does_not_write_into_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has opened the draft under its old name, and gets the lock once the file stands under its new one."""
+    """It has opened the draft under its old name, and gets the lock once the file has its new name."""
     flock = __import__("fcntl").flock
 
     def late(file: int, how: int) -> None:
@@ -94,7 +92,7 @@ def test_a_run_that_comes_while_another_publishes_does_not_write_into_its_file(
     assert contents(tmp_path) == {"f": b"whole"}
 
 
-def test_a_run_that_was_killed_holds_nobody_off(tmp_path: Path) -> None:
+def test_killed_writer_blocks_no_other(tmp_path: Path) -> None:
     code = """
 import os, sys
 from pathlib import Path
@@ -108,7 +106,7 @@ os._exit(9)
     assert contents(tmp_path) == {"f": b""}
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "f").symlink_to(tmp_path / "elsewhere" / "g")
     with replacing(tmp_path / "f") as file:
@@ -117,15 +115,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert contents(tmp_path / "elsewhere") == {"g": b"new"}
 
 
-def test_a_folder_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+def test_folder_or_device_is_not_replaced(tmp_path: Path) -> None:
     for place in (tmp_path, Path(os.devnull)):
         with pytest.raises(OSError, match="it is no ordinary file"):
             replacing(place).__enter__()
     assert contents(tmp_path) == {}
 
 
-@pytest.mark.parametrize("left", [False, True], ids=["nothing there", "a draft of somebody else"])
-def test_a_file_is_its_owners_alone_from_the_start(tmp_path: Path, left: bool) -> None:
+@pytest.mark.parametrize("left", [False, True], ids=["nothing there", "a draft of another run"])
+def test_file_is_for_its_owner_only_from_the_start(tmp_path: Path, left: bool) -> None:
     before = os.umask(0)
     try:
         if left:
@@ -141,7 +139,7 @@ def test_a_file_is_its_owners_alone_from_the_start(tmp_path: Path, left: bool) -
 # -- what the ledger's key needs -------------------------------------------------------------------------------
 
 
-def test_a_private_file_is_made_once(tmp_path: Path) -> None:
+def test_private_file_is_created_once(tmp_path: Path) -> None:
     create_private(tmp_path / "key", b"secret")
     assert mode(tmp_path / "key") == 0o600
     with pytest.raises(FileExistsError):
@@ -149,7 +147,7 @@ def test_a_private_file_is_made_once(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"key": b"secret"}
 
 
-def test_who_is_alone_in_a_folder_holds_off_the_others(tmp_path: Path) -> None:
+def test_folder_lock_excludes_others(tmp_path: Path) -> None:
     told: list[str] = []
 
     def other() -> None:
