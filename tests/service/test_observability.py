@@ -193,7 +193,7 @@ def test_log_of_other_libraries_is_reduced() -> None:
     assert TELLTALE not in stream.getvalue()
     rows = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [row["logger"] for row in rows] == ["asyncio", "another.library", "ldp_budget_service", "uvicorn.error"]
-    assert all(row["error"].startswith("ValueError: test_what_others_log") for row in rows)
+    assert all(row["error"].startswith("ValueError: test_log_of_other_libraries") for row in rows)
     assert [row["event"] for row in rows[2:]] == ["it broke", "it broke"]
 
 
