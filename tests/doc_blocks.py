@@ -1,6 +1,6 @@
 """Blocks of the documentation, read and run.
 
-In a ```console block `$ ` begins a command and `> ` continues it; its output follows. Where the line
+In a ```console block `$ ` begins a command and `> ` goes on with it; what follows is its output. Where the line
 before a block is `<!-- random -->` the commands are run all the same, but only the shape of their output is compared.
 All commands of a page run in one shell. A ```sh block runs there too; it shows no output, and no command of it may
 fail. A server that is started with `&` ends with the page. A block that cannot run here says why, such as
@@ -34,7 +34,7 @@ _SECONDS = 300
 
 
 class Block(NamedTuple):
-    """A fenced block: its first line, the word after the fence, its content, and the text before it."""
+    """A fenced block: the line it begins at, the word after the fence, what stands in it, and what goes before."""
 
     line: int
     kind: str
@@ -84,17 +84,17 @@ def commands_of(block: Block) -> list[Command]:
 
 
 def shape(output: str) -> list[int]:
-    """Return the number of words of each line."""
+    """How many words each line has."""
     return [len(line.split()) for line in output.splitlines()]
 
 
 def timeless(output: str) -> str:
-    """Replace every moment, such as the reset of a limit, and the random part of a receipt by a word."""
+    """The output with every moment, such as when a limit resets, and what nobody can guess of a receipt as a word."""
     return _RECEIPT.sub(r"receipt \1-RECEIPT", _MOMENT.sub("MOMENT", output))
 
 
 def differences(command: Command, output: str) -> str:
-    """Return the differences of the output of a command from the shown output."""
+    """What is wrong with the output of a command; empty where it is as shown."""
     if "Traceback" in output:
         return output
     alike = shape(output) == shape(command.output) if command.random else timeless(output) == timeless(command.output)
@@ -135,7 +135,7 @@ class Shell:
         return f"this failed: {failed}\n{printed}" if failed else ""
 
     def run(self, command: str) -> str:
-        """Return the output of a command. Its exit code is `$?` for the next; variables that it sets or exports stay."""
+        """What a command prints. Its exit code is `$?` for the next, what it sets or exports stays."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{{ {command}}} </dev/null\nstatus=$?; echo '{_MARK}'; (exit $status)\n")
@@ -161,7 +161,7 @@ def at_free_port(text: str) -> str:
 
 
 class Reader:
-    """A reader who follows a page, block by block, in a separate folder."""
+    """Somebody who follows a page, block by block, in a folder of their own."""
 
     def __init__(self, folder: Path, shell: Shell) -> None:
         self._folder, self._shell = folder, shell

@@ -1,4 +1,4 @@
-"""The application of the FastAPI guide under load: every charged report is stored after a retry of its device."""
+"""The application of the FastAPI guide under load: whatever is charged is stored, once its device has asked again."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def links(text: str) -> list[str]:
 
 
 def code(text: str) -> list[str]:
-    """Return the inline code, across line breaks."""
+    """What is set as code between words, whatever line it is broken at."""
     return sorted(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", outside(text)))
 
 

@@ -21,7 +21,7 @@ PAGES.remove("README")
 
 
 class Page(HTMLParser):
-    """The resources, the links and the anchors of a page."""
+    """What a page asks a browser to load, where its links lead, and the places in it that a link can lead to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def loaded_by_style(text: str) -> Iterator[str]:
 
 
 def is_elsewhere(address: str) -> bool:
-    """True if the address is not relative to its page: on another host, or from the root of this one."""
+    """Whether it is not beside the page that has it: on another host, or reckoned from this one's root."""
     return address.startswith("/") or urlsplit(address).scheme not in ("", "data")
 
 
@@ -82,7 +82,7 @@ def test_every_page_is_there_and_nothing_is_loaded_from_elsewhere(site: Path, pa
 
 @pytest.mark.slow
 def test_no_script_names_another_host(site: Path) -> None:
-    """Except the name of SVG's namespace, an address that no browser loads."""
+    """But for the name of SVG's vocabulary, which is an address that nobody loads."""
     scripts = [path for path in site.rglob("*.js") if path.name != "searchindex.js"]
     assert "searchtools.js" in {path.name for path in scripts}
     named = [

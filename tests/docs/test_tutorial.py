@@ -1,6 +1,6 @@
 """docs/tutorials/writing-a-plugin.md: every block of it runs, in order, and every hook it lists is as in the code.
 
-A block whose first line names a file is written to that file; one that begins `# from FILE` must be in that file
+A block whose first line names a file is written to that file; one that begins `# from FILE` must stand in that file
 of an example plugin. Other ```python blocks run in one namespace, ```pycon blocks as doctests in the same, and in
 ```console blocks `$ ` begins a command and what follows is its output. Where the line before the block is
 `<!-- random -->`, commands must succeed and their output is not compared. What `pip install` installs goes to a
@@ -60,7 +60,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 class Workshop:
-    """A folder for the page, next to the example plugin."""
+    """A folder to follow the page in, with the example plugin beside it."""
 
     def __init__(self, folder: Path, programs: str) -> None:
         self.folder, self.site, self.programs = folder, folder / "site", programs
@@ -129,7 +129,7 @@ class Workshop:
         return {
             **os.environ,
             "PATH": self.programs,
-            # The folder itself first: `pip install -e` makes its files importable.
+            # The folder itself first: `pip install -e` makes what stands there importable as it is.
             "PYTHONPATH": os.pathsep.join([str(self.folder), str(self.site)]),
             "LDP_BUDGET_LEDGER": str(self.folder / "budget.db"),
             "LDP_BUDGET_CERTIFICATES": str(self.folder / "certificates.json"),
@@ -157,7 +157,7 @@ class _Seen(doctest.DocTestRunner):
 
 
 def _stands_in(part: str, source: str) -> bool:
-    """True if it does, at the left, in the body of a class or in that of a method."""
+    """Whether it does, at the left, in the body of a class or in that of a method."""
     return any(textwrap.indent(part, "    " * depth) in source for depth in range(3))
 
 
