@@ -155,14 +155,14 @@ REFUSED = {
         lambda: dp.c.make_zCDP_to_approxDP(gaussian(random.Random(1))[0]),
         "SmoothedMaxDivergence is a curve",
     ),
-    "a map of the caller": (
+    "a map of somebody's own": (
         lambda: dp.m.make_user_measurement(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), lambda x: x, lambda d: 0.0
         ),
         "make_user_measurement: its map is a function of somebody's own",
     ),
     "and composed": (
-        lambda: dp.c.make_composition([REFUSED["a map of the caller"][0]()]),  # type: ignore[operator]
+        lambda: dp.c.make_composition([REFUSED["a map of somebody's own"][0]()]),  # type: ignore[operator]
         "make_user_measurement: its map is a function of somebody's own",
     ),
     "orders": (
