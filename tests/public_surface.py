@@ -1,4 +1,4 @@
-"""What is public, one by one: every function, class and method that the reference for Python shows."""
+"""The public API, one by one: every function, class and method of the Python reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECTIONS = ("Parameters", "Returns", "Raises")
 
 
 class Public(NamedTuple):
-    """Something public that can be called: what it is called, and what stands in its docstring."""
+    """A public callable: its name and its docstring."""
 
     name: str
     call: Callable[..., Any]
@@ -30,12 +30,12 @@ class Public(NamedTuple):
 
     @property
     def parameters(self) -> list[str]:
-        """What it takes, but for the object it belongs to."""
+        """Its parameters, without the object."""
         return [name for name in inspect.signature(self.call).parameters if name not in ("self", "cls")]
 
     @property
     def answers(self) -> bool:
-        """Whether it returns anything."""
+        """True if it returns a value."""
         return inspect.signature(self.call).return_annotation not in (None, "None", inspect.Signature.empty)
 
     def section(self, name: str) -> list[str] | None:
@@ -48,7 +48,7 @@ class Public(NamedTuple):
         return [line for line in below[:end] if line]
 
     def entries(self, name: str) -> dict[str, str]:
-        """What a section says of each name that it lists."""
+        """The text of each name that a section lists."""
         found: dict[str, str] = {}
         for line in self.section(name) or ():
             listed = re.fullmatch(r"    (\w+): (.+)", line)
@@ -94,7 +94,7 @@ _OTHERS = ("hookimpl", "MechanismContract")
 _PROTOCOLS = ("BudgetClient",)
 # Among what calls return, what people make as well.
 _MADE = ("Partial", "PartitionWriter", "ReportWriter")
-# What calls return, and nobody makes: their constructors take what their fields are.
+# Results of calls, which users do not construct: their constructors take their fields.
 _RETURNED = ("Audit", "Verification")
 
 

@@ -1,4 +1,4 @@
-"""A store kept in dictionaries: what is left when nothing is durable. It proves that the protocol is one."""
+"""A store in dictionaries, without durability. It shows that the store interface suffices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify` decides every charge again: overdrafts of somebody who has the database and not its key are found."""
+"""Replay of decisions by `verify`: it finds overdrafts by an attacker who has the database but not its key."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Database:
 
     @contextlib.contextmanager
     def emptied(self, where: str) -> Iterator[None]:
-        """Sums that are 0 for a while; afterwards what stood there is added to what was charged meanwhile."""
+        """Set the sums to 0 for a while, then add the old sums to the charges made meanwhile."""
         rows = self.run(
             f"SELECT account, window_name, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}"
         )
@@ -240,7 +240,7 @@ def test_decide_with_older_label_counts_and_their_seal_refuses(database: Databas
 
 @pytest.mark.parametrize("change", ["UPDATE quotas SET used = 0", "DELETE FROM quotas"])
 def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, change: str) -> None:
-    """What was used of a plan was set to 0: 4 reports of a plan of 2, found by verify alone."""
+    """The used quota of a plan was set to 0: 4 reports of a plan of 2, found by verify alone."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", [], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         accountant.set_policy("plain", ["lifetime=8"])
@@ -507,7 +507,7 @@ def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clo
 
 
 def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock, past_macs: None) -> None:
-    """What was used of a plan was set to 0 for a while: 4 reports of a plan of 2."""
+    """The used quota of a plan was set to 0 for a while: 4 reports of a plan of 2."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", [], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         assert accountant.spend("alice", coin(1), reports=2)

@@ -37,7 +37,7 @@ def accountant(ledger: Accountant) -> Iterator[Client]:
 
 
 class Toy(Mechanism):
-    """A mechanism of somebody's plugin."""
+    """A mechanism of a third-party plugin."""
 
     name = "toy"
 
@@ -54,7 +54,7 @@ class ToyThere(Toy):
         return Pure("0.25")
 
 
-def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
+def test_mechanism_missing_on_the_service_is_named_with_its_plugin(
     accountant: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = plugins.registry()
@@ -75,7 +75,7 @@ def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
         accountant.spend("alice", promising(Pure("0.123123")))  # of which nobody has heard
 
 
-def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
+def test_mechanism_with_another_guarantee_on_the_service_charges_no_user(
     accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the report would cost more than it was charged for."""
@@ -94,7 +94,7 @@ def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
     assert accountant.spend("alice", ToyThere()).epsilon == 0.25
 
 
-def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant: Client, ledger: Accountant) -> None:
+def test_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant: Client, ledger: Accountant) -> None:
     party = Collection("party", mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
     accountant.add_collection(party)
     assert accountant.collection("party") == ledger.collection("party") == party
@@ -105,7 +105,7 @@ def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant
     assert [row["collection"] for row in accountant.history("alice")] == ["party"]
 
 
-def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: Client, ledger: Accountant) -> None:
+def test_amounts_equal_those_of_the_ledger_to_the_unit(accountant: Client, ledger: Accountant) -> None:
     """Plain numbers are rounded; what decides is not."""
     ledger.set_policy("default", ["lifetime=3,1e-6,zcdp", "day=9.123456789,0.123456789012345678", "week=7,1e-6,gdp"])
     curve = Memoised(("0.3", "0.5"), "0.65")
@@ -133,10 +133,10 @@ def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: Client, ledger:
     )
 
 
-def test_an_object_of_another_library_is_charged_by_a_service_that_has_not_got_it(
+def test_foreign_object_is_charged_by_a_service_without_its_library(
     accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is sent is the guarantee and where it comes from."""
+    """The client sends the guarantee and its source."""
     event = events().SelfComposedDpEvent(events().RandomizedResponseDpEvent(0.5, 4), 2)
     stands_for = charged_for(event)
     monkeypatch.setattr("ldp_budget_adapters._read", lambda thing: None)

@@ -25,7 +25,7 @@ coin = mechanism("rr")(epsilon="0.1")
 
 
 def run(script: str, *arguments: object, seconds: float = 60) -> str:
-    """What a script prints in a process of its own; it must end well, and soon."""
+    """Return the output of a script in its own process, which must succeed, and soon."""
     command = [sys.executable, "-c", PRELUDE + dedent(script), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -137,7 +137,7 @@ def test_thread_that_failed_within_its_transaction_can_write_afterwards(path: Pa
 # -- forks -------------------------------------------------------------------------------------------------------
 
 
-def test_every_use_in_the_child_of_a_fork_is_an_error_and_the_parent_goes_on(path: Path) -> None:
+def test_every_use_in_the_child_of_a_fork_raises_and_the_parent_works(path: Path) -> None:
     script = """
         from ldp_budget.accounting.batch import Spend
         import asyncio

@@ -1,7 +1,7 @@
 """The Gaussian mechanism: what it promises from what was declared, and what its client really sends.
 
-The calibration itself is tested in `test_gaussian_calibration`; here it is held against mpmath once more, from the
-declared decimals to the stated σ, because a double may stand on the wrong side of a decimal.
+The calibration itself is tested in `test_gaussian_calibration`; here it is compared with mpmath again, from the
+declared decimals to the stated σ, because a double may be on the wrong side of a decimal.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def golden(name: str) -> list[tuple[dict[str, str], str]]:
 
 
 @pytest.mark.parametrize("method", ["tail", "exact"])
-def test_golden_values(method: str) -> None:
+def test_golden_values_match(method: str) -> None:
     points = [point for point in golden(f"gaussian_sigma_{method}") if float(point[0]["eps"]) > 0]
     assert len(points) >= 12
     for params, value in points:
@@ -81,7 +81,7 @@ def test_golden_values(method: str) -> None:
     lower=st.decimals("-9", "9", places=22),
     width=st.decimals("0.001", "50", places=22),
 )
-def test_the_stated_sigma_meets_what_was_declared(
+def test_sigma_meets_the_declared_target(
     method: str, epsilon: Decimal, delta: Decimal, lower: Decimal, width: Decimal
 ) -> None:
     with localcontext(prec=60):
@@ -97,14 +97,14 @@ def test_the_stated_sigma_meets_what_was_declared(
 
 
 @pytest.mark.parametrize("delta", ["0.9999999", "0.99999999999999984", "0.99999999999999999999999"])
-def test_a_delta_that_no_double_equals_is_met(delta: str) -> None:
+def test_sigma_meets_a_delta_that_no_double_equals(delta: str) -> None:
     # The nearest double of each is above it or lies where its distance from 1 has lost all its digits.
     for method in ("tail", "exact"):
         made = Gaussian.calibrate(epsilon="0.1", delta=delta, method=method)
         assert delta_of(exact(made.parameters["sigma"]), exact("0.1"), mpf(1), method) <= exact(delta)
 
 
-def test_the_guarantee_is_the_curve_with_the_point_it_was_calibrated_to() -> None:
+def test_guarantee_is_the_curve_with_its_calibration_point() -> None:
     made = Gaussian.calibrate(epsilon="0.7", delta="1e-6", lower="-1.5", upper="2")
     guarantee = made.guarantee
     assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("gaussian", 0.7, 1e-6)
@@ -113,7 +113,7 @@ def test_the_guarantee_is_the_curve_with_the_point_it_was_calibrated_to() -> Non
     assert 0 <= exact(guarantee.mu) - mu <= mpf("1e-38")
 
 
-def test_less_noise_is_needed_for_exact_and_both_are_reported() -> None:
+def test_sigma_exact_is_smaller_and_both_are_reported() -> None:
     tail = Gaussian.calibrate(**TARGET)
     exactly = Gaussian.calibrate(**TARGET, method="exact")
     assert tail.parameters["sigma"] == pytest.approx(4.3790702813)
@@ -128,7 +128,7 @@ def test_less_noise_is_needed_for_exact_and_both_are_reported() -> None:
     assert Gaussian.calibrate(**TARGET, method="tail").fingerprint == tail.fingerprint != exactly.fingerprint
 
 
-def test_sigma_may_be_given_in_place_of_a_target() -> None:
+def test_sigma_can_be_given_in_place_of_a_target() -> None:
     made = Gaussian(sigma=10, lower=0, upper=5)
     assert made.parameters == {"sigma": 10}
     assert made.guarantee.mu == Decimal("0.5")
@@ -144,12 +144,12 @@ def test_sigma_may_be_given_in_place_of_a_target() -> None:
         Gaussian.calibrate(sigma=10)
 
 
-def test_without_bounds_the_sensitivity_is_one() -> None:
+def test_sensitivity_without_bounds_is_one() -> None:
     assert Gaussian.calibrate(**TARGET).parameters == Gaussian.calibrate(**TARGET, sensitivity=1).parameters
     assert Gaussian.calibrate(**TARGET, **UNIT).parameters == Gaussian.calibrate(**TARGET).parameters
 
 
-def test_the_callers_decimal_context_changes_nothing() -> None:
+def test_decimal_context_of_the_caller_changes_nothing() -> None:
     declared = {"epsilon": "0.98765", "delta": "1.2345e-6", "lower": "0.04", "upper": "10.0849"}
     made = Gaussian.calibrate(**declared)
     values = [0.04, 5, 10.0849]
@@ -192,7 +192,7 @@ def cell(mechanism: Any, value: float) -> int:
     epsilon=st.sampled_from(["0.1", "1", "30"]),
     share=st.floats(0, 1),
 )
-def test_rounding_to_the_grid_does_not_stretch_the_sensitivity(
+def test_grid_rounding_does_not_increase_the_sensitivity(
     lower: Decimal, width: Decimal, epsilon: str, share: float
 ) -> None:
     made = Gaussian.calibrate(epsilon=epsilon, delta="1e-6", lower=lower, upper=lower + width)
@@ -206,7 +206,7 @@ def test_rounding_to_the_grid_does_not_stretch_the_sensitivity(
     assert last - first >= steps * (1 - Fraction(1, 10**9)) - 2
 
 
-def test_a_cell_that_a_rounded_division_would_add_is_not_used() -> None:
+def test_grid_without_the_cell_of_a_rounded_division() -> None:
     # The double of 0.1 is above 0.1 and here a whole number of steps; the sensitivity falls short of that number.
     made = Gaussian(sigma="0.1", lower=0, upper="0.1")
     assert 0.1 / made.grid()[1] == 2**32
@@ -214,7 +214,7 @@ def test_a_cell_that_a_rounded_division_would_add_is_not_used() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
+def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
     made = Gaussian.calibrate(**TARGET, method="exact", lower=-2, upper=3)
     values = np.tile(np.linspace(-2, 3, 1000), 1000)
     reports = made.randomize(values, rng=20_261_123)
@@ -233,7 +233,7 @@ def test_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
     assert np.mean((noise / made.parameters["sigma"]) ** 4) == pytest.approx(3, abs=4 * (96 / 1e6) ** 0.5)
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+def test_intervals_have_their_nominal_coverage() -> None:
     made = Gaussian.calibrate(**TARGET, lower=0, upper=10)
     values = np.array([0, 0, 1, 4, 10], dtype=float)
     reports = made.randomize(np.tile(values, 2000), rng=11).reshape(2000, 5)
@@ -242,7 +242,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert abs(covered - 0.95) <= 0.02
 
 
-def test_the_error_is_unbiased_and_the_same_everywhere() -> None:
+def test_error_is_unbiased_and_the_same_everywhere() -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     utility = made.utility()
     assert set(utility["bias"].values()) == {0.0}
@@ -250,7 +250,7 @@ def test_the_error_is_unbiased_and_the_same_everywhere() -> None:
     assert set(utility["mse"]) == {"lower", "centre", "upper"}
 
 
-def test_reports_come_from_the_stream_and_nothing_else() -> None:
+def test_reports_depend_on_the_stream_only() -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     values = np.linspace(0, 1, 20)
     assert (made.randomize(values, rng=7) == made.randomize(values, rng=SeededStream(7))).all()
@@ -263,7 +263,7 @@ def test_reports_come_from_the_stream_and_nothing_else() -> None:
     [-0.001, 1.0000001, float("nan"), float("inf"), float("-inf"), 1e300, 2**70, 10**400, None, "0.5", True, 0.5j],
     ids=str,
 )
-def test_a_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> None:
+def test_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     for values in ([bad], np.array([bad], dtype=object)):
         with pytest.raises(OutsideDomain, match="at position 0 is outside the domain, numbers from 0 to 1") as caught:
@@ -274,7 +274,7 @@ def test_a_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> Non
             made.randomize([0.0, 1.0, bad])
 
 
-def test_the_ends_of_the_range_belong_to_it() -> None:
+def test_values_at_the_ends_of_the_range_are_accepted() -> None:
     # The double of 0.1 is above 0.1, and that of 0.7 below.
     made = Gaussian.calibrate(**TARGET, lower="0.1", upper="0.7")
     assert made.randomize([0.1, 0.7]).shape == (2,)
@@ -285,7 +285,7 @@ def test_the_ends_of_the_range_belong_to_it() -> None:
 
 
 @pytest.mark.parametrize("declared", [{}, {"sensitivity": 2}], ids=["nothing", "sensitivity"])
-def test_a_sensitivity_alone_calibrates_but_collects_nothing(declared: dict[str, Any]) -> None:
+def test_sensitivity_without_bounds_calibrates_but_cannot_collect(declared: dict[str, Any]) -> None:
     made = Gaussian.calibrate(**TARGET, **declared)
     assert made.describe(users=100)["utility"]["std_error"] > 0
     message = "gaussian has only a sensitivity, and this needs lower and upper"
@@ -297,7 +297,7 @@ def test_a_sensitivity_alone_calibrates_but_collects_nothing(declared: dict[str,
 # -- what the server makes of it ------------------------------------------------------------------------------
 
 
-def test_what_another_mechanism_made_is_refused() -> None:
+def test_merge_with_another_mechanism_is_refused() -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     for other in (Gaussian.calibrate(**TARGET, lower=0, upper=2), Gaussian(sigma=made.parameters["sigma"], **UNIT)):
         total = other.aggregate(other.randomize([0.5], rng=1))
@@ -313,18 +313,18 @@ def test_what_another_mechanism_made_is_refused() -> None:
 @pytest.mark.parametrize(
     "reports", [[float("nan")], [float("inf")], ["0.5"], [None], [True], [[0.5]], 0.5, None, [0.5j]], ids=repr
 )
-def test_reports_that_are_no_finite_numbers_are_refused(reports: Any) -> None:
+def test_reports_that_are_not_finite_are_refused(reports: Any) -> None:
     with pytest.raises(NotSupported, match="reports must be finite numbers of shape"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate(reports)
 
 
 @pytest.mark.parametrize("report", [1e300, -1e300, 1e8, 1.7e308])
-def test_a_report_too_far_off_to_be_summed_exactly_is_refused(report: float) -> None:
+def test_report_too_large_to_be_summed_exactly_is_refused(report: float) -> None:
     with pytest.raises(NotSupported, match="reports must be within 9007199254740992 steps of"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate([0.5, report])
 
 
-def test_no_reports_give_no_estimate() -> None:
+def test_estimate_without_reports_is_refused() -> None:
     with pytest.raises(NotSupported, match="no reports"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate([])
 
@@ -374,7 +374,7 @@ WIDTH = "a number >= 1E-100 and <= 1E\\+100"
         ({**TARGET, "scale": 1}, "scale must be left out, because mechanism gaussian has no such parameter: got 1"),
     ],
 )
-def test_a_bad_target_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
+def test_bad_target_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
     for make in (Gaussian, Gaussian.calibrate):
         with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
             make(**declared)
@@ -393,13 +393,13 @@ def test_a_bad_target_is_refused_by_name_range_and_value(declared: Any, message:
         ),
     ],
 )
-def test_a_bad_sigma_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
+def test_bad_sigma_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
     with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()"):
         Gaussian(**declared)
 
 
 @pytest.mark.parametrize("declared", [{"sigma": "0.00002"}, {"epsilon": "1e-100", "delta": "1e-300"}], ids=str)
-def test_the_limits_themselves_work(declared: dict[str, Any]) -> None:
+def test_parameters_at_their_limits_are_accepted(declared: dict[str, Any]) -> None:
     made = Gaussian(**declared, lower=0, upper=2)
     assert made.describe(users=1)["guarantee"]["kind"] == "gaussian"
     assert made.guarantee.costs().mu_squared != 0

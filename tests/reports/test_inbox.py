@@ -62,7 +62,7 @@ def test_retry_also_after_the_seal_stores_nothing(box: Inbox, accountant: Accoun
     assert (again.receipt, again.repeated, len(box)) == (first.receipt, True, 0)
 
 
-def test_sealed_reports_with_ledger_and_key_are_linked_to_nobody(accountant: Accountant) -> None:
+def test_sealed_reports_with_ledger_and_key_are_linked_to_no_user(accountant: Accountant) -> None:
     """The ledger kept a digest over the report: with the key, a spend under each user's key with that digest said
     which report was whose, for 40 of 40 sealed reports."""
     box = Inbox(accountant, NUMBERS)
@@ -288,7 +288,7 @@ def _waiting(accountant: Accountant, partition: int) -> list[Any]:
 # -- every mechanism -----------------------------------------------------------------------------------------------
 
 
-def test_every_report_that_a_client_makes_passes() -> None:
+def test_report_of_every_client_passes() -> None:
     from client_cases import CASES, answers_for
 
     with Accountant(":memory:") as accountant:
@@ -321,7 +321,7 @@ def test_every_report_that_a_client_makes_passes() -> None:
         ("laplace", np.float64("inf").tobytes()),
     ],
 )
-def test_a_report_that_nobody_sends_is_refused(name: str, sent: bytes) -> None:
+def test_report_that_no_client_can_send_is_refused(name: str, sent: bytes) -> None:
     from client_cases import CASES
 
     with Accountant(":memory:") as accountant:

@@ -251,13 +251,13 @@ KINDS: list[Callable[[random.Random], None]] = [
 
 @pytest.mark.parametrize("count", [2, pytest.param(77, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_what_is_charged_is_what_the_noise_loses(kind: Callable[[random.Random], None], count: int) -> None:
+def test_guarantee_is_the_loss_of_the_noise(kind: Callable[[random.Random], None], count: int) -> None:
     draw = random.Random(f"{kind.__name__} {count}")
     for _ in range(count):
         kind(draw)
 
 
-def test_where_the_library_states_too_little_more_is_charged() -> None:
+def test_guarantee_exceeds_a_too_small_statement_of_the_library() -> None:
     """At (20, 1e-9) the analytic mechanism's true δ is 9.4 times what it states."""
     found = guarantee_of(dpl.GaussianAnalytic(epsilon=20, delta=1e-9, sensitivity=1))
     assert 21.10 < found.epsilon < 21.11
@@ -297,12 +297,12 @@ class Acts(float):
         (lambda: dpl.Bingham(epsilon=1), "Bingham: it draws a direction"),
     ],
 )
-def test_what_has_no_meaning_here_is_refused_with_the_reason(thing: Callable[[], Any], why: str) -> None:
+def test_unsupported_object_is_refused_with_the_reason(thing: Callable[[], Any], why: str) -> None:
     with pytest.raises(NotSupported, match=why):
         guarantee_of(thing())
 
 
-def test_what_promises_nothing_is_unbounded() -> None:
+def test_mechanism_without_privacy_is_unbounded() -> None:
     for thing in (
         dpl.Laplace(epsilon=math.inf, sensitivity=1),
         dpl.Laplace(epsilon=1, delta=1, sensitivity=1),
@@ -312,7 +312,7 @@ def test_what_promises_nothing_is_unbounded() -> None:
         assert guarantee_of(thing) == Unbounded()
 
 
-def test_it_is_the_noise_that_counts_and_not_what_is_written_over_it() -> None:
+def test_guarantee_ignores_overwritten_attributes() -> None:
     made = dpl.Gaussian(epsilon=1, delta=1e-5, sensitivity=1)
     honest = guarantee_of(made)
     made.epsilon = 0.01
@@ -339,7 +339,7 @@ def test_it_is_the_noise_that_counts_and_not_what_is_written_over_it() -> None:
         guarantee_of(looks)
 
 
-def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
+def test_subclass_is_refused_and_an_imitator_unknown() -> None:
     class Mine(dpl.Laplace):  # type: ignore[misc, name-defined]
         def randomise(self, value: float) -> float:
             return value
@@ -363,7 +363,7 @@ def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
         guarantee_of(Says())
 
 
-def test_nothing_of_the_value_is_kept() -> None:
+def test_guarantee_keeps_nothing_of_the_value() -> None:
     made = dpl.Exponential(epsilon=1, sensitivity=1, utility=[0.123, 0.456], candidates=["mine", "yours"])
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon=4)])
@@ -372,7 +372,7 @@ def test_nothing_of_the_value_is_kept() -> None:
     assert not any(text in str(row) for text in ("0.123", "0.456", "mine"))
 
 
-def test_a_source_says_on_what_condition() -> None:
+def test_source_states_the_conditions() -> None:
     bounded = charged_for(dpl.LaplaceTruncated(epsilon=1, sensitivity=1, lower=0, upper=2))
     assert bounded is not None
     assert (
@@ -390,7 +390,7 @@ def test_a_source_says_on_what_condition() -> None:
 
 
 @pytest.mark.parametrize("kind", ["GeometricTruncated", "LaplaceTruncated", "LaplaceFolded"])
-def test_bounds_that_no_double_holds_come_no_closer_together(kind: str) -> None:
+def test_bounds_beyond_doubles_are_not_narrowed(kind: str) -> None:
     """Two times in nanoseconds 254 apart round to the same double; the noise is for a distance of 1."""
     made = getattr(dpl, kind)(epsilon=1, sensitivity=1, lower=2**60 + 129, upper=2**60 + 383)
     with pytest.raises(NotSupported, match="must be exactly a double"):
@@ -398,7 +398,7 @@ def test_bounds_that_no_double_holds_come_no_closer_together(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.float16, np.float32])
-def test_narrow_bounds_are_refused_until_the_scale_is_there(kind: Any) -> None:
+def test_narrow_bounds_without_a_scale_are_refused(kind: Any) -> None:
     """As int8, 127 - -128 is -1, so that the first draw finds a scale with a loss of 141, and plain numbers 16."""
     made = dpl.LaplaceBoundedDomain(epsilon=1, sensitivity=10, lower=kind(-128), upper=kind(127))
     with pytest.raises(NotSupported, match="must be Python floats, because narrower floats give another scale"):
@@ -406,7 +406,7 @@ def test_narrow_bounds_are_refused_until_the_scale_is_there(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Exponential", "PermuteAndFlip"])
-def test_utilities_that_wrap_around_are_refused(kind: str) -> None:
+def test_utilities_that_overflow_are_refused(kind: str) -> None:
     """Of uint8 [5, 5] the first is drawn half the time; of [4, 5], by e^(255/2): 4 - 5 is 255 there."""
     for utility in ([5, 5], [4, 5]):
         made = getattr(dpl, kind)(epsilon=1, sensitivity=1, utility=[np.uint8(each) for each in utility])
@@ -414,20 +414,20 @@ def test_utilities_that_wrap_around_are_refused(kind: str) -> None:
             guarantee_of(made)
 
 
-def test_whole_utilities_that_could_wrap_around_for_another_value_are_refused() -> None:
+def test_integer_utilities_that_could_overflow_are_refused() -> None:
     with pytest.raises(NotSupported, match="must be numbers below"):
         guarantee_of(dpl.Exponential(epsilon=1, sensitivity=1, utility=[2**62, 2**62 + 1]))
     counted = list(np.bincount([0, 0, 1]))
     assert_stated(guarantee_of(dpl.Exponential(epsilon=1, sensitivity=1, utility=counted)), 1)
 
 
-def test_a_sensitivity_too_small_to_divide_by_is_unbounded() -> None:
+def test_sensitivity_too_small_to_divide_by_is_unbounded() -> None:
     """The library takes its infinite scale for no noise at all."""
     assert guarantee_of(dpl.PermuteAndFlip(epsilon=1, sensitivity=1e-309, utility=[0.0, 0.0])) == Unbounded()
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 3.1e-10, 1e-13, 4e-16])
-def test_a_bound_of_few_digits_has_a_delta_of_its_own(epsilon: float) -> None:
+def test_bound_of_few_digits_has_its_own_delta(epsilon: float) -> None:
     """The bound is worked out here as the library's first draw does."""
     delta = 0.4
     ours = point(guarantee_of(dpl.LaplaceBoundedNoise(epsilon=epsilon, delta=delta, sensitivity=1)))[1]
