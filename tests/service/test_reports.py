@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.reports.estimation import estimate_files, estimate_row, made_consistent
+from ldp_budget.reports.estimation import estimate_files, estimate_row
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service import create_app
 from postgres_places import new_ledger
