@@ -14,6 +14,7 @@ import ldp_budget
 import ldp_budget_service
 from ldp_budget_service import create_app
 from ldp_budget_service.auth import ACCESS
+from ldp_budget_service.error_codes import STATUSES
 
 SUBJECTS = {
     "spending": ("Spending", "Charge users: in one step, in two, or in a batch."),
@@ -31,8 +32,54 @@ SUBJECTS = {
 }
 EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
 WIDTH = 100
-MOST_LINES = 45
+MOST_LINES = 60
 """Of a response; the rest is cut."""
+COMMON = (
+    "malformed",
+    "invalid-parameter",
+    "not-supported",
+    "unauthorized",
+    "forbidden",
+    "slow-request",
+    "too-large",
+    "too-many-requests",
+    "overloaded",
+)
+"""The error codes of every operation that needs an API key."""
+MEANINGS = {
+    "user": "The user.",
+    "users": "The users; for `compare` their number.",
+    "mechanism": "A mechanism with its options: `name`, and those of the command line with `_` for `-`.",
+    "collection": "The name of a collection, in place of `mechanism`.",
+    "reports": "The number of reports of one user. Default: 1.",
+    "policy": "The name of the policy. Default: `default`.",
+    "receipt": "The receipt of a reservation.",
+    "name": "The name of the object.",
+    "number": "The number of the proposal.",
+    "demanded": "True to require approvals.",
+    "categories": "The possible answers, in order.",
+    "title": "Title of the survey page.",
+    "question": "The question that respondents answer.",
+    "purpose": "The purpose of the survey, shown to respondents.",
+    "contact": "The contact address, shown to respondents.",
+    "if-none-match": "The `ETag` of an earlier response; 304 if nothing changed.",
+    "round": "The name of the round.",
+    "total_epsilon": "The ε of all reports together.",
+    "total_delta": "The δ of all reports together. Default: 0.",
+    "epsilon": "The ε of one report.",
+    "domain_size": "The number of possible answers.",
+    "lower": "The smallest value, for numeric mechanisms.",
+    "upper": "The largest value, for numeric mechanisms.",
+    "kind": "The kind of the record.",
+    "body": "Any JSON object.",
+    "expected": "The number of the newest record that you know.",
+    "scopes": "The scopes of the API key.",
+    "policies": "Bind the key to these policies.",
+    "collections": "Bind the key to these collections.",
+    "share": "Bind the key to this sub-limit.",
+    "code": "The error code.",
+}
+"""What parameters and members mean whose schema has no description."""
 
 
 @cache
@@ -118,7 +165,7 @@ def operation_section(method: str, path: str, operation: dict[str, Any]) -> Iter
     yield from parameter_table(operation)
     yield from body_table(operation)
     shown = [example for example in examples() if (example["method"], example["route"]) == (method, path)]
-    good = [example for example in shown if example["status"] < 400] or shown
+    good = sorted(shown, key=lambda example: (example["status"] >= 400, "dry_run" in str(example["body"])))
     assert good, f"{method} {path} has no example in examples.json"
     yield from request(good[0])
     yield from response(good[0])
@@ -135,7 +182,7 @@ def parameter_table(operation: dict[str, Any]) -> Iterator[str]:
         return
     yield from ("Parameters:", "", "| name | in | type | meaning |", "| --- | --- | --- | --- |")
     for one in listed:
-        meaning = cell(one.get("description", "")) or "–"
+        meaning = cell(one.get("description", "")) or MEANINGS[one["name"]]
         required = " (required)" if one.get("required") else ""
         yield f"| `{one['name']}` | {one['in']} | {type_of(one['schema'])}{required} | {meaning} |"
     yield ""
@@ -152,7 +199,7 @@ def body_table(operation: dict[str, Any]) -> Iterator[str]:
         yield from (f"Body (`{media}`):", "", "| member | type | meaning |", "| --- | --- | --- |")
         for name, one in properties.items():
             required = " (required)" if name in resolved.get("required", ()) else ""
-            meaning = cell(one.get("description", "")) or "–"
+            meaning = cell(one.get("description", "")) or MEANINGS[name]
             yield f"| `{name}` | {type_of(one)}{required} | {meaning} |"
         yield ""
 
@@ -215,7 +262,8 @@ def response(example: dict[str, Any]) -> Iterator[str]:
         yield from ("```text", *cut(lines), "```", "")
     else:
         lines = cut(compact(answer))
-        yield from (f"```{'text' if lines[-1] == '…' else 'json'}", *lines, "```", "")
+        whole = not any("…" in line for line in lines)
+        yield from (f"```{'json' if whole else 'text'}", *lines, "```", "")
 
 
 def readable(text: str) -> str:
@@ -237,7 +285,7 @@ def compact(value: Any, indent: int = 0) -> list[str]:
     items = value.items() if isinstance(value, dict) else enumerate(value)
     lines = []
     for position, (name, each) in enumerate(items):
-        inner = compact(each, indent + 2)
+        inner = ["{…}"] if name == "units" else compact(each, indent + 2)
         key = f"{json.dumps(name, ensure_ascii=False)}: " if isinstance(value, dict) else ""
         inner[0] = " " * (indent + 2) + key + inner[0].lstrip()
         inner[-1] += "," if position < len(value) - 1 else ""
@@ -247,12 +295,22 @@ def compact(value: Any, indent: int = 0) -> list[str]:
 
 
 def problems(operation: dict[str, Any]) -> Iterator[str]:
-    """The error codes of an operation by status."""
-    listed = []
+    """The error codes of an operation by status, without those that every operation has."""
+    rows = []
     for status, described in sorted(operation["responses"].items()):
-        if int(status) >= 400:
-            codes = described["description"].partition(": ")[2].split(", ")
-            links = ", ".join(f"[{code}](../errors.md#{code})" for code in codes if code)
-            listed.append(f"{status} {links}")
-    if listed:
-        yield from (f"Problems: {'; '.join(listed)}.", "")
+        codes = described["description"].partition(": ")[2].split(", ") if int(status) >= 400 else []
+        links = [f"[{code}](../errors.md#{code})" for code in codes if code not in COMMON]
+        rows += [f"| {status} | {', '.join(links)} |"] if links else []
+    every = "[the problems of every operation](../http.md#problems-of-every-operation)"
+    if rows:
+        yield from (f"Problems, besides {every}:", "", "| status | code |", "| --- | --- |", *rows, "")
+    else:
+        yield from (f"Problems: {every}.", "")
+
+
+def common_problems() -> Iterator[str]:
+    """The table of the codes that every operation has."""
+    yield from ("", "| status | code |", "| --- | --- |")
+    for code in sorted(COMMON, key=lambda code: (STATUSES[code], code)):
+        yield f"| {STATUSES[code]} | [{code}](errors.md#{code}) |"
+    yield ""
