@@ -34,3 +34,19 @@ html_theme = "furo"
 html_title = f"{project} {release}"
 html_copy_source = False
 html_show_copyright = False
+
+# Pages of the site whose text is a file next to this folder.
+_OF_THE_REPOSITORY = {name.lower(): f"{name}.md" for name in ("SECURITY", "CHANGELOG", "CONTRIBUTING")}
+
+
+def _read_from_repository(app, docname, source):
+    """Replace the text of such a page, with its links as they are from this folder."""
+    if docname in _OF_THE_REPOSITORY:
+        text = (_here.parent / _OF_THE_REPOSITORY[docname]).read_text(encoding="utf-8")
+        for name, file in _OF_THE_REPOSITORY.items():
+            text = text.replace(f"]({file}", f"]({name}.md")
+        source[0] = text.replace("](docs/", "](")
+
+
+def setup(app):
+    app.connect("source-read", _read_from_repository)

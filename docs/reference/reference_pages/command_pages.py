@@ -13,6 +13,8 @@ import click
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_subcommands import MechanismGroup
 
+from .python_pages import toctree
+
 EXAMPLE = "oue"
 """The mechanism whose subcommand shows a command's own options."""
 # A path without a ledger: collections of the local ledger are no part of the page.
@@ -209,6 +211,7 @@ def overview() -> Iterator[str]:
         "",
         "The options of each mechanism, with their ranges and defaults, are on its [page](mechanisms/index.md).",
     )
+    yield from toctree(*(f"commands/{title.lower()}" for title in groups()))
 
 
 # -- a group -------------------------------------------------------------------------------------------------------
@@ -253,9 +256,7 @@ def usage(command: click.Command, context: click.Context) -> str:
     return " ".join([context.command_path, "[OPTIONS]", *arguments])
 
 
-def option_table(
-    command: click.Command, context: click.Context, shared: list[tuple[str, str]]
-) -> Iterator[str]:
+def option_table(command: click.Command, context: click.Context, shared: list[tuple[str, str]]) -> Iterator[str]:
     own = options_of(command, context)
     named = [option for option in own if (spelled(option, context), helped(option, context)) in shared]
     rows = [option for option in own if option not in named]

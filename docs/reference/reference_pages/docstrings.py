@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -18,10 +17,9 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 
-from .examples import examples
+from .examples import EXAMPLES, examples
 from .python_names import NOT_MADE, is_documented_here
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 FIELDS = {"Parameters": "param", "Raises": "raises"}
 
 
@@ -61,9 +59,7 @@ def skip(app: Sphinx, kind: str, name: str, member: Any, skipped: bool, options:
     return None if is_documented_here(member) or inspect.ismethod(member) else True
 
 
-def resolve(
-    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element
-) -> nodes.Element | None:
+def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.Element) -> nodes.Element | None:
     """Find a name that is written without its module, as in annotations; leave other packages' names as they are."""
     if node.get("refdomain") != "py":
         return None

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 Example = list[tuple[str, str]]
 """Blocks in order, each with its language."""
 

@@ -17,6 +17,8 @@ from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
+from .python_pages import toctree
+
 FOLDER = Path(__file__).parents[1] / "mechanisms"
 LEADING = "grr"
 """The alias under which its mechanism is documented: the field's name for it."""
@@ -54,7 +56,7 @@ def cards() -> dict[str, Iterator[str]]:
 
 def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
     """The names of a mechanism, how its guarantee is checked, and a row for each parameter."""
-    own, *others = names_of(mechanism)
+    others = names_of(mechanism)[1:]
     yield ""
     if others:
         yield from (f"Other names: {', '.join(f'`{other}`' for other in others)}.", "")
@@ -123,3 +125,4 @@ def overview() -> Iterator[str]:
             for name, cls in named.items():
                 others = ", ".join(f"`{other}`" for other in names_of(cls)[1:]) or "–"
                 yield f"| [{name}]({name}.md) | {others} | {inspect.cleandoc(cls.summary)} |"
+    yield from toctree(*mechanisms())

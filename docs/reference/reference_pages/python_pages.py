@@ -10,6 +10,7 @@ from typing import Any
 import ldp_budget
 from ldp_budget import guarantees
 
+from .examples import EXAMPLES, examples
 from .python_names import ANSWERS, NO_MEMBERS, OVER_HTTP, PARTS, TEXTS, Names
 
 FUNCTIONS = (
@@ -129,6 +130,12 @@ def overview() -> Iterator[str]:
     for title, _, names in PARTS:
         listed = ", ".join(f"`{name}`" for _, group in names for name in group)
         yield f"| [{title}](python/{part_page(title)}.md) | {listed} |"
+    yield from toctree("python/functions", "python/errors", "python/guarantees", "python/*")
+
+
+def toctree(*pages: str) -> Iterator[str]:
+    """The entry of these pages in the sidebar of the site."""
+    yield from ("", "```{toctree}", ":hidden:", ":titlesonly:", ":glob:", "", *pages, "```")
 
 
 def summary(value: Any) -> str:
@@ -197,6 +204,8 @@ def entry(path: str, value: Any) -> Iterator[str]:
     elif name in TEXTS:
         kind = "py:function" if name == "hookimpl" else "py:data"
         yield from ("```{eval-rst}", f".. {kind}:: {path}", "", f"   {TEXTS[name].replace('`', '``')}", "```", "")
+        for language, code in examples(EXAMPLES).get(path.removeprefix("ldp_budget."), []):
+            yield from (f"```{language}", *code.splitlines(), "```", "")
     else:
         yield from directive(path, "autofunction", members=False)
 
@@ -206,5 +215,3 @@ def directive(path: str, kind: str, *, members: bool, inheritance: bool = False)
     yield from ("   :members:",) if members else ()
     yield from ("   :show-inheritance:",) if inheritance else ()
     yield from ("```", "")
-
-
