@@ -3,6 +3,7 @@
 GitHub shows the pages too, except those of the Python reference, which Sphinx fills in from the docstrings.
 """
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -37,6 +38,7 @@ html_show_copyright = False
 
 # Pages of the site whose text is a file next to this folder.
 _OF_THE_REPOSITORY = {name.lower(): f"{name}.md" for name in ("SECURITY", "CHANGELOG", "CONTRIBUTING")}
+_LINK = re.compile(rf"\]\(((?:\.\./)*)\.\./({'|'.join(map(str.upper, _OF_THE_REPOSITORY))})\.md")
 
 
 def _read_from_repository(app, docname, source):
@@ -46,7 +48,10 @@ def _read_from_repository(app, docname, source):
         for name, file in _OF_THE_REPOSITORY.items():
             text = text.replace(f"]({file}", f"]({name}.md")
         source[0] = text.replace("](docs/", "](")
+    # On GitHub these links leave the folder of the site; here its own pages have those texts.
+    source[0] = _LINK.sub(lambda found: f"]({found[1]}{found[2].lower()}.md", source[0])
 
 
 def setup(app):
     app.connect("source-read", _read_from_repository)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

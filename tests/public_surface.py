@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import builtins
-import importlib.util
 import inspect
-import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import ldp_budget
 from ldp_budget import errors, guarantees
 from ldp_budget.accounting.receipts import BudgetExceeded
 
-GENERATOR = Path(__file__).resolve().parents[1] / "docs" / "reference" / "generate.py"
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+sys.path.insert(0, str(REFERENCE))
+from reference_pages import command_pages as command_pages  # noqa: E402
+from reference_pages import mechanism_cards as mechanism_cards  # noqa: E402
+from reference_pages import python_names as python_names  # noqa: E402
 
 SECTIONS = ("Parameters", "Returns", "Raises")
 
@@ -71,23 +74,6 @@ def error_named(name: str) -> type[Exception]:
     return found
 
 
-def generator() -> ModuleType:
-    """The module that writes the reference. It leaves plugins out, and here only for as long as it is imported."""
-    before = os.environ.get("LDP_BUDGET_NO_PLUGINS")
-    spec = importlib.util.spec_from_file_location("reference_generator", GENERATOR)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        if before is None:
-            del os.environ["LDP_BUDGET_NO_PLUGINS"]
-        else:
-            os.environ["LDP_BUDGET_NO_PLUGINS"] = before
-    return module
-
-
 # Whose text is another package's, or speaks to pytest.
 _OTHERS = ("hookimpl", "MechanismContract")
 # Its calls are described where `Accountant` has them.
@@ -100,12 +86,11 @@ _RETURNED = ("Audit", "Verification")
 
 def everything() -> Iterator[Public]:
     """Each public function, each class that people call, and each public method of a class."""
-    reference = generator()
     for name in ldp_budget.__all__:
         yield from _of(name, getattr(ldp_budget, name), made=name not in _RETURNED)
     # The first of the parts that a plugin is made of; the others are tools for the inside of one.
-    (_, _, parts), *_ = reference.PARTS
-    for listed, made in ((reference.ANSWERS, False), (parts, True)):
+    (_, _, parts), *_ = python_names.PARTS
+    for listed, made in ((python_names.ANSWERS, False), (parts, True)):
         for module, names in listed:
             for name in names:
                 yield from _of(name, getattr(module, name), made=made or name in _MADE)

@@ -28,7 +28,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", without_constructor)
     app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", resolve)
-    return {"parallel_read_safe": True}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def process(app: Sphinx, kind: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
