@@ -1,7 +1,7 @@
 """The public interface as lines of text, one for each promise: `python tests/frozen_api.py [FOLDER]` records them.
 
-What docs/reference/stability.md promises stands in tests/house/frozen, so that a change of it shows in a diff. A line
-that is new is an addition; one that is gone or different breaks somebody, and follows the rule of that page.
+tests/house/frozen has what docs/reference/stability.md promises, so that a change shows in a diff. A new line is an
+addition. A removed or changed line breaks a user, and follows the rule of that page.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _parameter(parameter: click.Parameter) -> str:
 
 
 def http() -> Iterator[str]:
-    """Every operation with its scope and parameters, every kind of problem, and what stands in answers."""
+    """Every operation with its scope and parameters, every problem type, and the members of responses."""
     with ldp_budget.Accountant(":memory:") as accountant:
         schema = create_app(accountant).openapi()
     for path, methods in sorted(schema["paths"].items()):
@@ -161,7 +161,7 @@ def http() -> Iterator[str]:
 
 
 def forms() -> Iterator[str]:
-    """What stands in the answers of the service, which are what the commands print with `--json`."""
+    """The members of the service's responses, which are what the commands print with `--json`."""
     found: set[str] = set()
     for example in json.loads(EXAMPLES.read_text(encoding="utf-8")):
         answer = example["answer"]

@@ -1,4 +1,4 @@
-"""What is public, one by one: every function, class and method that the reference for Python shows."""
+"""Every public function, class and method of the Python reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECTIONS = ("Parameters", "Returns", "Raises")
 
 
 class Public(NamedTuple):
-    """Something public that can be called: what it is called, and what stands in its docstring."""
+    """A public callable: its name and its docstring."""
 
     name: str
     call: Callable[..., Any]
@@ -33,12 +33,12 @@ class Public(NamedTuple):
 
     @property
     def parameters(self) -> list[str]:
-        """What it takes, but for the object it belongs to."""
+        """The names of its parameters, without the object it belongs to."""
         return [name for name in inspect.signature(self.call).parameters if name not in ("self", "cls")]
 
     @property
     def answers(self) -> bool:
-        """Whether it returns anything."""
+        """True if it returns a value."""
         return inspect.signature(self.call).return_annotation not in (None, "None", inspect.Signature.empty)
 
     def section(self, name: str) -> list[str] | None:
@@ -51,7 +51,7 @@ class Public(NamedTuple):
         return [line for line in below[:end] if line]
 
     def entries(self, name: str) -> dict[str, str]:
-        """What a section says of each name that it lists."""
+        """The text of a section for each name that it lists."""
         found: dict[str, str] = {}
         for line in self.section(name) or ():
             listed = re.fullmatch(r"    (\w+): (.+)", line)
@@ -80,7 +80,7 @@ _OTHERS = ("hookimpl", "MechanismContract")
 _PROTOCOLS = ("BudgetClient",)
 # Among what calls return, what people make as well.
 _MADE = ("Partial", "PartitionWriter", "ReportWriter")
-# What calls return, and nobody makes: their constructors take what their fields are.
+# Results of calls, which users do not construct.
 _RETURNED = ("Audit", "Verification")
 
 

@@ -79,7 +79,7 @@ MEANINGS = {
     "share": "Bind the key to this sub-limit.",
     "code": "The error code.",
 }
-"""What parameters and members mean whose schema has no description."""
+"""The meaning of parameters and members whose schema has no description."""
 
 
 @cache

@@ -90,7 +90,7 @@ PARTS: tuple[tuple[str, str, Names], ...] = (
         ),
     ),
 )
-"""What a plugin is made of: the title of the page, its first paragraph, and the names."""
+"""The pages for authors of plugins: title, first paragraph, and names."""
 
 TEXTS = {
     "hookimpl": "Mark a function of a plugin's module as the implementation of a hook, such as `register_mechanisms`.",
