@@ -118,7 +118,7 @@ def overview() -> Iterator[str]:
     for path, value in classes():
         yield f"| [`{path}`](python/{page_of(path)}.md) | {summary(value)} |"
     yield from ("", "## Functions", "", "| function | subject |", "| --- | --- |")
-    for title, names in FUNCTIONS:
+    for title, names in function_sections():
         for name in names:
             path = functions()[name]
             text = TEXTS.get(name) or summary(everything()[path])
@@ -155,9 +155,16 @@ def class_page(path: str) -> Iterator[str]:
     yield from (f"# {short(path)}", "", *directive(path, "autoclass", members=short(path) not in NO_MEMBERS))
 
 
+def function_sections() -> list[tuple[str, list[str]]]:
+    """The sections of the page of functions; functions that no section names come last."""
+    named = [name for _, names in FUNCTIONS for name in names]
+    others = [name for name in functions() if name not in named]
+    return [*((title, list(names)) for title, names in FUNCTIONS), *([("Other functions", others)] if others else [])]
+
+
 def functions_page() -> Iterator[str]:
     yield from ("# Functions", "")
-    for title, names in FUNCTIONS:
+    for title, names in function_sections():
         yield from (f"## {title}", "")
         for name in names:
             yield from entry(functions()[name], everything()[functions()[name]])
