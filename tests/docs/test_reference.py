@@ -89,6 +89,10 @@ def test_command_help_with_an_example_gets_a_block() -> None:
     ]
 
 
+def test_command_help_with_options_marks_them_as_code_once() -> None:
+    assert command_pages.coded("Use --all, or `x --some`.") == "Use `--all`, or `x --some`."
+
+
 # -- HTTP ----------------------------------------------------------------------------------------------------------
 
 

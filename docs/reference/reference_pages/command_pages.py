@@ -137,7 +137,15 @@ def spelled(option: click.Option, context: click.Context) -> str:
 def helped(option: click.Option, context: click.Context) -> str:
     record = option.get_help_record(context)
     assert record is not None
-    return " ".join(record[1].split())
+    return coded(" ".join(record[1].split()))
+
+
+def coded(text: str) -> str:
+    """A help text with the options that it names as code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if at % 2 else re.sub(r"(?<![\w-])(--[a-z][a-z-]*)", r"`\1`", part) for at, part in enumerate(parts)
+    )
 
 
 def cell(text: str) -> str:
@@ -246,7 +254,7 @@ def prose(command: click.Command) -> Iterator[str]:
         elif lines and lines[0].startswith("Example:"):
             yield from ("Example:", "", "```text", " ".join(lines).removeprefix("Example:").strip(), "```", "")
         else:
-            yield from (" ".join(line.strip() for line in lines), "")
+            yield from (coded(" ".join(line.strip() for line in lines)), "")
 
 
 def usage(command: click.Command, context: click.Context) -> str:

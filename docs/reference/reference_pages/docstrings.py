@@ -19,6 +19,7 @@ from sphinx.util.nodes import make_refnode
 
 from .examples import EXAMPLES, examples
 from .python_names import NOT_MADE, is_documented_here
+from .python_pages import functions
 
 FIELDS = {"Parameters": "param", "Raises": "raises"}
 
@@ -28,6 +29,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", without_constructor)
     app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", resolve)
+    app.connect("doctree-read", with_dashes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -73,6 +75,12 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nod
     return None if target.startswith("ldp_budget.") and "." not in target.removeprefix("ldp_budget.") else content
 
 
+def with_dashes(app: Sphinx, tree: nodes.document) -> None:
+    """Sphinx writes `--` between a parameter and its text."""
+    for node in [each for each in tree.findall(nodes.Text) if each == " -- "]:
+        node.parent.replace(node, nodes.Text(" – "))
+
+
 # -- docstrings ----------------------------------------------------------------------------------------------------
 
 
@@ -116,8 +124,9 @@ def inline(line: str) -> str:
 
 
 def _code(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\(\))?", text):
-        return f":py:obj:`{text.removesuffix('()')}`"
+    """A link to a class, a method with its class, or a public function; other code, such as `spent`, is a literal."""
+    if re.fullmatch(r"[A-Z]\w*(\.\w+)*", text) or text in functions():
+        return f":py:obj:`{text}`"
     return f"``{text}``"
 
 

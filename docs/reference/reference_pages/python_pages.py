@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import ldp_budget
@@ -54,6 +55,7 @@ def classes() -> list[tuple[str, Any]]:
     return sorted(found, key=lambda item: FIRST.index(short(item[0])) if short(item[0]) in FIRST else len(FIRST))
 
 
+@cache
 def functions() -> dict[str, str]:
     """The path of every public function, by its name."""
     return {short(path): path for path, value in everything().items() if not inspect.isclass(value)}
