@@ -8,6 +8,7 @@ The shares of a limit together never exceed it, amount by amount in whole units.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._validation import check_instance, check_many, check_whole, shown
 from ..composition import capacity, compose, filter_rule, measure_of
-from ..composition.filters import suited_order
+from ..composition.filters import epsilon_of, suited_order
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Memoised, Number
 from ..guarantees.costs import RENYI, LabelCount, cost_in_window, measure_at
@@ -33,6 +34,7 @@ from ..guarantees.fixed_point import (
     decimal,
     float_up,
     from_units,
+    to_capacity,
 )
 from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named
 
@@ -314,6 +316,29 @@ class Limit:
                 for most, used in zip(self.capacity, spent, strict=True)
             )
         )
+
+    def epsilon_of(self, spent: Costs) -> float:
+        """The ε that the spent amounts imply at the limit's δ, rounded up; infinite where nothing is guaranteed.
+
+        Rule basic adds up the ε. The other rules convert their sum at the part of δ that they do not set aside.
+
+        Parameters:
+            spent: the sums of the account's window, in units.
+
+        Raises:
+            InvalidParameter: `spent` is not a `Costs`.
+        """
+        _costs("spent", spent)
+        amount, aside = spent[self._main], to_capacity(self.aside, DELTA_DIGITS)
+        # Reports with a δ of their own take it from the part that is set aside.
+        if amount is None or (self.measure is not None and (spent.delta is None or spent.delta > aside)):
+            return math.inf
+        return epsilon_of(self.rule, from_units(amount, _DIGITS[self._main]), DOWN.subtract(self.delta, self.aside))
+
+    @cached_property
+    def _main(self) -> int:
+        """The position in `Costs` of the amount that the rule adds up and converts to ε."""
+        return 3 if self.rule == "gdp" else 0 if self.rule == "basic" else 2
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all fields, including the capacity, which is computed once, when the limit is set."""
