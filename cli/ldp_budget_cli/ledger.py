@@ -19,7 +19,6 @@ from .output import (
     confirm,
     counted,
     json_option,
-    print_fields,
     print_json,
     print_rows,
     progress,
@@ -28,6 +27,7 @@ from .output import (
     yes_option,
 )
 from .table_reader import layout_options
+from .tables import print_fields
 
 if TYPE_CHECKING:
     pass

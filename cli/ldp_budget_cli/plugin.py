@@ -20,7 +20,8 @@ from ldp_budget.guarantees.fixed_point import float_up
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
-from .output import json_option, print_json, print_row_table, shown
+from .output import json_option, print_json
+from .tables import print_row_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
