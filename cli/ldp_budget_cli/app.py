@@ -68,7 +68,7 @@ def open_service(url: str, *, plain_http: bool) -> Client:
 
 
 def _say_retries() -> None:
-    """Print the first retry of the client on stderr, so that nobody waits in silence."""
+    """Print the first retry of the client on stderr, so that the user knows why the command waits."""
     import logging
 
     def once(record: logging.LogRecord) -> bool:

@@ -138,7 +138,9 @@ def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
     metavar="FILE",
     help="Show the users of FILE: CSV, Parquet or Arrow (- for standard input).",
 )
-@click.option("--all", "everybody", is_flag=True, help="Show every account by its number: a ledger holds no names.")
+@click.option(
+    "--all", "every_account", is_flag=True, help="Show every account by its number: a ledger holds no names."
+)
 @user_column_option
 @layout_options
 @click.option(
@@ -156,7 +158,7 @@ def balance(
     ctx: click.Context,
     user: str | None,
     file: str | None,
-    everybody: bool,
+    every_account: bool,
     user_column: str | None,
     delimiter: str,
     encoding: str,
@@ -176,7 +178,7 @@ def balance(
       ldp-budget balance alice
       ldp-budget balance --users users.csv --csv
     """
-    _check_whose(user, file, everybody)
+    _check_whose(user, file, every_account)
     if file is None:
         check_no_list(user_column, no_header)
     one = user is not None and form not in (CSV, TSV)
@@ -195,9 +197,9 @@ def balance(
         print_balances(ledger, None if user is None else [user], policy, form)
 
 
-def _check_whose(user: str | None, file: str | None, everybody: bool) -> None:
+def _check_whose(user: str | None, file: str | None, every_account: bool) -> None:
     """Raise a click error unless exactly one of user, file and all accounts is given."""
-    wanted = {"USER": user is not None, "--users": file is not None, "--all": everybody}
+    wanted = {"USER": user is not None, "--users": file is not None, "--all": every_account}
     given = [name for name, is_given in wanted.items() if is_given]
     if not given:
         raise click.UsageError("USER is missing. Name a user, or add --users FILE or --all.")
@@ -219,7 +221,7 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
         return
     if found.limits:
         rows = [row for state in found.limits for row in _state_rows(state)]
-        print_table(("limit", "rule", "amount", "of", "spent", "left", "resets"), rows)
+        print_table(("limit", "rule", "amount", "of", "spent", "left", "resets (UTC)"), rows)
     if found.quotas:
         _print_plan(ledger, found)
     if odometer is not None:
@@ -238,7 +240,7 @@ def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
     limit, row = state.limit, state.to_json()
     unit, has_delta = own_unit(limit), bool(limit.delta) and limit.rule == "basic"
     left = shown(row["remaining"]["epsilon"]) if unit is None else ""
-    resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d %H:%M}"
+    resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d}"
     amount = "ε" if unit is None else f"ε at δ = {number(limit.delta)}"
     yield row["period"], limit.rule, amount, number(limit.epsilon), shown(spent_epsilon(state)), left, resets
     for name in row["capacity"]:
@@ -281,7 +283,7 @@ def history(ctx: click.Context, user: str, form: str | None) -> None:
     if form is not None:
         print_rows(rows, form)
         return
-    print_row_table([_history_row(row, rows) for row in rows], ("kind", "policy", "reports", "reservation", "note"))
+    print_row_table([_history_row(row, rows) for row in rows], ("policy", "kind", "reports", "reservation", "note"))
 
 
 def _history_row(row: Row, rows: list[Row]) -> Row:
@@ -290,10 +292,10 @@ def _history_row(row: Row, rows: list[Row]) -> Row:
         "entry": row["entry"],
         "at (UTC)": minute(row["at"]),
         "kind": row["kind"],
-        "state": row["state"],
+        **({"state": row["state"]} if any(each["state"] for each in rows) else {}),
         **{name: row[name] for name in ("mechanism", "policy", "reports", "epsilon", "delta")},
     }
-    if any(each["delta"] for each in rows) is False:
+    if not any(each["delta"] for each in rows):
         del cells["delta"]
     names = {"resolves": "reservation", "collection": "collection", "note": "note"}
     return cells | {shown: row[name] for name, shown in names.items() if any(each[name] for each in rows)}

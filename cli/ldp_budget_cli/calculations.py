@@ -106,8 +106,8 @@ def compose(
     rules, reasons = totals(mechanism, reports, delta)
     central, reason = (None, None) if shuffled is None else central_of(mechanism, reports, delta, shuffled)
     if form == JSON:
-        beside = {} if shuffled is None else {"shuffled": central}
-        print_json({"reports": reports, "delta": float(delta), "rules": rules, **beside})
+        more = {} if shuffled is None else {"shuffled": central}
+        print_json({"reports": reports, "delta": float(delta), "rules": rules, **more})
         return
     if form is not None:
         print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
@@ -265,12 +265,12 @@ def compare(
     if total_delta is not None and reports is None:
         raise click.UsageError("--total-delta needs --reports K.")
     reasons: dict[str, str] = {}
-    beside = None if reports is None else _totals_of(reports, total_delta, reasons)
+    totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, beside=beside)
+        rows += rank_frequency(epsilon, domain_size, users, beside=totals_of)
     if lower is not None and upper is not None:
-        rows += rank_numeric(epsilon, lower, upper, users, beside=beside)
+        rows += rank_numeric(epsilon, lower, upper, users, beside=totals_of)
     if plot is not None:
         from .plots.mechanism import plot_comparison
 
@@ -296,13 +296,13 @@ def _totals_of(
 
     given = None if total_delta is None else parse_delta(total_delta)
 
-    def beside(mechanism: Mechanism) -> dict[str, Any]:
+    def of_row(mechanism: Mechanism) -> dict[str, Any]:
         delta = own_delta(mechanism.guarantee, reports) if given is None else given
         rules, missing = totals(mechanism, reports, delta)
         reasons.update(missing)
         return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
 
-    return beside
+    return of_row
 
 
 def _print_totals(rows: list[dict[str, Any]], reports: int) -> None:
@@ -393,10 +393,21 @@ def mechanisms(name: str | None, form: str | None) -> None:
     if form is not None:
         print_rows(rows, form)
         return
-    print_row_table([{column: row[column] for column in ("name", "aliases", "checked", "summary")} for row in rows])
+    print_row_table(
+        [{"name": _short_name(row), "checked": row["checked"], "summary": row["summary"]} for row in rows]
+    )
     for row in rows:
         if row["status"] != "ok":
             click.echo(f"Plugin {row['plugin']} {row['plugin_version']} {row['status']}", err=True)
+
+
+def _short_name(row: dict[str, Any]) -> str:
+    """Return the name of a mechanism, with its short alias if it has one."""
+    short = [alias for alias in row["aliases"] if len(alias) <= _SHORT]
+    return f"{row['name']} ({short[0]})" if short else str(row["name"])
+
+
+_SHORT = 6
 
 
 def _named_mechanism(name: str) -> type[Mechanism]:

@@ -95,12 +95,14 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
         return
     fits = not (receipt.why or receipt.binding)
     verdict = "" if receipt.status == REFUSED else ": it fits" if fits else ": it does not fit"
-    yield f"{receipt.status}{verdict}: {_request(receipt)}"
+    yield f"{receipt.status}: {_request(receipt)}{verdict}"
     if receipt.why:
         yield f"  {receipt.why}"
     yield from (f"  {state_line(state)}" for state in receipt.limits if state.limit.label in receipt.binding)
     if receipt.binding and not receipt.why and PLAN in receipt.binding:
-        yield f"  plan of policy {receipt.policy}: no more than {_reports(receipt)} of this kind left"
+        alone = receipt.binding == (PLAN,)
+        left = _reports(receipt) if alone else f"fewer than {counted(receipt.reports, 'report')}"
+        yield f"  plan of policy {receipt.policy}: {left} of this kind left"
     yield f"  fits: {_reports(receipt)} of this kind"
     if receipt.repeated:
         yield "  This is the stored answer of this key. A new key asks again."

@@ -35,7 +35,7 @@ USES = {
     "rappor": "the same answer in every round, from a memoized Bloom filter",
     "declared": "a guarantee of another library: it is charged only",
 }
-"""When to use the built-in mechanisms."""
+"""The uses that each built-in mechanism suits."""
 
 
 def card_lines(mechanism: type[Mechanism], row: Mapping[str, Any]) -> Iterator[str]:

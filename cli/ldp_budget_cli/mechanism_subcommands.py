@@ -132,7 +132,8 @@ class MechanismGroup(click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command itself, and the list of mechanisms."""
-        every = [*self._own, help] if (help := self.get_help_option(ctx)) is not None else self._own
+        help_option = self.get_help_option(ctx)
+        every: list[click.Parameter] = [*self._own, *([] if help_option is None else [help_option])]
         with formatter.section("Options"):
             formatter.write_dl([record for each in every if (record := each.get_help_record(ctx)) is not None])
         with formatter.section("Mechanisms"):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _GAP = "  "
-_LEAST = 16
-"""A text column is not made narrower than this."""
+_LONG, _LEAST = 24, 16
+"""A text column is long above the first width, and is then not made narrower than the second."""
 
 
 def terminal_width() -> int:
@@ -89,7 +89,7 @@ class _Column:
         self.cells = [name, *map(shown, values)]
         self.most = max(map(_length, self.cells))
         words = [_length(word) for cell in self.cells for word in cell.split()]
-        self.least = min(self.most, max([*words, 0 if self.is_number else _LEAST]))
+        self.least = max([0, *words, _LEAST if self.most > _LONG else 0])
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:

@@ -71,10 +71,15 @@ RECEIPT = re.compile(
     r"|\(receipt (?P<of_charge>[^)\s]+)\)"
     r"|: receipt (?P<resolved>[^,\s]+),"
     r"|reservation (?P<conflicting>\S+) is (?!called)"
-    r"|reservation is called '(?P<unknown>[^']+)'"
+    r"|reservation is (?:named|called) '(?P<unknown>[^']+)'"
+    r"|ldp-budget (?:commit|void) (?P<next>\d+-[0-9a-f]{20})"
     r"|(?m:^(?:  )?)(?P<open>\d+-[0-9a-f]{20})\b"
 )
-TIME = re.compile(r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
+TIME = re.compile(
+    r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
+    r"|(?P<minute>\d{4}-\d\d-\d\d \d\d:\d\d)(?!:)"
+    r"|  (?P<day>\d{4}-\d\d-\d\d)(?m:$)"
+)
 VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)}|{re.escape(sqlite3.sqlite_version)})\b")
 SECRET = re.compile(r"(?P<it>ldpb_[A-Za-z0-9_-]{43})|#(?P<token>[A-Za-z0-9_.-]{40,})")
 SOURCES = re.compile(r'"sources": "(?P<it>[0-9a-f]{64})"')  # a certificate covers ldp-budget's own code
@@ -197,7 +202,7 @@ def run_ldp_budget(command: str, words: list[str], told: dict[str, str], patch: 
     source, target = redirection(words, "<"), redirection(words, ">")
     number = count()
     patch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(f"{command} {next(number)}".encode()))
-    runner = CliRunner(env={"LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"})
+    runner = CliRunner(env={"COLUMNS": "80", "LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"})
     given = None if source is None else Path(source).read_bytes()
     result = runner.invoke(cli, words, prog_name="ldp-budget", input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
