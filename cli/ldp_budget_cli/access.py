@@ -201,7 +201,7 @@ def _show(ledger: BudgetClient, made: ApiKey, secret: str, as_json: bool) -> Non
     if as_json:
         print_json({**shown, "secret": secret})
         return
-    until = "" if made.expires is None else f" until {shown['expires']}"
+    until = "" if made.expires is None else f", until {shown['expires']}"
     click.echo(
         f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is shown once; store it now:", err=True
     )

@@ -256,4 +256,5 @@ def _wrong(collection: Collection, table: Table, text: str) -> str:
 
 
 def _not_in_domain(table: Table, text: str, error: OutsideDomain) -> str:
-    return f"{table.found(text)} is not {error.domain}" if text else f"the answer is empty: it must be {error.domain}"
+    what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
+    return f"{what}: the domain is {error.domain}"

@@ -317,10 +317,13 @@ def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
         click.echo(
             f"The {len(rows)} largest of {out_of} answers. Their counts are more likely too large than too small"
         )
+    if rows and all(row["share_high"] - row["share_low"] >= _WIDE for row in rows):
+        click.echo("Too few reports: every interval is wider than half of all reports")
     if rows and "adjusted_share" in rows[0]:
         click.echo("Adjusted shares are for display: they are biased, and the intervals are those of the counts")
 
 
+_WIDE = 0.5
 _COUNT_HEADER = ("answer", "count", "share", "low", "high", "adjusted")
 
 

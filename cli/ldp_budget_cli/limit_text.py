@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .output import counted
+from .tables import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,8 +80,8 @@ def yearly_text(policy: Policy) -> str:
 
 
 def minute(moment: str) -> str:
-    """Return an ISO time to the minute, without its zone."""
-    return moment[:16].replace("T", " ")
+    """Return an ISO time to the minute, without its zone, for a cell of a table."""
+    return moment[:16].replace("T", KEPT)
 
 
 # -- receipts ------------------------------------------------------------------------------------------------

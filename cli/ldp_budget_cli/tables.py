@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _GAP = "  "
+KEPT = "\N{NO-BREAK SPACE}"
+"""A space at which a cell is not broken; it is printed as an ordinary one."""
 _LONG, _LEAST = 24, 16
 """A text column is long above the first width, and is then not made narrower than the second."""
 
@@ -56,9 +58,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], drop: Sequ
     lines, left_out = fitted(header, rows, terminal_width(), drop)
     click.echo("\n".join(lines))
     if left_out:
-        click.echo(
-            f"Not shown, as the terminal is narrow: {', '.join(left_out)}. All columns: --csv or --json", err=True
-        )
+        click.echo(f"Not shown, as the terminal is narrow: {', '.join(left_out)}. All columns: --json", err=True)
 
 
 def fitted(
@@ -88,7 +88,7 @@ class _Column:
         self.is_number = bool(values) and all(isinstance(value, int | float) for value in values)
         self.cells = [name, *map(shown, values)]
         self.most = max(map(_length, self.cells))
-        words = [_length(word) for cell in self.cells for word in cell.split()]
+        words = [_length(word) for cell in self.cells for word in cell.split(" ")]
         self.least = max([0, *words, _LEAST if self.most > _LONG else 0])
 
 
@@ -108,10 +108,14 @@ def _row(columns: Sequence[_Column], widths: Sequence[int], number: int) -> Iter
     """Yield the lines of a row; 0 is the header."""
     wrapped = [wrap(column.cells[number], width) for column, width in zip(columns, widths, strict=True)]
     for cells in zip_longest(*wrapped, fillvalue=""):
-        yield _GAP.join(
-            " " * (width - _length(cell)) + cell if column.is_number else cell + " " * (width - _length(cell))
-            for column, width, cell in zip(columns, widths, cells, strict=True)
-        ).rstrip()
+        yield (
+            _GAP.join(
+                " " * (width - _length(cell)) + cell if column.is_number else cell + " " * (width - _length(cell))
+                for column, width, cell in zip(columns, widths, cells, strict=True)
+            )
+            .replace(KEPT, " ")
+            .rstrip()
+        )
 
 
 def _blocks(columns: Sequence[_Column], rows: int, width: int) -> Iterator[str]:
@@ -127,10 +131,10 @@ def wrap(text: str, width: int) -> list[str]:
     lines: list[str] = []
     for line in text.split("\n"):
         current = ""
-        for part in re.findall(r"\s*\S+", line):
+        for part in re.findall(r" *[^ ]+", line):
             if current and _length(current + part) > width:
                 lines.append(current)
-                current = part.lstrip()
+                current = part.lstrip(" ")
             else:
                 current += part
         lines.append(current)
@@ -163,6 +167,6 @@ def field_lines(fields: Mapping[str, Any], width: int, indent: int = 0) -> Itera
             continue
         before = indent + wide + len(_GAP)
         first, *more = wrap(shown(value), max(width - before, _LEAST))
-        yield f"{'':{indent}}{name}{' ' * (wide - _length(name))}{_GAP}{first}".rstrip()
+        yield f"{'':{indent}}{name}{' ' * (wide - _length(name))}{_GAP}{first}".replace(KEPT, " ").rstrip()
         for line in more:
-            yield " " * before + line
+            yield " " * before + line.replace(KEPT, " ")
