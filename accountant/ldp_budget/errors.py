@@ -131,34 +131,62 @@ def _as_text(found: object) -> str:
 class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
     """A value to randomize is not in the declared domain. Nothing was randomized.
 
-    Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if unknown).
+    Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if the error concerns
+    all values), `hint`.
     """
 
     code = "outside-domain"
 
-    def __init__(self, domain: str, found: object, position: int | None = None) -> None:
+    def __init__(self, domain: str, found: object, position: int | None = None, *, hint: str = "") -> None:
         self.domain = domain
         self.found = found
         self.position = position
-        where = "" if position is None else f" at position {position}"
-        super().__init__(f"value outside the declared domain{where}: expected {domain}; found {found!r}")
+        if position is None:
+            problem = f"the values must be {domain}: got {_as_text(found)}"
+        else:
+            problem = f"the value at position {position} is outside the domain, {domain}: got {found!r}"
+        super().__init__(problem, hint=hint)
 
 
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
     """No object of this kind has that name. Attributes: `kind`, `name`, `known` (the existing names), `hint`.
 
-    If the existing names are confidential, such as the names of users, pass None for `known`. Then it stays empty.
+    The message lists the existing names, and those of similar spelling first. If the existing names are confidential,
+    such as the names of users, pass None for `known`. Then it stays empty. `why` is a sentence for an object that has
+    ended, such as a revoked API key; it replaces the usual one.
     """
 
     code = "unknown-name"
 
-    def __init__(self, kind: str, name: str, known: Sequence[str] | None, hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Sequence[str] | None, hint: str = "", *, why: str = "") -> None:
         self.kind = kind
         self.name = name
         self.known = tuple(known or ())
-        self.hint = hint
-        names = "" if known is None else f"; there are: {', '.join(self.known) or 'none'}"
-        super().__init__(f"no {kind} is called {name!r}{names}" + (f". {hint}" if hint else ""))
+        problem = why or f"no {kind} is named {name!r}"
+        if known is not None and not why:
+            problem += f".{_did_you_mean(name, self.known)} {_listed(kind, self.known)}"
+        super().__init__(problem, hint=hint)
+
+
+_MOST_NAMES = 30
+
+
+def _listed(kind: str, names: tuple[str, ...]) -> str:
+    """Return a sentence with the existing names, the first ones if there are many."""
+    many = f"{kind[:-1]}ies" if kind.endswith("y") and not kind.endswith("ey") else f"{kind}s"
+    if not names:
+        return f"There are no {many}."
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{many[0].upper()}{many[1:]}: {', '.join(names[:_MOST_NAMES])}{more}."
+
+
+def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
+    """Return a sentence with the known names of similar spelling; empty if there are none."""
+    from difflib import get_close_matches
+
+    spelled = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower().replace("_", "-"), list(spelled))
+    return f" Did you mean {' or '.join(repr(spelled[each]) for each in close)}?" if close else ""
 
 
 class UserErased(LdpBudgetError):  # noqa: N818
@@ -172,19 +200,23 @@ class UserErased(LdpBudgetError):  # noqa: N818
     def __init__(self, user: str) -> None:
         self.user = user
         super().__init__(
-            f"user {user!r} was erased; the ledger does not keep which entries were this user's, nor when that was"
+            f"user {user!r} was erased. The ledger no longer knows which entries belong to this user, nor when the user "
+            "was erased."
         )
 
 
 class NameTaken(LdpBudgetError):  # noqa: N818
-    """A name is already in use for something else. Attributes: `kind`, `name`."""
+    """A name is already in use for something else. Nothing was changed. Attributes: `kind`, `name`, `hint`.
+
+    The message is "KIND 'NAME' WHY", such as "round 'may' was already sealed".
+    """
 
     code = "name-taken"
 
-    def __init__(self, kind: str, name: str, why: str) -> None:
+    def __init__(self, kind: str, name: str, why: str, *, hint: str = "") -> None:
         self.kind = kind
         self.name = name
-        super().__init__(f"{kind} {name!r}: {why}")
+        super().__init__(f"{kind} {name!r} {why}", hint=hint)
 
 
 class PluginError(LdpBudgetError):
@@ -192,10 +224,10 @@ class PluginError(LdpBudgetError):
 
     code = "plugin-error"
 
-    def __init__(self, plugin: str, why: str) -> None:
+    def __init__(self, plugin: str, why: str, *, hint: str = "") -> None:
         self.plugin = plugin
         self.why = why
-        super().__init__(f"plugin {plugin}: {why}")
+        super().__init__(f"plugin {plugin}: {why}", hint=hint)
 
 
 class NotSupported(LdpBudgetError):  # noqa: N818
@@ -213,10 +245,10 @@ class LedgerError(LdpBudgetError):
 
     code = "ledger-error"
 
-    def __init__(self, path: str, why: str, *, unknown: bool = False) -> None:
+    def __init__(self, path: str, why: str, *, unknown: bool = False, hint: str = "") -> None:
         self.path = path
         self.unknown = unknown
-        super().__init__(f"ledger {path}: {why}")
+        super().__init__(f"ledger {path}: {why}", hint=hint)
 
 
 class LedgerMissing(LedgerError):  # noqa: N818
@@ -228,7 +260,7 @@ class LedgerMissing(LedgerError):  # noqa: N818
     code = "ledger-missing"
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "there is none")
+        super().__init__(path, "this ledger does not exist")
 
 
 class LedgerMoved(LedgerError):  # noqa: N818
@@ -242,9 +274,12 @@ class LedgerMoved(LedgerError):  # noqa: N818
     def __init__(self, path: str, ledger: str, *, complete: bool) -> None:
         self.ledger = ledger
         self.complete = complete
-        done = f"it was moved to {ledger}. Use that ledger"
-        under_way = f"it is closed by a move to {ledger}. Wait for the move, or start it again or abort it"
-        super().__init__(path, f"{done if complete else under_way}; nothing was charged")
+        if complete:
+            why, hint = f"it was moved to {ledger}", "Use that ledger."
+        else:
+            why = f"it is closed while it is moved to {ledger}"
+            hint = "Wait until the move is complete. If the move was interrupted, start it again or abort it."
+        super().__init__(path, f"{why}. Nothing was charged.", hint=hint)
 
 
 class LedgerKeyMissing(LedgerError):  # noqa: N818
@@ -259,9 +294,10 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
         self.secret = secret
         why = (
             f"its key was rotated to secret {secret}, which this process does not have, or its counters were changed. "
-            "Open the ledger again, with a copy of the key file from where it was rotated; nothing was charged"
+            "Nothing was charged."
         )
-        super().__init__(path, why)
+        hint = "Copy the key file from the machine where the key was rotated, and open the ledger again."
+        super().__init__(path, why, hint=hint)
 
 
 class SandboxError(LedgerError):
@@ -274,8 +310,9 @@ class SandboxError(LedgerError):
 
     def __init__(self, path: str, sandbox: bool) -> None:
         self.sandbox = sandbox
-        kinds = "a ledger that counts", "a sandbox, in which nothing counts"
-        super().__init__(path, f"expected {kinds[not sandbox]}; found {kinds[sandbox]}")
+        kinds = "a real ledger", "a sandbox"
+        why = f"this is {kinds[sandbox]}, and {kinds[not sandbox]} was asked for. Nothing was changed."
+        super().__init__(path, why, hint=f"Open it with sandbox={sandbox}.")
 
 
 class ClockError(LedgerError):
@@ -287,10 +324,12 @@ class ClockError(LedgerError):
 
     code = "clock-error"
 
-    def __init__(self, path: str, why: str, *, repairable: bool = False, newest: datetime | None = None) -> None:
+    def __init__(
+        self, path: str, why: str, *, repairable: bool = False, newest: datetime | None = None, hint: str = ""
+    ) -> None:
         self.repairable = repairable
         self.newest = newest
-        super().__init__(path, why)
+        super().__init__(path, why, hint=hint)
 
 
 class KeyConflict(LdpBudgetError):  # noqa: N818
@@ -301,8 +340,8 @@ class KeyConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, key: str) -> None:
         self.key = key
         super().__init__(
-            f"key {key!r} was used for a different request; a key stands for one randomised output, "
-            "so a new report needs a new key"
+            f"idempotency key {key!r} was already used for a different request. Nothing was charged.",
+            hint="A key identifies one randomized output. Use a new key for a new report.",
         )
 
 
@@ -317,7 +356,7 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, receipt: str, state: str, asked: str) -> None:
         self.receipt = receipt
         self.state = state
-        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; nothing was changed")
+        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}. Nothing was changed.")
 
 
 class ApprovalNeeded(LdpBudgetError):  # noqa: N818
@@ -332,8 +371,9 @@ class ApprovalNeeded(LdpBudgetError):  # noqa: N818
         self.policy = policy
         self.reasons = tuple(reasons)
         super().__init__(
-            f"policy {policy}: expected the approval of another key holder, as {'; '.join(self.reasons)}; "
-            "nothing was changed. Propose the change; or, on the machine of the ledger, add --override REASON"
+            f"this change of policy {policy!r} needs the approval of another key holder: "
+            f"{'; '.join(self.reasons)}. Nothing was changed.",
+            hint="Propose the change. On the machine of the ledger you can give the reason for an override instead.",
         )
 
 
@@ -348,7 +388,7 @@ class ApprovalConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, proposal: int | None, why: str) -> None:
         self.proposal = proposal
         self.why = why
-        super().__init__(f"{'approvals' if proposal is None else f'proposal {proposal}'}: {why}; nothing was changed")
+        super().__init__(f"{'' if proposal is None else f'proposal {proposal}: '}{why}. Nothing was changed.")
 
 
 class RecordConflict(LdpBudgetError):  # noqa: N818
@@ -364,7 +404,8 @@ class RecordConflict(LdpBudgetError):  # noqa: N818
         self.expected = expected
         self.newest = newest
         super().__init__(
-            f"expected record {expected} to be the newest one; found record {newest}; nothing was changed"
+            f"another writer added a record: the newest is {newest}, not {expected}. Nothing was changed.",
+            hint="Read the records again, and repeat the change if it still applies.",
         )
 
 
@@ -373,9 +414,9 @@ class ReportFileError(LdpBudgetError):
 
     code = "report-file-error"
 
-    def __init__(self, path: str, why: str) -> None:
+    def __init__(self, path: str, why: str, *, hint: str = "") -> None:
         self.path = path
-        super().__init__(f"report file {path}: {why}")
+        super().__init__(f"report file {path}: {why}", hint=hint)
 
 
 class TooFewReports(LdpBudgetError):  # noqa: N818
@@ -386,7 +427,9 @@ class TooFewReports(LdpBudgetError):  # noqa: N818
     def __init__(self, reports: int, least: int) -> None:
         self.reports = reports
         self.least = least
-        super().__init__(f"too few reports to seal: {reports}. Wait for {least}; nothing was sealed.")
+        super().__init__(
+            f"too few reports to seal: {reports}. Nothing was sealed.", hint=f"Wait until there are {least} reports."
+        )
 
 
 class TableError(LdpBudgetError):
@@ -394,6 +437,6 @@ class TableError(LdpBudgetError):
 
     code = "table-error"
 
-    def __init__(self, path: str, why: str) -> None:
+    def __init__(self, path: str, why: str, *, hint: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {why}")
+        super().__init__(f"{path}: {why}", hint=hint)

@@ -268,9 +268,9 @@ def compare(
     totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, beside=totals_of)
+        rows += rank_frequency(epsilon, domain_size, users, extra=totals_of)
     if lower is not None and upper is not None:
-        rows += rank_numeric(epsilon, lower, upper, users, beside=totals_of)
+        rows += rank_numeric(epsilon, lower, upper, users, extra=totals_of)
     if plot is not None:
         from .plots.mechanism import plot_comparison
 

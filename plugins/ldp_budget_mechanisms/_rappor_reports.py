@@ -229,10 +229,10 @@ def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uin
     rows = as_reports(reports)
     width = 2 + -(-bits // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
-        raise NotSupported(f"expected reports of uint8, shape (n, {width}); found {rows.dtype} of shape {rows.shape}")
+        raise NotSupported(f"reports must be uint8 of shape (n, {width}): got {rows.dtype} of shape {rows.shape}")
     cohort = rows[:, 0] + (rows[:, 1].astype(np.int64) << 8)
     if (cohort >= cohorts).any():
-        raise NotSupported(f"expected reports of cohorts below {cohorts}; found cohort {cohort.max()}")
+        raise NotSupported(f"reports must be of cohorts below {cohorts}: got cohort {cohort.max()}")
     return rows, cohort
 
 
@@ -245,7 +245,7 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
     # A table of 256 values for each cohort is faster if there are more reports than that.
     sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
     if sums[:, bits:].any():
-        raise NotSupported(f"expected reports of {bits} bits; found padding bits that are set")
+        raise NotSupported(f"reports must have {bits} bits: got padding bits that are set")
     return np.bincount(cohort, minlength=cohorts), sums[:, :bits]
 
 
@@ -347,8 +347,8 @@ def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | N
             return CountEstimate(total.reports, *_counts(regression, corrected, law))
         if method is not None:
             raise NotSupported(
-                f"{candidates} candidates cannot be told apart by {filters.shape[1]} bits in {cohorts} cohorts; "
-                "estimate with method='lasso', or from fewer candidates"
+                f"{candidates} candidates cannot be distinguished by {filters.shape[1]} bits in {cohorts} cohorts",
+                hint="Estimate with method='lasso', or from fewer candidates.",
             )
     return _selected(total, filters, corrected, law)
 
@@ -376,7 +376,9 @@ def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: B
         background = np.ones((*filters.shape[:2], 1))
         regression = Regression(np.concatenate([filters[:, :, kept], background], axis=2), users)
         if not regression.full_rank:
-            raise NotSupported("the candidates that the lasso kept cannot be told apart; name fewer candidates")
+            raise NotSupported(
+                "the candidates that the lasso kept cannot be distinguished", hint="Name fewer candidates."
+            )
         found, found_errors = _counts(regression, corrected, law)
         counts[kept], errors[kept] = found[:-1], found_errors[:-1]
     return SelectedEstimate(total.reports, counts, errors, kept)
@@ -411,7 +413,6 @@ def _lasso_class() -> Any:
         from sklearn.linear_model import Lasso
     except ImportError:
         raise NotSupported(
-            "telling candidates apart by a lasso needs scikit-learn, which is not installed: "
-            'pip install "ldp-budget[rappor]"'
+            "method='lasso' needs the package scikit-learn", hint="Install it: pip install 'ldp-budget[rappor]'"
         ) from None
     return Lasso

@@ -260,11 +260,11 @@ class Sketch(FrequencyMechanism):
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:
             if self.domain_size is None:
-                raise NotSupported(f"{self!r} declares no domain_size, so estimate needs candidates")
+                raise NotSupported(f"{self!r} has no domain_size", hint="Pass the candidates to estimate.")
             if self.domain_size > MOST_ANSWERS:
                 raise NotSupported(
-                    f"expected candidates to count: a domain_size above {MOST_ANSWERS} is not counted as a whole; "
-                    f"found {self.domain_size}"
+                    f"domain_size must be at most {MOST_ANSWERS} to count every answer: got {self.domain_size}",
+                    hint="Pass the candidates to estimate.",
                 )
             candidates = range(self.domain_size)
         return self.domain.check(candidates)
@@ -403,7 +403,7 @@ class HadamardCountMeanSketch(Sketch):
         if self.width & (self.width - 1):
             raise InvalidParameter("width", "a power of two", self.width)
         if 2 * self.keep <= ONE:
-            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            expected = "large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
 
     @functools.cached_property
@@ -426,7 +426,7 @@ class HadamardCountMeanSketch(Sketch):
         printed = -math.tanh(epsilon / 2) / math.tanh(epsilon / 4) / 2
         return (
             "Fig. 9 and 10 of Jeong, Hong and Seo (2020) start from a vector of -1, debias by e^(ε/2) and add the "
-            f"1/2 of CMS: among n users, a value that nobody holds would be counted about {printed:.3g}·n times. "
+            f"1/2 of CMS: among n users, a value that no user has would be counted about {printed:.3g}·n times. "
             "Here the vector starts from 0, c is (e^ε+1)/(e^ε-1), and nothing is added.",
             *super().notes,
         )

@@ -54,7 +54,7 @@ class DBitFlip(FrequencyMechanism):
 
     epsilon = real("privacy loss of one report; half of it where bits = 1", above=0, at_most=10**6)
     buckets = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
-    bits = integer("buckets that a report tells of", at_least=1, at_most=2**16)
+    bits = integer("buckets that a report covers", at_least=1, at_most=2**16)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
 
@@ -65,9 +65,9 @@ class DBitFlip(FrequencyMechanism):
 
     def check(self) -> None:
         if self.bits > self.buckets:
-            raise InvalidParameter("bits", f"a whole number <= buckets = {self.buckets}", self.bits)
+            raise InvalidParameter("bits", f"at most the number of buckets, {self.buckets}", self.bits)
         if 2 * self.noise >= ONE:
-            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            expected = "large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
 
     @functools.cached_property

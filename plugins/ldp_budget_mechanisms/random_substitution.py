@@ -163,25 +163,29 @@ class RandomSubstitution(FrequencyMechanism):
     def check(self) -> None:
         self._check_target()
         if self.sampling == "distinct" and self._draws >= self.domain_size:
-            expected = f"a whole number < domain_size = {self.domain_size}, as all the answers together say nothing"
-            raise InvalidParameter("draws", expected, self._draws)
+            hint = "A report of all answers says nothing."
+            raise InvalidParameter("draws", f"less than domain_size, {self.domain_size}", self._draws, hint=hint)
         option = next(name for name in ("epsilon", "gamma", "rho2") if name in self.declared)
         if self.epsilon is None and ln_up(self._amplification[1]) > _MOST_EPSILON:
-            expected = f"a value that makes the loss of all draws together <= {_MOST_EPSILON}"
+            expected = f"a value with which the loss of all draws together is <= {_MOST_EPSILON}"
             raise InvalidParameter(option, expected, self.declared[option])
         if not self._can_be_drawn():
-            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            expected = "a value large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter(option, expected, self.declared[option])
 
     def _check_target(self) -> None:
         given = [name for name in ("epsilon", "gamma", "rho1", "rho2") if name in self.declared]
         if not given or (len(given) > 1 and given != ["rho1", "rho2"]):
-            found = ", ".join(given) or None
-            raise InvalidParameter("epsilon", "exactly one of epsilon, gamma, rho1 with rho2", found)
+            hint = "Give epsilon, or gamma, or rho1 and rho2."
+            if not given:
+                raise InvalidParameter("epsilon", self.fields["epsilon"].expected, hint=hint)
+            expected = "given without other targets, or left out"
+            raise InvalidParameter("epsilon", expected, f"{' and '.join(given)} together", hint=hint)
         if given[0] in ("rho1", "rho2") and len(given) == 1:
-            raise InvalidParameter("rho2" if given == ["rho1"] else "rho1", "a value, as rho1 and rho2 go together")
+            missing = "rho2" if given == ["rho1"] else "rho1"
+            raise InvalidParameter(missing, self.fields[missing].expected, hint="Give both rho1 and rho2.")
         if self.rho1 is not None and self.rho2 is not None and amplification_below_breach(self.rho1, self.rho2) <= 1:
-            raise InvalidParameter("rho2", f"a number > rho1 = {self.rho1}, and not just above it", self.rho2)
+            raise InvalidParameter("rho2", f"clearly greater than rho1, {self.rho1}", self.rho2)
 
     # -- privacy loss -----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
-from .._validation import check_many, check_name, check_text, check_user, check_whole, shown
+from .._validation import check_many, check_name, check_text, check_user, check_whole, shown_with_type
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.models import BOUND, CHARGED, SPENT, BatchRunRecord
@@ -51,7 +51,7 @@ _MOST_TEMPLATES = 1000
 
 # -- lines and results -------------------------------------------------------------------------------------------
 
-_SPENDS = "a `Spend` each, or the error of what cannot be read"
+_SPENDS = "a list of `Spend` objects (or errors, for lines that cannot be read)"
 
 
 class Spend(NamedTuple):
@@ -197,7 +197,7 @@ def template_of(spend: Spend) -> Template:
     """Check everything of a line except its user. Raises `InvalidParameter`."""
     _, mechanism, reports, label, digest, note, policy, key = spend
     if key is not None:
-        raise InvalidParameter("key", "none, as the batch has one", key)
+        raise InvalidParameter("key", "left out in a line, because the batch has a key", repr(key))
     charge = charge_of(mechanism)
     check_name("policy", policy)
     check_whole("reports", reports, 1, MOST_REPORTS)
@@ -514,7 +514,7 @@ def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBu
     """Yield lines of a batch. Raises `InvalidParameter` for what is neither a `Spend` nor an error."""
     for spend in check_many("spends", spends, _SPENDS):
         if not isinstance(spend, Spend | LdpBudgetError):
-            raise InvalidParameter("spends", _SPENDS, shown(spend))
+            raise InvalidParameter("spends", _SPENDS, f"{shown_with_type(spend)} in it")
         yield spend
 
 

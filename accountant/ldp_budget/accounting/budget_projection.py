@@ -210,7 +210,7 @@ def simulate(
     check_series(every, start)
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
-    request = ChargeRequest(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
+    request = ChargeRequest(Key(new_key()), "any user", mechanism, reports=reports, policy=policy.name, label=label)
     terms = ApplicablePolicy.of(policy, request.charge, labelled=memoised)
     if terms.why:
         raise NotSupported(terms.why)
@@ -220,12 +220,11 @@ def simulate(
 def check_series(every: str, start: datetime | None) -> None:
     """Raise `InvalidParameter` for an invalid interval or start of a series; None starts it now."""
     if not isinstance(every, str) or every not in EVERY:
-        found = every if isinstance(every, str) else shown(every)
-        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
+        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", shown(every))
     if start is None:
         return
     if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
-        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
+        raise InvalidParameter("start", "a datetime with a time zone, from 1970 to 9997", shown(start))
 
 
 def moments(start: datetime, every: str) -> Iterator[datetime]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
 from .._files import canonical_json
-from .._validation import check_name, check_text, check_user, check_whole, shown
+from .._validation import check_name, check_text, check_user, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee, Memoised
 from ..guarantees.costs import cost_in_window, measured
@@ -63,7 +63,9 @@ def check_key(key: object) -> str:
     if found.isascii() and found.isprintable() and found[0] != " " and found[-1] != " ":
         return found
     if found != found.strip() or any(category(each) == "Cc" for each in found):
-        raise InvalidParameter("key", "a text without blanks around it and without control characters", shown(found))
+        raise InvalidParameter(
+            "key", "a string without blanks at its ends and without control characters", shown(found)
+        )
     return found
 
 
@@ -189,7 +191,7 @@ def _guarantee_of(mechanism: Mechanism) -> Guarantee:
     except NotImplementedError:
         promised = None
     if not isinstance(promised, Guarantee):
-        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, which promises {shown(promised)}")
+        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, whose guarantee is {shown(promised)}")
     return promised
 
 
@@ -212,15 +214,17 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
         raise InvalidParameter("mechanism", _EXPECTED, f"{shown(asked)}, which has no name")
     if isinstance(asked, type) and issubclass(asked, Mechanism):
         needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
-        found = f"the mechanism {getattr(asked, 'name', asked.__name__)} without any of its parameters ({needed})"
+        found = f"the class {asked.__name__}"
+        hint = f"Give it its parameters, such as {asked.__name__}({needed.split(', ')[0]}=…): {needed}."
     elif isinstance(asked, str):
-        found = f"the text {shown(asked)}, which is a name alone"
+        found = shown_with_type(asked)
+        hint = f"A name alone has no parameters. Use ldp_budget.mechanism({shown(asked)}) with its parameters."
     else:
-        found = what_is(asked)
+        found, hint = what_is(asked), ""
         foreign = None if asked is None else charged_for(asked)
         if foreign is not None:
             return foreign
-    raise InvalidParameter("mechanism", EXPECTED, found)
+    raise InvalidParameter("mechanism", EXPECTED, found, hint=hint)
 
 
 class ChargeRequest:
@@ -323,13 +327,13 @@ def check_note(note: str | None) -> str | None:
     """Return `note` if it is one line of text of permitted length; raises `InvalidParameter`."""
     if note is None:
         return None
-    expected = f"one line of text, of 1 to {MOST_NOTE} characters and none that steers a terminal"
+    expected = f"one line of 1 to {MOST_NOTE} characters, without control characters"
     if not isinstance(note, str) or not 0 < len(note) <= MOST_NOTE:
         found = f"{len(note)} characters" if isinstance(note, str) else shown(note)
         raise InvalidParameter("note", expected, found)
     for character in note:
         if category(character) in _NO_TEXT:
-            raise InvalidParameter("note", expected, f"{character!r} in it")
+            raise InvalidParameter("note", expected, f"a note with {character!r}")
     return note
 
 
@@ -340,4 +344,4 @@ def check_digest(digest: str | None) -> str | None:
     try:
         return bytes.fromhex(digest).hex()
     except (TypeError, ValueError):
-        raise InvalidParameter("digest", "hexadecimal digits, two a byte", shown(digest)) from None
+        raise InvalidParameter("digest", "hexadecimal digits, two for each byte", shown(digest)) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from .._dataframes import check_texts
 from .._validation import (
+    ONE_USER,
     check_call,
     check_instance,
     check_name,
@@ -19,7 +20,7 @@ from .._validation import (
     check_text,
     check_user,
     check_whole,
-    shown,
+    shown_with_type,
 )
 from ..accounting.admin_log import Record, check_own_record, check_record
 from ..accounting.admin_records import KEY, KEY_REVOKED
@@ -174,7 +175,7 @@ class Client(BudgetClient):
     ) -> Policy:
         check_override(override, by_key=True)
         if plan is not None:
-            check_instance("plan", plan, Plan, "a `Plan`, or None")
+            check_instance("plan", plan, Plan, "a `Plan` or None")
         given = as_limits(limits)
         # Left out if empty, so that services without these fields still accept the request.
         parts = {} if shares is None else {"shares": shares_form(as_shares(shares, given))}
@@ -397,7 +398,7 @@ class Client(BudgetClient):
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         if users is None:
             return iter(self._service.lines("GET", "/v1/ledger/journal"))
-        many = check_texts("users", users, "many users; a single text would be read letter by letter")
+        many = check_texts("users", users, "a list of user names", ONE_USER)
         named = [sendable("user", check_user(user)) for user in many]
         return iter(self._service.lines("POST", "/v1/ledger/journal", {"users": named}))
 
@@ -430,7 +431,7 @@ class Client(BudgetClient):
         return self._read(lambda told: check_text("position", told["position"]), answer)
 
     def positions(self, users: Sequence[str]) -> list[str]:
-        return [self.position(user) for user in check_texts("users", users, "texts")]
+        return [self.position(user) for user in check_texts("users", users, "a list of user names", ONE_USER)]
 
     def records(self, first: int = 1) -> list[Record]:
         query = {"first": check_whole("first", first, 1)}
@@ -451,7 +452,9 @@ class Client(BudgetClient):
             return self._add_record("/v1/ledger/keys", {"name": name, **body}, kind, name, body, expected)
         if kind == KEY_REVOKED:
             return self._add_record("/v1/ledger/keys:revoke", {"name": name}, kind, name, body, expected)
-        raise NotSupported(f"records of the kind {kind} are written by the service, or on the machine of the ledger")
+        raise NotSupported(
+            f"a client cannot write records of the kind {kind!r}", hint="Write them on the machine of the ledger."
+        )
 
     def _add_record(
         self, path: str, asked: dict[str, Any], kind: str, name: str, body: dict[str, Any], expected: int
@@ -475,7 +478,7 @@ class Client(BudgetClient):
     # -- collections ------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
-        check_instance("collection", collection, Collection, "a collection")
+        check_instance("collection", collection, Collection, "a `Collection`")
         with _Named(self.name, collection):
             self._service.ask("POST", "/v1/collections", collection_body(collection), writes=True)
 
@@ -507,7 +510,7 @@ class Client(BudgetClient):
             InvalidParameter: `data` is not bytes.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise InvalidParameter("data", "bytes", shown(data))
+            raise InvalidParameter("data", "bytes", shown_with_type(data))
         return hmac.digest(self._digest_key, bytes(data), "sha256").hex()
 
     # -- internals --------------------------------------------------------------------------------------
@@ -565,7 +568,7 @@ class Client(BudgetClient):
         if users is None:
             lists: Iterable[dict[str, Any]] = [{"all": True}]
         else:
-            many = check_texts("users", users, "many users; a single text would be read letter by letter")
+            many = check_texts("users", users, "a list of user names", ONE_USER)
             lists = ({"users": chunk} for chunk in chunks(many))
         for asked in lists:
             for line in self._service.lines("POST", "/v1/balances", {**asked, "policy": policy.name}):
@@ -591,8 +594,9 @@ class Client(BudgetClient):
         try:
             return form(told)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            unknown = "; nobody knows whether it was done" if wrote else ""
-            raise LedgerError(self.name, f"its answer cannot be read: {error}{unknown}", unknown=wrote) from None
+            why = f"the answer of the service cannot be read: {error}"
+            unknown = f"{why}. It is unknown whether the request was carried out." if wrote else why
+            raise LedgerError(self.name, unknown, unknown=wrote) from None
 
 
 class _Named:
@@ -626,5 +630,5 @@ async def _in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
 def _of_version(policy: Policy, told: Any) -> Balance:
     """Read a balance under a policy. Raises ValueError if the policy was changed meanwhile."""
     if told["units"]["version"] != policy.version:
-        raise ValueError(f"policy {policy.name} was changed meanwhile")
+        raise ValueError(f"policy {policy.name} was changed in the meantime")
     return schemas.balance_of(told, policy)

@@ -79,7 +79,7 @@ def left_of_delta(rule: str, charges: Charges, delta: Decimal) -> Decimal:
     left = DOWN.subtract(delta, aside)
     if left <= 0:
         raise NotSupported(
-            f"rule {rule} needs more delta than the reports set aside themselves: they have {float_above(aside)}"
+            f"rule {rule} needs a delta above {float_above(aside)}, the sum of the reports' own deltas: got {delta}"
         )
     return left
 

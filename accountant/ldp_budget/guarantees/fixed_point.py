@@ -117,7 +117,7 @@ def to_cost(amount: Decimal | None, digits: int) -> int | None:
     if amount is None:
         return None
     if amount < 0:
-        raise ValueError(f"a privacy cost is never negative; found {amount}")
+        raise ValueError(f"a privacy cost must be >= 0: got {amount}")
     if amount and amount.adjusted() > 18:
         return None
     units = math.ceil(UP.scaleb(amount, digits))
@@ -233,9 +233,9 @@ def threshold(probability: Decimal | Fraction, *, up: bool) -> int:
         ValueError: ``probability`` is outside [0, 1] or not a number.
     """
     if isinstance(probability, float):
-        raise TypeError(f"probability must be a Decimal or a Fraction, not the float {probability!r}")
+        raise TypeError(f"probability must be a Decimal or a Fraction: got {probability!r} (float)")
     finite = not isinstance(probability, Decimal) or probability.is_finite()
     if not (finite and 0 <= probability <= 1):
-        raise ValueError(f"probability must be in [0, 1], got {probability!r}")
+        raise ValueError(f"probability must be in [0, 1]: got {probability!r}")
     scaled = Fraction(probability) * ONE
     return math.ceil(scaled) if up else math.floor(scaled)

@@ -341,7 +341,7 @@ def replace(file: Path, ledger: str, content: bytes) -> None:
         with replacing(file) as draft:
             draft.write(content)
     except OSError as error:
-        raise LedgerError(ledger, f"its key {file} cannot be written: {error.strerror}") from None
+        raise LedgerError(ledger, f"its key file {file} cannot be written: {error.strerror}") from None
 
 
 def read_key(path: Path) -> Key:
@@ -354,8 +354,8 @@ def read_key_file(file: Path, ledger: str, hint: str = "") -> Key:
     try:
         secret = file.read_bytes()
     except OSError as error:
-        raise LedgerError(ledger, f"its key {file} cannot be read: {error.strerror}{hint}") from None
+        raise LedgerError(ledger, f"its key file {file} cannot be read: {error.strerror}", hint=hint) from None
     try:
         return Key(secret)
     except ValueError as error:
-        raise LedgerError(ledger, f"its key {file} {error}") from None
+        raise LedgerError(ledger, f"its key file {file} {error}", hint="Restore it from a backup.") from None

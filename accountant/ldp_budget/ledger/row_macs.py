@@ -323,7 +323,7 @@ class AccountMacs:
         return counted and all(replay.spent_in(window) == costs for window, costs in sums.items())
 
     def _refusal(self, account: int) -> LedgerError:
-        why = f"the sums of account {account} were changed; nothing was charged. Run: ldp-budget ledger verify"
+        why = f"the sums of account {account} were changed. Nothing was charged. Run: ldp-budget ledger verify"
         return LedgerError(self._transaction.ledger_name, why)
 
     # -- new MACs -------------------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ class AccountMacs:
                 counted = counts.get(account, {})
                 if again is not None:
                     if self._maker.row_mac(account, user, newest, day, sums[account], counted) != row_mac:
-                        why = f"the user or the sums of account {account} were changed, so its key is not rotated"
+                        why = f"the user or the sums of account {account} were changed, so the key was not rotated"
                         raise LedgerError(self._transaction.ledger_name, f"{why}. Run: ldp-budget ledger verify")
                     user = again(user)
                     counted = {_with_label(key, again): count for key, count in counted.items()}

@@ -206,7 +206,7 @@ class Reading:
     def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
         """Return an idempotency record once its MAC is checked. Raises `LedgerError`."""
         if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
-            why = "the idempotency record of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = "the idempotency record of a key was changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
         return stored
 

@@ -259,7 +259,7 @@ class Transaction(Reading):
         reports = list(self.rows.waiting_reports(collection=collection, account=account))
         for report in reports:
             if self.secret.row_mac(*covered(report, self.partition)) != report.row_mac:
-                why = f"report {report.number} was changed; nothing was written. Run: ldp-budget ledger verify"
+                why = f"report {report.number} was changed. Nothing was written. Run: ldp-budget ledger verify"
                 raise LedgerError(self.ledger_name, why)
         return reports
 
@@ -374,7 +374,7 @@ class Transaction(Reading):
         """Raise `LedgerError` if a stored priced mechanism was changed."""
         charge = self.priced_mechanism(number)
         if self.secret.row_mac(*charge.covered) != charge.row_mac:
-            why = f"priced mechanism {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = f"priced mechanism {number} was changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
     def store_priced_mechanism(
@@ -487,7 +487,7 @@ class Transaction(Reading):
         stored = list(self.rows.policies())
         row_mac = self.secret.row_mac
         if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
-            why = "its policies were changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = "its policies were changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
     def add_policy(self, name: str, version: int, definition: str) -> None:

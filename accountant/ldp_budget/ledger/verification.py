@@ -399,7 +399,7 @@ class _Chain:
                 yield f"journal: entry {row[0]} is dated before the one before it"
             number, newest_at = number + 1, row[1]
             if row[0] != number:
-                yield f"journal: entry {row[0]} stands where entry {number} was written"
+                yield f"journal: entry {row[0]} is at the place of entry {number}"
                 number = row[0]
             if row[2] == ERASED:
                 self.cut_off += row[6]
@@ -426,7 +426,7 @@ class _Chain:
         )
         for table, name, left in tables:
             for row in left.until(HIGHEST):
-                yield f"{table}: {name} {row[0]} stands in no transaction"
+                yield f"{table}: {name} {row[0]} is in no transaction"
         if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
             yield f"partitions: the end of the journal is not where it was written: {end.entries} entries, found {number}"
 
@@ -467,13 +467,13 @@ class _Chain:
             shares[policy.number] = {share["name"]: share["number"] for share in named}
         for by, share, charged in sorted(self._callers):
             if charged and by in made and shares.get(charged, {}).get(made[by], 0) != share:
-                yield f"journal: entries of policy {charged} by the key of record {by} bear share {share}, not its"
+                yield f"journal: entries of policy {charged} by the key of record {by} have another share, {share}"
 
     def holds(self) -> Iterator[str]:
         """Yield the recorded heads that the ledger does not contain."""
         for each in self._expected:
             if each.chain_hash not in self._seen:
-                yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another one"
+                yield f"the head {each.head} is not in the chain: the ledger was rolled back, or it is another ledger"
             elif each.numbered_rows > self._whole.end.numbered_rows or each.collections > self._whole.end.collections:
                 yield f"what was stored before the head {each.head} is not all there: the ledger was rolled back"
 
@@ -515,7 +515,7 @@ class _Chain:
                         said = (
                             "record that was stored for it"
                             if what == "idempotency_records"
-                            else "note that was written beside it"
+                            else "note that was written with it"
                         )
                         yield f"{what}: entry {entry} has not the one {said}"
 
@@ -561,9 +561,7 @@ def check_integrity(
     for partition in ledger.partitions[1:]:
         with ledger.reading(partition) as reading:
             if next(reading.rows.checkpoints(LOWEST), None) is not None:
-                problems.append(
-                    f"checkpoints: there are some in partition {partition}, and they stand in partition 0"
-                )
+                problems.append(f"checkpoints: partition {partition} has some, and they belong in partition 0")
     expected: list[list[Expected]] = [[] for _ in ledger.partitions]
     taken = _Taken(None if expect is None else expect.lower())
     with ledger.reading() as reading:

@@ -136,9 +136,10 @@ class Submission:
         """Return the outcomes, or raise the error of the submission."""
         error = self.error
         if isinstance(error, LedgerError) and not error.unknown and len(self.left) < len(self.items):
-            why = str(error).removeprefix(f"ledger {error.path}: ").replace("; nothing was charged", "")
-            more = "so much for a part of the batch; other parts were charged, so ask again by the key, if it has one"
-            raise LedgerError(error.path, f"{why} ({more})", unknown=True) from error
+            why = error.completed("").removeprefix(f"ledger {error.path}: ").replace(". Nothing was charged.", "")
+            why = f"{why}. Other parts of the batch were charged."
+            hint = "If the batch has a key, repeat it with the same key."
+            raise LedgerError(error.path, why, unknown=True, hint=hint) from error
         if error is not None:
             raise error
         return self.outcomes
@@ -211,9 +212,9 @@ class WriteQueue:
 
     def _check_thread(self) -> None:
         if self._closed:
-            raise LedgerError(self._ledger, "it is closed")
+            raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
         if self._writing._is_owned() or self._lists._is_owned():  # type: ignore[attr-defined]  # it would wait for itself
-            raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
+            raise LedgerError(self._ledger, "this thread is already writing to it", hint="Finish that first.")
 
     def _run_here(self, mine: Submission) -> bool:
         """Run items in this thread, if no other thread writes; return True if they were run, or put back to wait."""
@@ -238,9 +239,13 @@ class WriteQueue:
         self._check_thread()
         with self._lists:
             if self._closed:
-                raise LedgerError(self._ledger, "it is closed")
+                raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
             if self._waiting >= MOST_WAITING:
-                raise LedgerError(self._ledger, f"it is busy: {self._waiting} charges wait; nothing was charged")
+                raise LedgerError(
+                    self._ledger,
+                    f"it is busy: {self._waiting} charges wait. Nothing was charged.",
+                    hint="Try again later.",
+                )
             self._waiting += len(mine.items)
             (self._bulk if mine.bulk else self._singles).append(mine)
             self._start()

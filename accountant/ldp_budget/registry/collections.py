@@ -62,15 +62,15 @@ class Collection:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
-            raise InvalidParameter("name", "a name of at least one character, without a colon", shown(self.name))
+            raise InvalidParameter("name", "a string of at least one character, without a colon", shown(self.name))
         check_name("name", self.name)
         check_instance("mechanism", self.mechanism, Mechanism, "a mechanism with its parameters")
         if self.categories is not None:
-            categories = check_many("categories", self.categories, "a list of names, or None")
+            categories = check_many("categories", self.categories, "None or a list of names")
             object.__setattr__(self, "categories", tuple(categories))
             check_categories(self.categories)
             self._check_answers(self.categories)
-        check_instance("about", self.about, About, "an `About`")
+        check_instance("about", self.about, About, "an `About` object")
         self.about.check(self.categories)
 
     def __repr__(self) -> str:
@@ -81,13 +81,19 @@ class Collection:
     def _check_answers(self, categories: tuple[str, ...]) -> None:
         """Raise `InvalidParameter` unless the mechanism lists as many answers as there are names."""
         name, domain = self.mechanism.name, self.mechanism.domain
+        found = ", ".join(categories)
+        if domain is None:
+            expected = f"left out, because mechanism {name} has no client and cannot randomize answers"
+            raise InvalidParameter("categories", expected, found)
         if not isinstance(domain, Categories):
-            raise InvalidParameter("categories", f"none, as {name} asks for a number", ", ".join(categories))
+            expected = f"left out, because the answers of {name} are numbers"
+            raise InvalidParameter("categories", expected, found, hint="Use lower and upper.")
         if not domain.listed:
-            raise InvalidParameter("categories", f"none, as {name} asks for any {domain}", ", ".join(categories))
+            expected = f"left out, because the answers of {name} are {domain}"
+            raise InvalidParameter("categories", expected, found, hint="Name the answers when you estimate.")
         if domain.size != len(categories):
-            expected = f"as many names as {name} has answers, {domain.size}"
-            raise InvalidParameter("categories", expected, len(categories))
+            expected = f"{domain.size} names, one for each answer of {name}"
+            raise InvalidParameter("categories", expected, f"{len(categories)} names")
 
     @property
     def fingerprint(self) -> str:
@@ -124,8 +130,9 @@ class Collection:
         definition = self._new_definition()
         if self.client not in (None, definition["digest"]):
             raise NotSupported(
-                f"collection {self.name} was agreed on with the client {self.client}, and the installed version of "
-                f"{self.mechanism.name} makes another one, {definition['digest']}"
+                f"collection {self.name} was stored with the client {self.client}, and the installed version of "
+                f"{self.mechanism.name} makes another client, {definition['digest']}",
+                hint="Install the version of the plugin with which the collection was added.",
             )
         return definition
 
@@ -185,7 +192,7 @@ class Collection:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
         codes = {category: code for code, category in enumerate(self.categories)}
-        texts = list(check_texts("texts", texts, "texts, one for each user"))
+        texts = list(check_texts("texts", texts, "a list of strings, one for each user"))
         for position, text in enumerate(texts):
             if not isinstance(text, str) or text not in codes:
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
@@ -292,8 +299,8 @@ def _needed(mechanism: str, collection: str) -> type[Mechanism]:
     try:
         return find_mechanism(mechanism)
     except UnknownName as error:
-        why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin brings"
-        raise NotSupported(f"{why}. {error.hint}" if error.hint else why) from None
+        why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin provides"
+        raise NotSupported(why, hint=error.hint or "Install its plugin.") from None
 
 
 def collection_of(
@@ -318,7 +325,8 @@ def check_categories(categories: Sequence[str]) -> None:
     """Raise `InvalidParameter` unless these are at least two distinct, non-empty names."""
     expected = "at least two distinct, non-empty names"
     if len(categories) < 2 or not all(isinstance(each, str) and each for each in categories):
-        raise InvalidParameter("categories", expected, shown(list(categories)))
+        found = f"one name, {categories[0]!r}" if len(categories) == 1 else shown(list(categories))
+        raise InvalidParameter("categories", expected, found)
     for category, count in Counter(categories).items():
         if count > 1:
             raise InvalidParameter("categories", expected, f"{category!r} {count} times")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._dataframes import html_table
-from .._validation import shown
+from .._validation import shown_with_type
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
@@ -17,7 +17,7 @@ from .plugins import mechanisms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    Beside = Callable[[Mechanism], Mapping[str, Any]]
+    ExtraColumns = Callable[[Mechanism], Mapping[str, Any]]
 
 Number = int | float | str | Decimal
 M = TypeVar("M", bound=Mechanism)
@@ -32,14 +32,14 @@ class Ranking(list[dict[str, Any]]):
         return html_table("best first", header, ([row.get(name) for name in header] for row in self), len(self))
 
 
-def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None) -> Ranking:
+def rank_frequency(epsilon: Number, domain_size: int, users: int, *, extra: ExtraColumns | None = None) -> Ranking:
     """Predicted standard errors of a frequency, mechanism by mechanism, least mean error first.
 
     Parameters:
         epsilon: of one report.
         domain_size: the number of answers.
         users: the number of reporting users.
-        beside: a function that returns further columns for a mechanism's row.
+        extra: a function that returns further columns for a mechanism's row.
 
     Returns:
         A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
@@ -65,14 +65,14 @@ def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Bes
                 "worst_std_error": worst,
                 "mean_std_error": mean,
                 "setting": _setting(mechanism, target),
-                **({} if beside is None else beside(mechanism)),
+                **({} if extra is None else extra(mechanism)),
             }
         )
     return Ranking(sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"])))
 
 
 def rank_numeric(
-    epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, beside: Beside | None = None
+    epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, extra: ExtraColumns | None = None
 ) -> Ranking:
     """Bias and MSE of one report, mechanism by mechanism, least MSE for a uniform prior first.
 
@@ -83,7 +83,7 @@ def rank_numeric(
         users: the number of users. If given, each row also has `mean_error`, the worst-case error of an estimated
             mean (`NumericMechanism.mean_error`), and the rows are sorted by it. A bias does not shrink with the
             number of users.
-        beside: a function that returns further columns for a mechanism's row.
+        extra: a function that returns further columns for a mechanism's row.
 
     Returns:
         A row for each available mechanism, with bias and MSE at the edges and the center. One row is
@@ -105,7 +105,7 @@ def rank_numeric(
         mean = {} if users is None else {"mean_error": mechanism.mean_error(users)}
         setting = _setting(mechanism, target)
         row = {"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting}
-        rows.append({**row, **({} if beside is None else beside(mechanism))})
+        rows.append({**row, **({} if extra is None else extra(mechanism))})
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
     return Ranking(sorted(rows, key=lambda row: (row[order], row["mechanism"])))
@@ -114,7 +114,7 @@ def rank_numeric(
 def check_number(name: str, value: Number) -> None:
     """Raise `InvalidParameter` unless the value may be a number. Each mechanism checks its own range."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise InvalidParameter(name, "a number", shown(value))
+        raise InvalidParameter(name, "a number", shown_with_type(value))
 
 
 def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[str, Any]:

@@ -30,9 +30,10 @@ def check_countable(collection: Collection, names: Sequence[str] | None, most: i
     if not isinstance(collection.mechanism.domain, Categories):
         for option, given in (("candidates", names), ("top", most)):
             if given is not None:
-                raise InvalidParameter(option, "a collection of answers to count", f"{collection.name}, a mean")
+                expected = f"left out, because the answers of collection {collection.name} are numbers"
+                raise InvalidParameter(option, expected, repr(given))
     elif names is None and not lists_answers(collection):
-        expected = f"the answers to count, as a file or a list, since a {kind} without --domain-size lists none"
+        expected = f"the answers to count, because {kind} without a domain_size does not list them"
         raise InvalidParameter("candidates", expected)
 
 
@@ -45,7 +46,7 @@ def check_candidates(collection: Collection, names: Sequence[str]) -> None:
         collection.read_values(names)
     except OutsideDomain as error:
         raise InvalidParameter(
-            "candidates", f"answers of {collection.name}: {error.domain}", repr(error.found)
+            "candidates", f"answers of {collection.name} ({error.domain})", repr(error.found)
         ) from None
 
 
@@ -119,9 +120,7 @@ def _totals(collection: Collection, files: Sequence[str], charges: _Charges) -> 
         part = aggregate(path, collection)
         for name, source in part.partitions.items():
             if name in known:
-                raise ReportFileError(
-                    path, f"a partition is counted once, and this is there twice: {again(source, known[name])}"
-                )
+                raise ReportFileError(path, f"a partition must be given once: got {again(source, known[name])}")
         known |= part.partitions
         charges.charged += part.charged
         charges.uncharged += part.uncharged
@@ -204,7 +203,7 @@ def _overlap(result: Estimate) -> dict[str, float]:
 def add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
     """Add the adjusted counts and shares to a row of unbiased counts, with the name of the adjustment."""
     if not isinstance(result, CountEstimate):
-        raise InvalidParameter("adjust", "a collection of answers to count", f"a mean with {how}")
+        raise InvalidParameter("adjust", "left out, because the answers of the collection are numbers", repr(how))
     row["adjusted"] = how
     for answer, count in zip(row["answers"], adjusted(result, how).tolist(), strict=True):
         answer["adjusted_count"] = count

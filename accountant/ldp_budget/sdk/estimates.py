@@ -76,7 +76,7 @@ class CountAggregate:
             NotSupported: `other` was made by another mechanism.
             InvalidParameter: `other` is not an aggregate of counts.
         """
-        check_same(self, check_instance("other", other, CountAggregate, "an aggregate of counts"))
+        check_same(self, check_instance("other", other, CountAggregate, "a `CountAggregate`"))
         self.reports += other.reports
         self.support = self.support + other.support
         return self
@@ -116,13 +116,13 @@ class SumAggregate:
             raise InvalidParameter("grid", "a pair of an origin and a step", shown(grid))
         rows = as_reports(reports)
         if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
-            raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports must be finite numbers of shape (n,): got {rows.dtype} {rows.shape}")
         origin, step = grid
         with np.errstate(over="ignore"):
             steps = np.rint((rows - origin) / step)
         most = 2**26 if squares else 2**53
         if (np.abs(steps) > most).any():
-            raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
+            raise NotSupported(f"reports must be within {most} steps of {step} from {origin}: got one further away")
         return cls(fingerprint, len(rows), _exact_sum(steps), _exact_sum(steps * steps) if squares else 0)
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class SumAggregate:
             NotSupported: `other` was made by another mechanism.
             InvalidParameter: `other` is not an aggregate of sums.
         """
-        check_same(self, check_instance("other", other, SumAggregate, "an aggregate of sums"))
+        check_same(self, check_instance("other", other, SumAggregate, "a `SumAggregate`"))
         self.reports += other.reports
         self.total += other.total
         self.total_squares += other.total_squares
@@ -157,7 +157,7 @@ def check_same(one: Aggregate, other: Aggregate) -> None:
     """Raise `NotSupported` unless both aggregates were made by the same mechanism."""
     if one.fingerprint != other.fingerprint:
         raise NotSupported(
-            f"aggregates of different mechanisms do not merge: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
+            f"aggregates of different mechanisms cannot be merged: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
         )
 
 
@@ -203,7 +203,7 @@ class Estimate:
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """Return the same estimate with errors for rounds by the same users, from the estimate of each round."""
-        raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
+        raise NotSupported(f"the errors of a {type(self).__name__} cannot be widened for repeated reports")
 
 
 class CountLaw(Protocol):
@@ -235,7 +235,7 @@ class CountEstimate(Estimate):
     answers: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def named(self, answers: Sequence[str] | None) -> Self:
-        expected = f"a name for each of {len(self.counts)} counts"
+        expected = f"{len(self.counts)} names, one for each count"
         names = None if answers is None else tuple(check_many("answers", answers, expected))
         if names is not None and not (
             len(names) == len(self.counts) and all(isinstance(each, str) for each in names)
@@ -432,9 +432,8 @@ def adjusted(estimate: CountEstimate, how: str) -> Floats:
         InvalidParameter: `estimate` is not an estimate of counts, or `how` is neither of the two.
     """
     if not isinstance(how, str) or how not in ADJUSTMENTS:
-        found = how if isinstance(how, str) else shown(how)
-        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", found)
-    check_instance("estimate", estimate, CountEstimate, "an estimate of counts")
+        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", shown(how))
+    check_instance("estimate", estimate, CountEstimate, "a `CountEstimate`")
     counts = estimate.counts
     if how == "simplex":
         falling = np.sort(counts)[::-1]
