@@ -197,7 +197,7 @@ def _check_free(name: str) -> None:
         taken = mechanism(name)
     except UnknownName:
         return
-    raise NameTaken("collection", name, f"this is a name of the mechanism {taken.name}. Choose another name.")
+    raise NameTaken("collection", name, f"is a name of the mechanism {taken.name}", hint="Choose another name.")
 
 
 def _show(definition: dict[str, Any], as_json: bool) -> None:

@@ -5,6 +5,7 @@ Ctrl-C: a stopped command ends with one sentence that says what is done and how 
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ldp_budget.errors import (
+    ApprovalNeeded,
     ClockError,
     InvalidParameter,
     LdpBudgetError,
@@ -49,7 +51,15 @@ def to_click_exception(error: Exception) -> Exception:
     """Return a click error for an error of the package; any other error unchanged."""
     if not isinstance(error, LdpBudgetError):
         return error
-    return FAILURES.get(error.code, click.ClickException)(_message(error))
+    return FAILURES.get(error.code, click.ClickException)(_SWITCH.sub(_option, _message(error)))
+
+
+_SWITCH = re.compile(r"\bset (\w+)=True\b")
+"""A hint to set a switch in Python."""
+
+
+def _option(switch: re.Match[str]) -> str:
+    return f"add --{switch[1].replace('_', '-')}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -77,6 +87,10 @@ def _hint(error: LdpBudgetError) -> str:
         return "Create one: ldp-budget policy set default --limit lifetime=EPSILON, or ldp-budget ledger init"
     if isinstance(error, LedgerMoved) and not error.complete:
         return "Wait for the move. If it was interrupted: ldp-budget ledger move FROM NEW, or add --abort to end it"
+    if error.code == "unauthorized":
+        return "Set LDP_BUDGET_API_KEY to a valid key"
+    if isinstance(error, ApprovalNeeded):
+        return "Propose the change on the officer's page of the service. On the machine of the ledger: add --override REASON"
     if isinstance(error, SandboxError) and not error.sandbox:
         return "--at works with a sandbox only. Create one: ldp-budget ledger init --sandbox"
     if isinstance(error, ClockError) and error.newest is not None and not error.repairable:
@@ -88,10 +102,10 @@ def _hint(error: LdpBudgetError) -> str:
 
 def _unknown(error: UnknownName) -> str:
     """Return the message for an unknown name, with the names of similar spelling and a command."""
-    close = did_you_mean(error.name, error.known).strip()
-    hint = error.hint or close
-    if error.kind == "user":
-        hint = f"{error.hint and error.hint.rstrip('.') + '. '}To block the name all the same, add --unknown"
+    close = "" if "Did you mean" in str(error) else did_you_mean(error.name, error.known).strip()
+    hint = f"{error.hint} {close}".strip()
+    if error.kind == "user" and not error.hint:
+        hint = "To block the name all the same, add --unknown"
     elif error.kind == "policy" and not error.hint:
         command = f"Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
         hint = f"{close} {command}".strip()

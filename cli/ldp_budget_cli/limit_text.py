@@ -49,8 +49,8 @@ def own_unit(limit: Limit) -> str | None:
     return next((name for name in ("rho", "mu_squared", "renyi") if name in limit.amounts(limit.capacity)), None)
 
 
-def state_line(state: LimitState) -> str:
-    """Return the spent and the remaining amounts of a limit, on one line."""
+def state_line(state: LimitState, *, with_delta: bool) -> str:
+    """Return the spent and the remaining amounts of a limit, on one line; `with_delta` also shows a δ of 0."""
     limit, row = state.limit, state.to_json()
     unit = own_unit(limit)
     spent = f"ε = {_amount(spent_epsilon(state))} of {number(limit.epsilon)} spent"
@@ -59,8 +59,8 @@ def state_line(state: LimitState) -> str:
     else:
         left = f"{_amount(row['spent'][unit])} of {_amount(row['capacity'][unit])} spent"
         parts = [f"{spent} at δ = {number(limit.delta)}", f"{SYMBOLS[unit]} = {left}"]
-    if row["capacity"].get("delta") or row["spent"].get("delta"):
-        parts.append(f"own δ = {_amount(row['spent']['delta'])} of {_amount(row['capacity']['delta'])} spent")
+    if "delta" in row["capacity"] and (with_delta or row["spent"]["delta"]):
+        parts.append(f"δ = {_amount(row['spent']['delta'])} of {_amount(row['capacity']['delta'])} spent")
     resets = "" if row["resets_at"] is None else f"; resets at {row['resets_at']}"
     return f"{limit.label} ({limit.rule}): {'; '.join(parts)}{resets}"
 
@@ -99,7 +99,9 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
     yield f"{receipt.status}: {_request(receipt)}{verdict}"
     if receipt.why:
         yield f"  {receipt.why}"
-    yield from (f"  {state_line(state)}" for state in receipt.limits if state.limit.label in receipt.binding)
+    for state in receipt.limits:
+        if state.limit.label in receipt.binding:
+            yield f"  {state_line(state, with_delta=receipt.delta != 0)}"
     if receipt.binding and not receipt.why and PLAN in receipt.binding:
         alone = receipt.binding == (PLAN,)
         left = _reports(receipt) if alone else f"fewer than {counted(receipt.reports, 'report')}"

@@ -115,6 +115,8 @@ def set_(
 
     if no_shares and shares:
         raise click.UsageError("--share and --no-shares exclude each other. Use one of them.")
+    if relation not in (None, "any"):
+        raise click.UsageError(f"--relation must be any: got {relation}")
     parts = {} if no_shares else _shares(shares)
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan-delta needs a plan. Add --plan COLLECTION=COUNT")

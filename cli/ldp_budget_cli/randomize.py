@@ -142,7 +142,7 @@ def randomize(
 def _check_new_round(out: str) -> None:
     """Raise a click error if a finished report file exists at `out`: its users were charged for it."""
     place = check_out(out)
-    if os.path.exists(place) and not os.path.exists(f"{place}.partial"):
+    if os.path.isfile(place) and not os.path.exists(f"{place}.partial"):
         raise click.ClickException(
             f"--out: {place} exists. No user was charged. For a new round, in which every user is charged again, name "
             "another file."

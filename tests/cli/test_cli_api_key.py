@@ -21,7 +21,7 @@ def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
         found = ApiKeys(accountant).find(result.stdout.removesuffix("\n"))
         assert found is not None
         assert (found.scopes, found.policies, found.expires) == (("spend", "read"), ("default",), None)
-    assert "key team-a: spend, read; this is its secret" in result.stderr
+    assert "API key team-a: spend, read. Its secret is shown once" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,8 @@ def test_key_create_with_an_unknown_name_is_refused_with_the_known_ones(
 ) -> None:
     """`api-key create app --policy nosuch` made a key that could charge nobody."""
     told = command.error("api-key", "create", "app", "--scope", "spend", option, known, option, "nosuch")
-    assert f"no {kind} is called 'nosuch'; there are: {known}" in told
+    assert f"no {kind} is named 'nosuch'." in told
+    assert known in told.partition("named")[2]
     assert command.json("api-key", "list") == []
     assert command("api-key", "create", "app", "--scope", "spend", option, known).stdout
 
@@ -41,13 +42,13 @@ def test_key_create_with_an_unknown_name_is_refused_with_the_known_ones(
 def test_keys_are_listed_without_secrets(command: CommandLine) -> None:
     made = command.json("api-key", "create", "team-a", "--scope", "admin", "--expires", "90")
     command("api-key", "create", "other", "--scope", "collect", "--collection", "party")
-    assert "revoked other" in command("api-key", "revoke", "other").stderr
+    assert "revoked: other" in command("api-key", "revoke", "other").stderr
     rows = command.json("api-key", "list")
     assert [(row["name"], row["state"]) for row in rows] == [("team-a", "active"), ("other", "revoked")]
     assert made.pop("secret") not in str(rows)
     assert made == rows[0]
     header, *lines = command("api-key", "list").stdout.splitlines()
-    assert header.split()[:4] == ["name", "state", "scopes", "policies"]
+    assert header.split()[:4] == ["name", "state", "scopes", "collections"]
     assert [line.split()[0] for line in lines] == ["team-a", "other"]
 
 
@@ -60,8 +61,8 @@ def test_an_exchange_prints_the_new_secret(command: CommandLine) -> None:
 
 def test_what_is_wrong_is_told(command: CommandLine) -> None:
     command.error("api-key", "create", "team-a", code=2)
-    assert "NAME: expected 1 to 64" in command.error("api-key", "create", "team a", "--scope", "spend", code=2)
+    assert "NAME must be 1 to 64" in command.error("api-key", "create", "team a", "--scope", "spend", code=2)
     command("api-key", "create", "team-a", "--scope", "spend")
     assert "'team-a'" in command.error("api-key", "create", "team-a", "--scope", "spend")
     assert "Did you mean 'team-a'?" in command.error("api-key", "revoke", "team-b")
-    assert "there is none" in command.error("--ledger", f"{command.ledger}.none", "api-key", "list")
+    assert "does not exist" in command.error("--ledger", f"{command.ledger}.none", "api-key", "list")

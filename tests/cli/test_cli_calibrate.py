@@ -94,7 +94,9 @@ def test_the_help_of_a_mechanism_is_made_from_its_fields(command: CommandLine) -
 
 def test_an_unknown_command_or_mechanism_is_wrong_usage(command: CommandLine) -> None:
     assert "No such command 'calibrat'" in command.error("calibrat", code=2)
-    assert "no mechanism is called 'que'; there are: gaussian" in command.error("calibrate", "que", code=2)
+    assert "No mechanism or collection is named 'que'. Did you mean 'sue' or 'oue'?" in command.error(
+        "calibrate", "que", code=2
+    )
 
 
 @pytest.mark.parametrize("code", ["import ldp_budget", "from ldp_budget_cli import main; main()"])
@@ -157,22 +159,22 @@ GAUSSIAN = ["gaussian", "--epsilon", "1", "--delta", "0.001"]
 @pytest.mark.parametrize(
     ("arguments", "option", "expected", "found"),
     [
-        (["oue", "--domain-size", "7"], "--epsilon", "a number > 0", "nothing was given"),
-        (["oue", "--epsilon", "1"], "--domain-size", "a whole number from 2", "nothing was given"),
-        *((["oue", "--epsilon", bad, "--domain-size", "7"], "--epsilon", "a number > 0", f"found {bad}") for bad in
+        (["oue", "--domain-size", "7"], "--epsilon", "a number > 0", "is missing"),
+        (["oue", "--epsilon", "1"], "--domain-size", "a whole number from 2", "is missing"),
+        *((["oue", "--epsilon", bad, "--domain-size", "7"], "--epsilon", "a number > 0", f"got {bad}") for bad in
           ("0", "-1", "nan", "inf", "-inf", "1e-600000", "1e600000", "one", "")),
-        *((["oue", "--epsilon", "1", "--domain-size", bad], "--domain-size", "a whole number from 2", f"found {bad}")
+        *((["oue", "--epsilon", "1", "--domain-size", bad], "--domain-size", "a whole number from 2", f"got {bad}")
           for bad in ("1", "0", "-7", "7.5", "nan", "1e30", "seven")),
-        *((["gaussian", "--epsilon", "1", "--delta", bad], "--delta", "< 1", f"found {bad}") for bad in
+        *((["gaussian", "--epsilon", "1", "--delta", bad], "--delta", "< 1", f"got {bad}") for bad in
           ("0", "1", "1.5", "-0.1", "nan", "inf")),
-        ([*GAUSSIAN, "--method", "best"], "--method", "one of tail, exact", "found best"),
-        ([*GAUSSIAN, "--lower", "0", "--upper", "0"], "--upper", "a number > lower = 0", "found 0"),
-        ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "found inf"),
-        ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "nothing was given"),
-        ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "found 0"),
-        (["randomized-response"], "--epsilon", "exactly one of epsilon, truth with yes", "nothing was given"),
-        (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "found 1"),
-        ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "found 0"),
+        ([*GAUSSIAN, "--method", "best"], "--method", "one of tail, exact", "got best"),
+        ([*GAUSSIAN, "--lower", "0", "--upper", "0"], "--upper", "greater than lower, 0", "got 0"),
+        ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "got inf"),
+        ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "is missing"),
+        ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "got 0"),
+        (["randomized-response"], "--epsilon", "Give epsilon, or truth and yes", "is missing"),
+        (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "got 1"),
+        ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "got 0"),
         ([*OUE, "--users", "many"], "--users", "integer", "many"),
     ],
 )  # fmt: skip
@@ -200,7 +202,7 @@ def test_a_third_partys_mechanism_is_calibrated_from_its_fields_alone(command: C
     helped = command("calibrate", "plaything", "--help").stdout
     for words in ("a toy for tests", "--epsilon NUMBER", "--rounds INTEGER", "sorted|drawn", "how many rounds", "2]"):
         assert words in helped
-    assert "--epsilon: expected a number > 0 and <= 9; found 10" in command.error(
+    assert "--epsilon must be a number > 0 and <= 9: got 10" in command.error(
         "calibrate", "toy", "--epsilon", "10", code=2
     )
 
@@ -224,7 +226,9 @@ def test_what_was_charged_stays_readable_where_the_plugin_is_gone(
     monkeypatch.setenv("LDP_BUDGET_NO_PLUGINS", "1")
     registry.cache_clear()
     assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 3
-    assert "no mechanism is called 'toy'" in command.error("spend", "alice", "toy", "--epsilon", "1", code=2)
+    assert "No mechanism or collection is named 'toy'" in command.error(
+        "spend", "alice", "toy", "--epsilon", "1", code=2
+    )
     assert (
         command.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "3", code=3)["status"] == "refused"
     )

@@ -98,17 +98,15 @@ def test_another_suffix_is_wrong_usage_and_nothing_is_worked_out(
     command: CommandLine, tmp_path: Path, name: str
 ) -> None:
     message = command.error("estimate", "nowhere", "nothing", "--plot", tmp_path / name, code=2)
-    assert f"--plot: expected a file that ends in .png, .svg or .pdf; found {tmp_path / name}" in message
+    assert f"--plot must be a file that ends in .png, .svg or .pdf: got {tmp_path / name}" in message
     assert not (tmp_path / name).exists()
 
 
 def test_a_place_that_cannot_be_written_is_a_sentence(command: CommandLine, tmp_path: Path) -> None:
     calibrate = ("calibrate", "oue", "--epsilon", 1, "--domain-size", 7, "--plot")
-    assert "no.png cannot be written: No such file" in command.error(*calibrate, tmp_path / "nowhere" / "no.png")
+    assert "no.png: No such file" in command.error(*calibrate, tmp_path / "nowhere" / "no.png")
     (tmp_path / "folder.png").mkdir()
-    assert "folder.png cannot be written: it is no ordinary file" in command.error(
-        *calibrate, tmp_path / "folder.png"
-    )
+    assert "folder.png: it is not a regular file" in command.error(*calibrate, tmp_path / "folder.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png"]
 
 
@@ -126,7 +124,7 @@ def test_without_matplotlib_every_command_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     message = command.error(*arguments, "--plot", tmp_path / "x.png")
-    assert message == "Error: a picture needs matplotlib: pip install 'ldp-budget[plot]'\n"
+    assert message == "Error: A plot needs matplotlib. Install it: pip install 'ldp-budget[plot]'\n"
     assert not (tmp_path / "x.png").exists()
 
 
@@ -168,7 +166,7 @@ def test_dollars_and_braces_are_no_formulas_and_an_svg_keeps_its_texts(command: 
     file = reports(made, tmp_path / "a.reports", [0, 1, 2, 3] * 20)
     shown = command("estimate", "poll", file, "--plot", tmp_path / "x.svg")
     texts = (tmp_path / "x.svg").read_text(encoding="utf-8")
-    for text in ("$10–$20", "a_b^{c}", "만족한다", "&lt;&amp;&gt;", "poll: 80 reports, 95 % intervals"):
+    for text in ("$10–$20", "a_b^{c}", "만족한다", "&lt;&amp;&gt;", "poll: 80 reports, 95 % confidence intervals"):
         assert f">{text}<" in texts
     assert shown.stderr == "", "whoever looks at it has a font"
 
@@ -269,7 +267,7 @@ def test_a_mean_is_drawn_with_its_interval_its_range_and_its_bias(
     file = reports(made, tmp_path / "a.reports", [20, 30, 60] * 30)
     row = command.json("estimate", "age", file, "--plot", tmp_path / "x.png")
     [axes] = drawn[-1].axes
-    assert title(drawn[-1]) == "age: 90 reports, 95 % intervals"
+    assert title(drawn[-1]) == "age: 90 reports, 95 % confidence intervals"
     assert ends(axes) == [(pytest.approx(row["low"]), pytest.approx(row["high"]))]
     assert axes.get_xlabel() == "estimated mean of the users' values, which are numbers from 18 to 70"
     assert f"{row['mean']:.6g} ({row['low']:.6g} to {row['high']:.6g})" in said(drawn[-1])
@@ -293,7 +291,7 @@ def test_each_round_is_an_estimate_of_its_own(command: CommandLine, rounds: list
     for path, each in zip(rounds, found, strict=True):
         assert each == {"round": path.name, **command.json("estimate", "poll", path)}
     lines = command("estimate", "poll", *rounds, "--by-round").stdout.splitlines()
-    assert lines[0] == "3 rounds; 95 % intervals"
+    assert lines[0] == "3 rounds; 95 % confidence intervals"
     assert lines[1].split() == ["round", "reports", "answer", "count", "share", "low", "high"]
     assert [line.split()[:3] for line in lines[2:]] == [
         [path.name, str(80 + 10 * week), answer] for week, path in enumerate(rounds, 1) for answer in ANSWERS
@@ -304,7 +302,7 @@ def test_rounds_are_drawn_as_one_trend_for_each_answer(
     command: CommandLine, rounds: list[Path], tmp_path: Path, drawn: list[Figure]
 ) -> None:
     found = command.json("estimate", "poll", *rounds, "--by-round", "--plot", tmp_path / "x.png")["rounds"]
-    assert title(drawn[-1]) == "poll: 3 rounds of 90 to 110 reports, 95 % intervals"
+    assert title(drawn[-1]) == "poll: 3 rounds of 90 to 110 reports, 95 % confidence intervals"
     assert drawn[-1].get_supylabel() == "share of users, %"
     panels = drawn[-1].axes
     assert [axes.get_title(loc="left") for axes in panels] == list(ANSWERS)
@@ -327,7 +325,7 @@ def test_the_largest_answers_are_the_same_ones_in_every_round(command: CommandLi
     largest = sorted(sums, key=lambda answer: -sums[answer])[:2]
     assert [[row["answer"] for row in each["answers"]] for each in found] == [largest] * 3
     lines = command("estimate", "poll", *rounds, "--by-round", "--top", 2).stdout.splitlines()
-    assert lines[1] == "the 2 largest of 3, which are likelier to be too large than too small"
+    assert lines[1] == "The 2 largest of 3 answers. Their counts are more likely too large than too small"
 
 
 def test_many_answers_over_rounds_are_the_largest_with_a_panel_each(
@@ -366,11 +364,11 @@ def test_rounds_of_one_name_are_told_apart_and_one_file_is_one_round(
     result = command("estimate", "poll", rounds[0], other, "--by-round", "--json")
     assert str(other) in result.stdout
     message = command.error("estimate", "poll", rounds[0], rounds[1], rounds[0], "--by-round", code=2)
-    assert f"--by-round: expected a file for each round; found {rounds[0]} 2 times" in message
+    assert f"--by-round must be a file for each round: got {rounds[0]} 2 times" in message
     twins = command("estimate", "poll", rounds[1], other, "--by-round").stderr
-    assert "hold the same; what looks like two rounds is one" in twins
+    assert "have the same content; two rounds here are one" in twins
     message = command.error("estimate", "poll", *rounds, "--by-round", "--independent", code=2)
-    assert "--independent: expected without --by-round" in message
+    assert "--independent and --by-round exclude each other" in message
 
 
 def test_rounds_of_memoised_reports_share_their_noise_and_that_is_told(command: CommandLine, tmp_path: Path) -> None:
@@ -383,7 +381,7 @@ def test_rounds_of_memoised_reports_share_their_noise_and_that_is_told(command: 
         with ReportWriter(path, made) as writer:
             values = [0, 1, 2, 3] * 9
             writer.write(made.mechanism.randomize(values, secrets=b"a secret of all of them"))
-    assert "rounds are no independent evidence" in command("estimate", "poll", *paths, "--by-round").stderr
+    assert "rounds are not independent" in command("estimate", "poll", *paths, "--by-round").stderr
 
 
 # -- compare -------------------------------------------------------------------------------------------------
@@ -490,7 +488,7 @@ def test_a_mechanism_that_predicts_no_error_says_so(tmp_path: Path) -> None:
         def utility(self, users: int | None = None) -> dict[str, Any]:
             return {}
 
-    with pytest.raises(click.ClickException, match="--plot: silent predicts no error that could be drawn"):
+    with pytest.raises(click.ClickException, match="--plot: silent predicts no error"):
         plot_mechanism(Silent(epsilon=1, domain_size=3), str(tmp_path / "x.png"))
     assert list(tmp_path.iterdir()) == []
 
@@ -551,5 +549,5 @@ def test_an_erased_user_has_nothing_to_draw(command: CommandLine, tmp_path: Path
     command("spend", "alice", "randomized-response", "--epsilon", 1)
     command("erase", "alice", "--yes")
     message = command.error("balance", "alice", "--plot", tmp_path / "x.png")
-    assert "--plot: alice was erased; there is nothing to draw" in message
+    assert "--plot: there is nothing to draw, because alice was erased" in message
     assert not (tmp_path / "x.png").exists()

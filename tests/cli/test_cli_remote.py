@@ -89,7 +89,7 @@ def test_where_two_must_agree_nobody_makes_a_second_key_from_afar(command: Comma
     Approvals(ledger).demand()
     shared_service().serve(ledger, shared_service().keys)
     told = command.error("api-key", "create", "team-a", "--scope", "admin")
-    assert "where approvals are demanded, keys are made on the machine of the ledger" in told
+    assert "keys can be made only on the machine of the ledger" in told
     assert ApiKeys(ledger).all() == before
 
 
@@ -110,21 +110,23 @@ def test_a_key_comes_from_a_file_as_well(
 def test_what_stands_in_the_way_is_said(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert "as a service goes by its own clock" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
-    assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
+    assert "--at does not go with a service" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
+    assert "which has a ledger already" in command.error("ledger", "init", code=2)
     assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
     assert "not over HTTP" in command.error("ledger", "move", "--yes", command.ledger, tmp_path / "copy.db")
     assert "not over HTTP" in command.error("ledger", "rotate-key", "--yes")
     assert "not over HTTP" in command.error("invite", "poll", "--revoke", "--yes")
-    assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
+    assert "no policy is named 'default'" in command.error("spend", "alice", *COIN)
     elsewhere = CommandLine("http://budget.example.org")
-    assert "or --plain-http, before the command" in elsewhere.error("ledger", "stats", code=2)
+    assert "Add --plain-http before the command" in elsewhere.error("ledger", "stats", code=2)
     monkeypatch.setenv("LDP_BUDGET_API_KEY", "ldpb_of-nobody")
     told = command.error("ledger", "stats")
-    assert "expected an API key" in told
+    assert "Set LDP_BUDGET_API_KEY to a valid key" in told
     assert "of-nobody" not in told
     monkeypatch.delenv("LDP_BUDGET_API_KEY")
-    assert "a service needs an API key, in LDP_BUDGET_API_KEY" in command.error("ledger", "stats", code=2)
+    assert "The API key is missing: a service needs one. Set LDP_BUDGET_API_KEY" in command.error(
+        "ledger", "stats", code=2
+    )
 
 
 def test_a_key_that_may_only_spend_is_enough_to_spend(
@@ -138,5 +140,5 @@ def test_a_key_that_may_only_spend_is_enough_to_spend(
     shared_service().serve(ledger, keys)
     monkeypatch.setenv("LDP_BUDGET_API_KEY", secret)
     assert command.json("spend", "alice", *COIN)["status"] == "spent"
-    assert "this key has not the scope read" in command.error("balance", "alice")
+    assert "lacks the scope read" in command.error("balance", "alice")
     assert [row["by"] for row in ledger.history("alice")] == ["team-a"]

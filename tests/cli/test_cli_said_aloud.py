@@ -56,8 +56,8 @@ def test_a_first_line_that_may_be_a_user_is_not_taken_for_a_header(
 ) -> None:
     message = budget.error("spend-many", file_of(tmp_path / "list.csv", text), *OUE, code=2)
     first = text.splitlines()[0].partition(",")[0]
-    assert "--user-column: expected the name of the column that holds the users, or --no-header" in message
-    assert f"begins with '{first}'" in message
+    assert f"Is '{first}' (line 1 of " in message
+    assert "add --no-header. If it is a header, add --user-column NAME" in message
     assert spent(budget, "ann", "bob", "Ulm") == [0, 0, 0]
 
 
@@ -90,14 +90,14 @@ def test_a_list_with_a_header_and_nothing_else_charges_nobody_and_says_so(
 ) -> None:
     done = budget("spend-many", file_of(tmp_path / "list.csv", "user\n"), *OUE)
     assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
-    assert done.stderr == f"nobody is in column user of {tmp_path / 'list.csv'}, so nobody was charged\n"
+    assert done.stderr == f"no user is in column user of {tmp_path / 'list.csv'}, so no user was charged\n"
     assert spent(budget, "user") == [0]
 
 
 # -- users who are listed twice ---------------------------------------------------------------------------------
 
 TWICE = "user,answer\nann,yes\nbob,no\nann,no\nann,perhaps\ncy,no\ncy,no\n"
-WARNING = "Warning: 2 users are listed more than once, which is 3 charges more than there are users; --once"
+WARNING = "Warning: 2 users appear more than once and are charged for each row (3 extra charges). Use --once"
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_who_is_listed_twice_is_charged_twice_and_that_is_said(
 
 
 SPELT = "user,answer\nZoë,yes\n Zoë,no\nZoe\u0308\t,no\nzoë,yes\nann,no\nAnn ,no\n"
-CASE = "Warning: 4 names differ from another one by case alone, and each has a budget of its own"
+CASE = "Warning: 4 names differ from another name only by case, and each has its own budget"
 
 
 def test_spellings_of_one_name_are_one_user_and_case_is_counted(
@@ -131,19 +131,19 @@ def test_spellings_of_one_name_are_one_user_and_case_is_counted(
 ) -> None:
     """A trailing space, a tab or another Unicode form gave a user in a CSV file a budget of their own."""
     told = randomize(SPELT, "--user-column", "user", "--spend").stderr
-    assert "Warning: 1 user is listed more than once, which is 2 charges more than there are users" in told
+    assert "Warning: 1 user appears more than once and is charged for each row (2 extra charges)" in told
     assert CASE in told
     assert spent(budget, "Zoë", "zoë", "ann", "Ann") == [1, 0.5, 0.5, 0.5], "and the third report was refused"
     assert CASE in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
     listed = budget("spend-many", "-", *OUE, "--once", input=SPELT)
     assert CASE in listed.stderr
-    assert "listed more than once" not in listed.stderr
+    assert "appears more than once" not in listed.stderr
     (tmp_path / "r").unlink()
     once = randomize(SPELT, "--user-column", "user", "--spend", "--once").stderr
-    assert "2 rows left out, as its user was there before (--once)" in once
+    assert "2 rows left out: a repeated user (--once)" in once
     (tmp_path / "r").unlink()
     blank = randomize('user,answer\nann,yes\n" ",no\n', "--user-column", "user", code=1).stderr
-    assert "expected a user, found nothing" in blank
+    assert "the user is missing" in blank
 
 
 def test_with_once_each_name_is_charged_once_and_sends_one_report(
@@ -151,12 +151,12 @@ def test_with_once_each_name_is_charged_once_and_sends_one_report(
 ) -> None:
     done = randomize(TWICE, "--user-column", "user", "--spend", "--once")
     assert "Warning" not in done.stderr
-    assert "3 rows left out, as its user was there before (--once)" in done.stderr
+    assert "3 rows left out: a repeated user (--once)" in done.stderr
     assert "3 reports written" in done.stderr
     assert spent(budget, "ann", "bob", "cy") == [0.5, 0.5, 0.5]
     again = budget("spend-many", tmp_path / "answers.csv", *OUE, "--once")
     assert (again.stdout, "Warning" in again.stderr) == ("spent: 3, refused: 0, repeated: 0\n", False)
-    assert "--spend: expected it with --once" in randomize(TWICE, "--once", code=2).stderr
+    assert "--once needs --spend" in randomize(TWICE, "--once", code=2).stderr
 
 
 def test_of_a_stream_it_is_said_afterwards(budget: CommandLine) -> None:
@@ -167,11 +167,11 @@ def test_of_a_stream_it_is_said_afterwards(budget: CommandLine) -> None:
 
 
 def test_without_spend_it_is_said_that_nobody_was_charged(budget: CommandLine, randomize: Callable[..., Any]) -> None:
-    free = "; nobody was charged, as --spend was not given\n"
-    assert randomize("user,answer\nann,yes\n").stderr.endswith(f"1 report written to {free}".partition(" to ")[2])
+    free = "; no user was charged (add --spend to charge)\n"
+    assert free in randomize("user,answer\nann,yes\n").stderr
     assert free in randomize("user,answer\nann,yes\n", "--json").stderr
     (Path(budget.ledger).parent / "r").unlink()
-    assert "nobody was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
+    assert "no user was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
     assert spent(budget, "ann") == [0.5]
 
 
@@ -183,7 +183,7 @@ def test_the_refused_of_randomize_get_a_file(
     assert "5 reports written" in done.stderr
     assert "1 user was refused and sent nothing" in done.stderr
     assert refused.read_text().split() == ["user", "ann"]
-    assert "--spend: expected it with --refused-to" in randomize(TWICE, "--refused-to", refused, code=2).stderr
+    assert "--refused-to needs --spend" in randomize(TWICE, "--refused-to", refused, code=2).stderr
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------
@@ -210,10 +210,11 @@ def test_a_run_without_a_key_that_is_stopped_says_how_many_were_charged_and_how_
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE)
     told = re.search(
-        r"Stopped: 4 users were charged and 0 refused; the same command with (--key \S+) goes on", message
+        r"Stopped: 4 users were charged and 0 refused. To continue, run the same command again with (--key \S+):",
+        message,
     )
     assert told is not None, message
-    assert message.rstrip().endswith("and charges nobody twice")
+    assert message.rstrip().endswith("it charges no user twice.")
     done = budget("spend-many", people, *OUE, *told[1].split())
     assert done.stdout == "spent: 2, refused: 0, repeated: 4\n"
     assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
@@ -227,15 +228,16 @@ def test_a_run_with_a_key_that_is_stopped_needs_no_other(
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE, "--key", "monday")
-    assert "Stopped: 4 users were charged and 0 refused; the same command goes on from there" in message
+    assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again: it" in message
     assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
 
 
 def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
-    assert "-, line 5, column user: expected a user, found nothing; 2 users were charged and 0 refused" in message
-    [key] = re.findall(r"when that is put right, the same command with (--key \S+) goes on from there", message)
+    assert "-, line 5, column user: the user is missing" in message
+    assert ". 2 users were charged and 0 refused. Correct this, then run" in message
+    [key] = re.findall(r"then run the same command again with (--key \S+): it charges", message)
     done = budget("spend-many", "-", *OUE, *key.split(), input="user\na\nb\nc\nd\n")
     assert done.stdout == "spent: 2, refused: 0, repeated: 2\n"
 
@@ -245,7 +247,7 @@ def test_of_a_file_everything_is_read_before_anybody_is_charged(
 ) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     people = file_of(tmp_path / "list.csv", 'user\na\nb\nc\n""\n')
-    assert "line 5, column user: expected a user, found nothing\n" in budget.error("spend-many", people, *OUE)
+    assert "line 5, column user: the user is missing. To leave" in budget.error("spend-many", people, *OUE)
     assert spent(budget, "a") == [0]
 
 
@@ -258,8 +260,8 @@ def test_a_release_that_is_stopped_says_how_far_it_is_and_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["ldp_budget_cli.randomize"], "charging", stopping)
         message = randomize(text, *options, code=1).stderr
-    assert "Stopped: 4 of 6 users charged or refused; the same command goes on from there" in message
-    assert "r.partial, and charges nobody twice" in message
+    assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
+    assert "r.partial and charges no user twice" in message
     assert "6 reports written" in randomize(text, *options).stderr
     assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
 
@@ -267,11 +269,11 @@ def test_a_release_that_is_stopped_says_how_far_it_is_and_goes_on(
 @pytest.mark.parametrize(
     ("words", "module", "name", "said"),
     [
-        (["balance", "ann"], "app", "ledger_path", "nothing was changed; run it again"),
-        (["policy", "list"], "app", "ledger_path", "`ldp-budget policy list` shows it"),
-        (["erase", "ann", "--yes"], "app", "ledger_path", "the same command again is safe"),
-        (["spend", "ann", "poll", "--key", "k"], "spend", "_answer", "the same command again charges nobody twice"),
-        (["spend", "ann", "poll"], "spend", "_answer", "`ldp-budget history ann` says whether ann was charged"),
+        (["balance", "ann"], "app", "ledger_path", "Nothing was changed. Run it again."),
+        (["policy", "list"], "app", "ledger_path", "To see: ldp-budget policy list"),
+        (["erase", "ann", "--yes"], "app", "ledger_path", "Run the same command again"),
+        (["spend", "ann", "poll", "--key", "k"], "spend", "_answer", "it charges nothing twice"),
+        (["spend", "ann", "poll"], "spend", "_answer", "To see: ldp-budget history ann"),
     ],
 )
 def test_every_command_that_is_stopped_ends_in_a_sentence(
@@ -360,10 +362,10 @@ def test_texts_are_hashed_and_the_candidates_are_counted(
             assert abs(row["count"] - truth[row["answer"]]) < 5 * row["std_error"]
             assert row["std_error"] < 40
     top = budget("estimate", "towns", tmp_path / "t", "--candidates", named, "--top", "1").stdout
-    assert "the 1 largest of 5" in top
+    assert "The 1 largest of 5 answers" in top
     assert ("ulm" in top, "bonn" in top) == (True, False)
     message = budget.error("estimate", "towns", tmp_path / "t", code=2)
-    assert "--candidates: expected the answers to count" in message
+    assert "--candidates is missing: it must be the answers to count" in message
 
 
 def test_candidates_of_a_filter_are_counted_too(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
@@ -389,14 +391,14 @@ def test_candidates_and_top_choose_among_answers_that_are_listed(
     [
         (
             ["--candidates", "no,other"],
-            "--candidates: expected answers of poll: one of yes, no, perhaps; found 'other'",
+            "--candidates must be answers of poll (one of yes, no, perhaps): got 'other'",
         ),
-        (["--candidates", "no,no"], "--candidates: expected distinct answers; found 'no' 2 times"),
-        (["--candidates", ""], "--candidates: expected answers of poll"),
-        (["--top", "0"], "--top: expected a whole number >= 1; found 0"),
-        (["--top", "two"], "--top: expected a whole number >= 1; found two"),
-        (["--confidence", "95"], "--confidence: expected a number > 0 and < 1; found 95"),
-        (["--confidence", "high"], "--confidence: expected a finite number; found high"),
+        (["--candidates", "no,no"], "--candidates must be distinct answers: got 'no' 2 times"),
+        (["--candidates", ""], "--candidates must be answers of poll"),
+        (["--top", "0"], "--top must be a whole number >= 1: got 0"),
+        (["--top", "two"], "--top must be a whole number >= 1: got two"),
+        (["--confidence", "95"], "--confidence must be a number > 0 and < 1: got 95"),
+        (["--confidence", "high"], "--confidence must be a finite number: got high"),
     ],
 )
 def test_what_cannot_be_chosen_is_told(
@@ -419,8 +421,8 @@ def test_intervals_have_the_confidence_that_is_asked_for(
     assert widths[0] == pytest.approx(2 * 0.6744898 * row["std_error"], rel=0.05)
     assert widths[0] < widths[1] < widths[2]
     told = budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
-    assert "1000 reports; 99.9 % intervals\n" in told
-    assert "; 95 % intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
+    assert "1000 reports; 99.9 % confidence intervals\n" in told
+    assert "; 95 % confidence intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
 
 
 def test_a_mean_has_no_candidates_and_no_top(budget: CommandLine, tmp_path: Path) -> None:
@@ -429,5 +431,5 @@ def test_a_mean_has_no_candidates_and_no_top(budget: CommandLine, tmp_path: Path
     budget("randomize", "age", source, "--column", "age", "--out", tmp_path / "a")
     for options in (["--top", "1"], ["--candidates", "20"]):
         message = budget.error("estimate", "age", tmp_path / "a", *options, code=2)
-        assert f"{options[0]}: expected a collection of answers to count; found age, a mean" in message
+        assert f"{options[0]} must be left out, because the answers of collection age are numbers" in message
     assert budget.json("estimate", "age", tmp_path / "a", "--confidence", "0.5")["reports"] == 1

@@ -36,7 +36,10 @@ def files(command: CommandLine) -> dict[str, bytes]:
 
 def test_a_survey_is_played(sandbox: CommandLine) -> None:
     assert sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59").stdout.startswith("spent: alice")
-    assert sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59:59.999999", code=3).stderr.count("\n") == 2
+    assert (
+        sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59:59.999999", code=3).stderr.count("refused: alice")
+        == 1
+    )
     assert sandbox("--at", "2028-02-29", "spend", "alice", *RR).stdout.startswith("spent: alice")
     assert sandbox.json("spend", "alice", *RR, "--at=2028-03-01T00:30+01:00", code=3)["status"] == "refused"
     assert sandbox.json("spend", "alice", *RR, "--at=2028-03-01T00:30Z")["status"] == "spent"
@@ -73,7 +76,7 @@ def test_its_reports_count_nowhere_else(sandbox: CommandLine, tmp_path: Path, ag
     assert sandbox.json("estimate", "poll", out)["reports"] == 1
     real = CommandLine(tmp_path / "real.db")
     real(*poll)
-    assert "it was made in a sandbox, whose reports count nowhere else" in real.error("estimate", "poll", out)
+    assert "it was made in a sandbox, so its reports can only be used there" in real.error("estimate", "poll", out)
 
 
 def test_reservations_expire_by_the_time_that_is_given(sandbox: CommandLine) -> None:
@@ -86,10 +89,8 @@ def test_going_back_is_refused_with_the_latest_time(sandbox: CommandLine, before
     sandbox("reserve", "alice", *RR, "--at", "2028-05-01T12:00")
     words = (before, "alice", *(RR if before in ("spend", "quote", "reserve") else ()))
     told = sandbox.error(*words, "--at", "2028-04-30")
-    assert (
-        "its newest entry of 2028-05-01 12:00:00+00:00; found 2028-04-30 00:00:00+00:00; nothing was charged" in told
-    )
-    assert told.endswith(": --at 2028-05-01T12:00:00+00:00 or later\n")
+    assert "before the newest entry of 2028-05-01 12:00:00+00:00. Nothing was charged" in told
+    assert told.endswith(" Add --at 2028-05-01T12:00:00+00:00 or later\n")
     assert "repair" not in told
 
 
@@ -106,18 +107,18 @@ def test_the_clock_of_a_sandbox_is_repaired_by_the_time_that_is_given(sandbox: C
 def test_what_is_no_time_is_told(sandbox: CommandLine, time: str) -> None:
     before = files(sandbox)
     told = sandbox.error("spend", "alice", *RR, "--at", time, code=2)
-    assert "--at: expected an ISO time from 1970 to 9997, such as 2027-03-01T09:30 or 2027-03-01, " in told
-    assert f"found {time!r}" in told
+    assert "--at must be an ISO time from 1970 to 9997: got " in told
+    assert f"got {time!r}" in told
     assert files(sandbox) == before
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00+14:00", "9999-12-31T23:59-12:00"])
 def test_a_time_off_the_calendar_is_told(sandbox: CommandLine, time: str) -> None:
-    assert f"found '{time}'" in sandbox.error("balance", "alice", "--at", time, code=2)
+    assert f"got '{time}'" in sandbox.error("balance", "alice", "--at", time, code=2)
 
 
 def test_at_without_a_time(sandbox: CommandLine) -> None:
-    assert "--at: expected a time; nothing was given" in sandbox.error("balance", "alice", "--at", code=2)
+    assert "--at has no value. Write: --at 2027-03-01" in sandbox.error("balance", "alice", "--at", code=2)
     assert "'--at' requires an argument" in sandbox.error("--at", code=2)
 
 
@@ -138,16 +139,16 @@ def test_a_ledger_that_counts_goes_by_no_time_that_is_given(command: CommandLine
     command("policy", "set", "default", "--limit", "lifetime=4")
     before = files(command)
     told = command.error(*words, "--at", "2099-01-01", code=2)
-    assert "found a ledger that counts; --at is for what `ldp-budget ledger init --sandbox` has made" in told
-    assert "nothing was changed" in told
+    assert "--at works with a sandbox only. Create one: ldp-budget ledger init --sandbox" in told
+    assert "Nothing was changed" in told
     assert files(command) == before
 
 
 def test_at_makes_no_ledger(command: CommandLine) -> None:
     for words in (("policy", "set", "default", "--limit", "lifetime=4"), ("collection", "add", "party", *RR)):
         told = command.error(*words, "--at", "2028-01-01")
-        assert "there is none; for --at `ldp-budget ledger init --sandbox` makes one" in told
-    assert "--at: expected --sandbox with it" in command.error("ledger", "init", "--at", "2028-01-01", code=2)
+        assert "does not exist. --at needs a sandbox. Create one: ldp-budget ledger init --sandbox" in told
+    assert "--at needs --sandbox" in command.error("ledger", "init", "--at", "2028-01-01", code=2)
     assert files(command) == {}
     assert command.json("ledger", "init", "--sandbox", "--at", "2028-01-01")["created"]
 
@@ -156,11 +157,11 @@ def test_at_makes_no_ledger(command: CommandLine) -> None:
 @pytest.mark.parametrize("there", [(), ("--sandbox",)], ids=["counts", "sandbox"])
 def test_init_leaves_what_is_there(command: CommandLine, kind: tuple[str, ...], there: tuple[str, ...]) -> None:
     made = command("ledger", "init", *there)
-    assert made.stdout == f"made: {command.ledger}\n"
+    assert made.stdout.startswith(f"created {command.ledger} and its key file {command.ledger}.key. Back up both")
     before = files(command)
     told = command.error("ledger", "init", *kind)
     found = "a sandbox" if there else "a ledger"
-    assert f"expected a place where nothing is yet; found {found}, which was left as it is" in told
+    assert f"is {found} already. It was not changed" in told
     assert files(command) == before
 
 
@@ -197,7 +198,7 @@ def test_every_output_says_that_it_is_a_sandbox(sandbox: CommandLine, words: tup
     for row in value if isinstance(value, list) else [value]:
         assert row["sandbox"] is True
     if "erase" not in words:
-        assert sandbox(*words, *at).stderr == said
+        assert sandbox(*words, *at).stderr.startswith(said)
 
 
 def test_rows_and_files_say_it_too(sandbox: CommandLine, tmp_path: Path) -> None:
@@ -243,7 +244,7 @@ def test_a_copy_stays_what_it_is(sandbox: CommandLine, tmp_path: Path, monkeypat
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
     assert "is a sandbox: nothing moves from one to the other. Name a new place" in told
     assert "counts: nothing moves" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
-    assert "found a ledger that counts; --at" in sandbox.error(
+    assert "got a ledger that counts; --at" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
     )
     assert sandbox.json("ledger", "move", "--yes", sandbox.ledger, there)["sandbox"] is True
@@ -260,7 +261,7 @@ def test_the_sandbox_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "balance", "alice", "--at", "2028-01-01"
     )
     assert on_server.json("ledger", "init", "--sandbox")["sandbox"] is True
-    assert "found a sandbox, which was left as it is" in on_server.error("ledger", "init")
+    assert "got a sandbox, which was left as it is" in on_server.error("ledger", "init")
     on_server("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=1", "--at", "2028-01-01")
     for day, code in (("2028-01-01", 0), ("2028-01-01T23:59", 3), ("2028-01-02", 0)):
         on_server("spend", "alice", *RR, "--at", day, code=code)

@@ -43,7 +43,8 @@ def test_it_is_shown_as_a_table(planned: CommandLine) -> None:
     assert shown.stdout.splitlines() == [
         "limit     rule   epsilon  delta  charged  report  binds first",
         "lifetime  basic  4        0            4  5       2027-01-15 10:30",
-        "week      basic  2        0            4  -       never as the lifetime limit (basic) ends it on 2027-01-15",
+        "week      basic  2        0            4  -       never as the lifetime limit",
+        "                                                  (basic) ends it on 2027-01-15",
     ]
 
 
@@ -73,7 +74,7 @@ def test_a_memoised_value_goes_along_its_curve(planned: CommandLine) -> None:
     rappor = ("rappor", "--bits", "16", "--hashes", "2", "--cohorts", "4")
     epsilons = ("--epsilon", "1", "--epsilon-lifetime", "3")
     shown = planned(*SIMULATE, *rappor, *epsilons, "--every", "week", "--from", "2027-01-01")
-    assert shown.stderr == "all reports repeat one memoised value; a new value goes along its curve anew\n"
+    assert shown.stderr == "All reports repeat one memoized value; a new value starts at the beginning of its curve\n"
 
 
 def test_nothing_is_written(planned: CommandLine) -> None:
@@ -87,10 +88,10 @@ def test_nothing_is_written(planned: CommandLine) -> None:
     [
         (("default", *OUE), 2, "Missing option '--every'"),
         (("default", *OUE, "--every", "year"), 2, "'--every': 'year' is not one of 'day', 'week', 'month'"),
-        (("default", *OUE, "--every", "day", "--from", "soon"), 2, "--from: expected an ISO time from 1970"),
-        (("default", *OUE, "--every", "day", "--reports", "0"), 2, "--reports: expected a whole number from 1"),
-        (("survey", *OUE, "--every", "day"), 1, "no policy is called 'survey'"),
-        (("default", "nothing", "--every", "day"), 2, "no mechanism is called 'nothing'"),
+        (("default", *OUE, "--every", "day", "--from", "soon"), 2, "--from must be an ISO time from 1970"),
+        (("default", *OUE, "--every", "day", "--reports", "0"), 2, "--reports must be a whole number from 1"),
+        (("survey", *OUE, "--every", "day"), 1, "no policy is named 'survey'"),
+        (("default", "nothing", "--every", "day"), 2, "No mechanism or collection is named 'nothing'"),
     ],
 )
 def test_wrong_usage_is_told(planned: CommandLine, words: tuple[str, ...], code: int, told: str) -> None:
@@ -108,4 +109,4 @@ def test_a_plan_without_such_a_report_is_refused_by_name(command: CommandLine) -
         "2027-04-01T00:00:00Z",
     )
     told = command.error(*SIMULATE, "oue", "--epsilon", "2", "--domain-size", "3", "--every", "day")
-    assert "the plan of policy default has no such charge" in told
+    assert "the plan of policy default does not include this mechanism" in told

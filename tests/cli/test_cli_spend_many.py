@@ -59,13 +59,13 @@ def test_the_refused_get_a_file(budget: CommandLine, people: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "options", "code", "said"),
     [
-        (None, [], 1, "{} cannot be read: No such file or directory"),
-        ("", [], 1, "{}: expected a header line; found nothing"),
-        ("id\na\n", ["--user-column", "nope"], 2, "--user-column: expected one of the columns id of {}; found nope"),
-        ("id,id\na,a\n", ["--user-column", "id"], 2, "--user-column: expected a column of {} that no other is named"),
-        ('id\na\n""\n', [], 1, "{}, line 3, column id: expected a user, found nothing"),
-        ("id,town\na,Ulm\nb\n", [], 1, "{}, line 3: expected 2 cells, as in the header"),
-        ("id\na\n", ["--policy", "nope"], 1, "no policy is called 'nope'"),
+        (None, [], 1, "Cannot read {}: No such file or directory"),
+        ("", [], 1, "{} is empty: it has no header line"),
+        ("id\na\n", ["--user-column", "nope"], 2, "{} has no column 'nope'. Columns: id"),
+        ("id,id\na,a\n", ["--user-column", "id"], 2, "{} has 2 columns named 'id'"),
+        ('id\na\n""\n', [], 1, "{}, line 3, column id: the user is missing"),
+        ("id,town\na,Ulm\nb\n", [], 1, "{}, line 3: 1 cell instead of 2, as in the header"),
+        ("id\na\n", ["--policy", "nope"], 1, "no policy is named 'nope'"),
     ],
 )
 def test_what_is_wrong_is_told_and_an_older_file_stays(
@@ -84,14 +84,14 @@ def test_what_is_wrong_is_told_and_an_older_file_stays(
 
 
 @pytest.mark.parametrize(
-    ("place", "why"), [("", "it is no ordinary file"), ("no/r.csv", "No such file or directory")]
+    ("place", "why"), [("", "it is not a regular file"), ("no/r.csv", "No such file or directory")]
 )
 def test_where_the_refused_cannot_be_written_nobody_is_charged(
     budget: CommandLine, people: Path, tmp_path: Path, place: str, why: str
 ) -> None:
     path = tmp_path / place
     message = budget.error("spend-many", people, *OUE, "--refused-to", path)
-    assert f"--refused-to: {path} cannot be written: {why}" in message
+    assert f"--refused-to: cannot write {path}: {why}" in message
     assert spent(budget, "ann") == 0
 
 
@@ -113,12 +113,12 @@ def test_shards_of_a_run_charge_everybody_once(
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/0", "a/b", "1/2/3", "-1/2", "²/3"])
 def test_what_is_no_shard_is_told(budget: CommandLine, people: Path, shard: str) -> None:
     done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", shard, code=2)
-    assert f"--shard: expected I/N, two whole numbers with I from 1 to N, such as 2/4; found {shard}" in done.stderr
+    assert f"--shard must be I/N, two whole numbers with I from 1 to N, such as 2/4: got {shard}" in done.stderr
     assert spent(budget, "ann") == 0
 
 
 def test_shards_need_a_key_and_one_may_have_nobody(budget: CommandLine, people: Path) -> None:
-    assert "--key: expected the run's name" in budget("spend-many", people, *OUE, "--shard", "1/2", code=2).stderr
+    assert "--shard needs --key RUN" in budget("spend-many", people, *OUE, "--shard", "1/2", code=2).stderr
     done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", "2/2")
     assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
-    assert done.stderr.endswith(f"no batch of column id of {people} is in shard 2/2, so nobody was charged\n")
+    assert done.stderr.endswith(f"no batch of column id of {people} is in shard 2/2, so no user was charged\n")

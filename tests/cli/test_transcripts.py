@@ -202,7 +202,9 @@ def run_ldp_budget(command: str, words: list[str], told: dict[str, str], patch: 
     source, target = redirection(words, "<"), redirection(words, ">")
     number = count()
     patch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(f"{command} {next(number)}".encode()))
-    runner = CliRunner(env={"COLUMNS": "80", "LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"})
+    runner = CliRunner(
+        env={"COLUMNS": "80", "LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"}
+    )
     given = None if source is None else Path(source).read_bytes()
     result = runner.invoke(cli, words, prog_name="ldp-budget", input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
