@@ -264,7 +264,8 @@ def invite(
 
     \b
     Example:
-      ldp-budget invite mood users.csv --service https://survey.example.org > links.csv
+      ldp-budget invite mood users.csv --service https://survey.example.org \\
+        > links.csv
       ldp-budget invite mood --revoke
     """
     from ldp_budget.accounting.invitations import Invitations

@@ -39,10 +39,19 @@ def collection() -> None:
     """Define, show and list collections: the set-up that clients and server share."""
 
 
+def _with_categories(mechanism: type[Mechanism], options: str) -> str:
+    """Return the options of an example with the names of the answers in place of their number."""
+    field = mechanism.fields.get("domain_size")
+    if field is None or not field.required:
+        return options
+    return f"{options.replace(' --domain-size 7', '')} --categories good,fair,bad"
+
+
 @mechanism_command(
     "Store the collection NAME: a mechanism and the names of its answers.",
-    example="collection add mood {} --categories good,fair,bad",
+    example="collection add mood {}",
     collections=False,
+    adapt=_with_categories,
     arguments=["name"],
     # The number of categories can replace the domain size, so the mechanism is built when both are known.
     build=lambda mechanism, values: (mechanism, values),

@@ -59,18 +59,19 @@ def mechanism_command(
     offers: Offers = lambda mechanism, field: True,
     whole: bool = False,
     collections: bool = True,
+    adapt: Callable[[type[Mechanism], str], str] = lambda mechanism, options: options,
 ) -> Callable[[Callable[..., None]], MechanismGroup]:
     """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
 
     `example` is a command line with `{}` for the mechanism and its options. `arguments` come before MECHANISM.
     `offers` selects the fields that become options. `build` turns their values into the function's first argument.
     With `whole`, a named collection is passed as a collection, not only as its mechanism. Without `collections`, the
-    help does not offer a collection in MECHANISM's place.
+    help does not offer a collection in MECHANISM's place. `adapt` changes the options of a mechanism in the example.
     """
 
     def decorate(function: Callable[..., None]) -> MechanismGroup:
         own = list(reversed(getattr(function, "__click_params__", [])))
-        texts = _Texts(help, example, collections)
+        texts = _Texts(help, example, collections, adapt)
         return MechanismGroup(function, own, build, offers, texts=texts, arguments=arguments, whole=whole)
 
     return decorate
@@ -82,6 +83,7 @@ class _Texts(NamedTuple):
     help: str
     example: str
     collections: bool
+    adapt: Callable[[type[Mechanism], str], str]
 
 
 class MechanismGroup(click.Group):
@@ -144,7 +146,7 @@ class MechanismGroup(click.Group):
 
     def _example(self, mechanism: type[Mechanism]) -> str:
         """Return the example with a mechanism and the options that the command offers."""
-        options = example_options(mechanism, self._offered(mechanism))
+        options = self._texts.adapt(mechanism, example_options(mechanism, self._offered(mechanism)))
         return self._texts.example.format(f"{mechanism.name} {options}".strip())
 
     def _offered(self, mechanism: type[Mechanism]) -> dict[str, Field[Any]]:
