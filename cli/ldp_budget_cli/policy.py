@@ -21,7 +21,7 @@ from .output import (
     rows_options,
     warn_of_idle_limits,
 )
-from .tables import print_row_table
+from .tables import print_row_table, terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -309,7 +309,10 @@ def _show(policy: Policy, as_json: bool, override: str | None) -> None:
         parts.append(f"only guarantees for {policy.relation} two inputs")
     if policy.checked:
         parts.append("only checked mechanisms")
-    click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
+    line = f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}"
+    if len(line) > terminal_width():
+        line = "\n  ".join([f"policy {policy.name}, version {policy.version}:", *parts])
+    click.echo(line)
     if override is not None:
         click.echo(f"set without the approval that this ledger demands: {override}")
     if policy.unbounded:
@@ -318,7 +321,7 @@ def _show(policy: Policy, as_json: bool, override: str | None) -> None:
 
 def _terms(policy: Policy) -> list[str]:
     """Return the limits and the plan of a policy."""
-    parts = [_limits(policy.limits)] if policy.limits else []
+    parts = list(map(limit_text, policy.limits))
     parts += [f"share {share.name}: {_limits(share.limits)}" for share in policy.shares]
     if policy.plan is not None:
         epsilon, delta = policy.planned()

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,13 +112,14 @@ def parse(words: list[str], ledger: str) -> None:
     """Parse a command line down to its last command, and run nothing."""
     context = cli.make_context("ldp-budget", words)
     context.obj = ledger  # as the root command would set it
-    with context:
+    with ExitStack() as stack:
+        stack.enter_context(context)
         found: click.Command = cli
         while isinstance(found, click.Group):
             rest = [*context._protected_args, *context.args]
             name, below, rest = found.resolve_command(context, rest)
             assert below is not None
-            context = below.make_context(name, rest, parent=context)
+            context = stack.enter_context(below.make_context(name, rest, parent=context))
             found = below
 
 
