@@ -71,15 +71,16 @@ def _say_retries() -> None:
     """Print the first retry of the client on stderr, so that the user knows why the command waits."""
     import logging
 
+    log = logging.getLogger("ldp_budget.client")
+
     def once(record: logging.LogRecord) -> bool:
-        log.removeHandler(handler)
+        log.removeFilter(once)
+        log.setLevel(logging.WARNING)
         click.echo(f"{record.getMessage()} Ctrl-C stops.", err=True)
         return False
 
-    log, handler = logging.getLogger("ldp_budget.client"), logging.NullHandler()
-    handler.addFilter(once)
     log.setLevel(logging.INFO)
-    log.addHandler(handler)
+    log.addFilter(once)
 
 
 def _key() -> str:
