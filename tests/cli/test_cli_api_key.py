@@ -15,7 +15,7 @@ def ledger(command: CommandLine) -> None:
     command("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
 
 
-def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
+def test_api_key_create_prints_only_the_secret_on_stdout(command: CommandLine) -> None:
     result = command("api-key", "create", "team-a", "--scope", "spend", "--scope", "read", "--policy", "default")
     with Accountant(command.ledger) as accountant:
         found = ApiKeys(accountant).find(result.stdout.removesuffix("\n"))
@@ -28,10 +28,10 @@ def test_the_secret_alone_is_on_stdout_and_works(command: CommandLine) -> None:
     ("option", "kind", "known"),
     [("--policy", "policy", "default"), ("--collection", "collection", "party"), ("--share", "share", "team-a")],
 )
-def test_key_create_with_an_unknown_name_is_refused_with_the_known_ones(
+def test_api_key_create_with_an_unknown_name_lists_the_known_names(
     command: CommandLine, option: str, kind: str, known: str
 ) -> None:
-    """`api-key create app --policy nosuch` made a key that could charge nobody."""
+    """`api-key create app --policy nosuch` made a key that could charge no user."""
     told = command.error("api-key", "create", "app", "--scope", "spend", option, known, option, "nosuch")
     assert f"no {kind} is named 'nosuch'." in told
     assert known in told.partition("named")[2]
@@ -39,7 +39,7 @@ def test_key_create_with_an_unknown_name_is_refused_with_the_known_ones(
     assert command("api-key", "create", "app", "--scope", "spend", option, known).stdout
 
 
-def test_keys_are_listed_without_secrets(command: CommandLine) -> None:
+def test_api_key_list_shows_states_without_secrets(command: CommandLine) -> None:
     made = command.json("api-key", "create", "team-a", "--scope", "admin", "--expires", "90")
     command("api-key", "create", "other", "--scope", "collect", "--collection", "party")
     assert "revoked: other" in command("api-key", "revoke", "other").stderr
@@ -52,14 +52,14 @@ def test_keys_are_listed_without_secrets(command: CommandLine) -> None:
     assert [line.split()[0] for line in lines] == ["team-a", "other"]
 
 
-def test_an_exchange_prints_the_new_secret(command: CommandLine) -> None:
+def test_api_key_rotate_prints_the_new_secret(command: CommandLine) -> None:
     old = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
     new = command("api-key", "rotate", "team-a", "--overlap", "0").stdout.strip()
     with Accountant(command.ledger) as accountant:
         assert [ApiKeys(accountant).find(secret) is not None for secret in (old, new)] == [False, True]
 
 
-def test_what_is_wrong_is_told(command: CommandLine) -> None:
+def test_api_key_with_wrong_arguments_names_the_mistake(command: CommandLine) -> None:
     command.error("api-key", "create", "team-a", code=2)
     assert "NAME must be 1 to 64" in command.error("api-key", "create", "team a", "--scope", "spend", code=2)
     command("api-key", "create", "team-a", "--scope", "spend")

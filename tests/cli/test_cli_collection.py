@@ -68,10 +68,10 @@ def names(folder: Path) -> set[str]:
 # -- the set-up ----------------------------------------------------------------------------------------------
 
 
-def test_a_collection_is_added_shown_and_listed(party: CommandLine) -> None:
+def test_collection_add_is_shown_and_listed(party: CommandLine) -> None:
     shown = party.json("collection", "show", "party")
     assert (shown["name"], shown["mechanism"], shown["categories"]) == ("party", "oue", PARTIES)
-    assert shown["declared"] == {"domain_size": 7, "epsilon": "1"}, "the categories stand for the domain size"
+    assert shown["declared"] == {"domain_size": 7, "epsilon": "1"}, "the categories set the domain size"
     assert len(shown["fingerprint"]) == 64
     assert shown["guarantee"]["epsilon"] == 1
     assert [row["name"] for row in party.json("collection", "list")] == ["party"]
@@ -80,7 +80,7 @@ def test_a_collection_is_added_shown_and_listed(party: CommandLine) -> None:
     assert party.json(*again) == shown
 
 
-def test_categories_may_come_from_a_file(party: CommandLine, tmp_path: Path) -> None:
+def test_collection_add_reads_categories_from_a_file(party: CommandLine, tmp_path: Path) -> None:
     lines = tmp_path / "parties.txt"
     lines.write_text("\n".join(PARTIES) + "\n\n", encoding="utf-8-sig")
     made = party.json("collection", "add", "party-2", "oue", "--epsilon", "1", "--categories", lines)
@@ -118,14 +118,14 @@ def test_categories_may_come_from_a_file(party: CommandLine, tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_collection_that_makes_no_sense_is_refused(
+def test_collection_add_with_wrong_arguments_is_refused(
     party: CommandLine, arguments: list[str], code: int, said: str
 ) -> None:
     assert said in party.error("collection", "add", *arguments, code=code)
     assert [row["name"] for row in party.json("collection", "list")] == ["party"]
 
 
-def test_a_collection_stands_in_a_mechanisms_place(party: CommandLine) -> None:
+def test_collection_may_replace_the_mechanism(party: CommandLine) -> None:
     assert party.json("spend", "alice", "party")["cost"]["epsilon"] == 1
     assert party.json("quote", "bob", "collection:party")["status"] == "quoted"
     assert party.json("calibrate", "party")["parameters"]["p"] == 0.5
@@ -133,7 +133,7 @@ def test_a_collection_stands_in_a_mechanisms_place(party: CommandLine) -> None:
     assert "no collection is named 'nope'. Collections: party" in party.error("spend", "alice", "collection:nope")
 
 
-def test_a_name_that_is_both_is_an_error_naming_both(party: CommandLine) -> None:
+def test_name_of_mechanism_and_collection_is_an_error_naming_both(party: CommandLine) -> None:
     with Accountant(party.ledger) as accountant:
         # As if the mechanism's plugin had been installed later.
         accountant.add_collection(Collection("oue", mechanism("oue")(epsilon="0.5", domain_size=3)))
@@ -143,13 +143,13 @@ def test_a_name_that_is_both_is_an_error_naming_both(party: CommandLine) -> None
 
 
 @pytest.mark.parametrize(("name", "taken"), [("oue", "oue"), ("rr", "randomized-response")])
-def test_no_collection_is_named_like_a_mechanism(party: CommandLine, name: str, taken: str) -> None:
+def test_collection_add_with_a_mechanisms_name_is_refused(party: CommandLine, name: str, taken: str) -> None:
     message = party.error("collection", "add", name, "oue", "--epsilon", "0.5", "--domain-size", "3")
     assert f"collection '{name}' is a name of the mechanism {taken}. Choose another name." in message
     assert [row["name"] for row in party.json("collection", "list")] == ["party"]
 
 
-def test_a_collection_without_its_plugin_is_shown_and_not_used(
+def test_collection_without_its_plugin_is_shown_but_not_used(
     party: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definition = party.json("collection", "show", "party")
@@ -174,7 +174,7 @@ def test_a_collection_without_its_plugin_is_shown_and_not_used(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("seeded")
-def test_shares_of_a_hundred_thousand_answers_are_found_within_their_errors(
+def test_estimate_of_many_answers_is_within_its_errors(
     party: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
 ) -> None:
     answers = [survey[place]["party"] for place in np.random.default_rng(1).integers(0, len(survey), 100_000)]
@@ -196,7 +196,7 @@ def test_shares_of_a_hundred_thousand_answers_are_found_within_their_errors(
 
 
 @pytest.mark.usefixtures("seeded")
-def test_the_mean_of_a_hundred_thousand_numbers_is_found_within_its_error(
+def test_estimate_of_many_numbers_is_within_its_error(
     command: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
 ) -> None:
     ages = [int(row["age"]) for row in survey] * 106
@@ -210,7 +210,7 @@ def test_the_mean_of_a_hundred_thousand_numbers_is_found_within_its_error(
     assert estimated["low"] < estimated["mean"] < estimated["high"]
 
 
-def test_a_client_needs_no_ledger_but_the_definition(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_with_a_definition_file_needs_no_ledger(party: CommandLine, tmp_path: Path) -> None:
     definition = tmp_path / "party.json"
     definition.write_text(party("collection", "show", "party", "--json").stdout)
     source = table(tmp_path / "answers.csv", party=PARTIES)
@@ -224,7 +224,7 @@ def test_a_client_needs_no_ledger_but_the_definition(party: CommandLine, tmp_pat
     assert "does not match its fingerprint" in party.error("estimate", definition, tmp_path / "r")
 
 
-def test_several_files_are_one_estimate(party: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_several_files_is_one_estimate(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     parts = [tmp_path / "a", tmp_path / "b"]
     for part in parts:
@@ -236,7 +236,7 @@ def test_several_files_are_one_estimate(party: CommandLine, tmp_path: Path) -> N
         assert row["count"] == pytest.approx(first["count"] + second["count"])
 
 
-def test_reports_that_are_counted_twice_are_told(party: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_equal_files_warns(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     once, other, copy = (tmp_path / name for name in ("once", "other", "copy"))
     for path in (once, other):
@@ -260,7 +260,7 @@ def test_estimate_prints_a_table_and_rows(party: CommandLine, tmp_path: Path) ->
     assert [row["answer"] for row in rows] == PARTIES
 
 
-def test_every_run_draws_anew(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_draws_fresh_noise_in_each_run(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 30)
     drawn = set()
     for name in "abc":
@@ -272,7 +272,7 @@ def test_every_run_draws_anew(party: CommandLine, tmp_path: Path) -> None:
 # -- charging ------------------------------------------------------------------------------------------------
 
 
-def test_with_spend_each_user_is_charged_and_the_refused_send_nothing(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_with_spend_charges_users_and_drops_the_refused(party: CommandLine, tmp_path: Path) -> None:
     party("spend", "bob", "oue", "--epsilon", "0.5", "--domain-size", "2")
     source = table(tmp_path / "answers.csv", user=["alice", "bob", "carol", "carol"], party=PARTIES[:4])
     arguments = ["randomize", "party", source, "--column", "party", "--user-column", "user", "--spend"]
@@ -285,7 +285,7 @@ def test_with_spend_each_user_is_charged_and_the_refused_send_nothing(party: Com
     assert "there are no reports" in party.error("estimate", "party", tmp_path / "s")
 
 
-def test_with_spend_the_same_command_once_more_charges_nobody(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_with_spend_into_a_finished_file_charges_no_user(party: CommandLine, tmp_path: Path) -> None:
     party("policy", "set", "default", "--limit", "lifetime=9")
     source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
     arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r", "--user-column", "user"]
@@ -319,7 +319,7 @@ def test_randomize_without_spend_never_replaces_what_users_were_charged_for(
 
 
 def test_randomize_replaces_an_uncharged_file_with_overwrite_alone(party: CommandLine, tmp_path: Path) -> None:
-    """A report file was replaced by whatever named it."""
+    """A report file was replaced by any run that named it."""
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     for name in ("r", "r.parquet"):
         arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / name]
@@ -336,7 +336,7 @@ def test_randomize_replaces_an_uncharged_file_with_overwrite_alone(party: Comman
 def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
     party: CommandLine, tmp_path: Path
 ) -> None:
-    """`estimate party a b` added reports that users were charged for to reports that nobody was charged for."""
+    """`estimate party a b` added reports that users were charged for to uncharged reports."""
     party("policy", "set", "default", "--limit", "lifetime=9")
     source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
     charged = ["--user-column", "user", "--spend"]
@@ -373,7 +373,7 @@ def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
         ({"out": "folder"}, 1, "it is not a regular file"),
     ],
 )
-def test_whoever_cannot_send_is_not_charged(
+def test_randomize_that_fails_charges_no_user(
     party: CommandLine, tmp_path: Path, changes: dict[str, Any], code: int, said: str
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -412,7 +412,7 @@ def test_whoever_cannot_send_is_not_charged(
         (b"party\n\xff\n", "is not a CSV file in UTF-8"),
     ],
 )
-def test_a_column_of_anything_else_is_refused_and_nothing_is_written(
+def test_randomize_with_an_invalid_answer_writes_nothing(
     party: CommandLine, tmp_path: Path, text: str | bytes, said: str
 ) -> None:
     source = tmp_path / "answers.csv"
@@ -432,7 +432,7 @@ def test_a_column_of_anything_else_is_refused_and_nothing_is_written(
         ("party,party\nindependent,independent\n", "{} has 2 columns named 'party'"),
     ],
 )
-def test_a_column_that_is_not_there_once_is_wrong_usage(
+def test_randomize_with_a_missing_or_repeated_column_is_wrong_usage(
     party: CommandLine, tmp_path: Path, text: str, said: str
 ) -> None:
     source = tmp_path / "answers.csv"
@@ -443,7 +443,7 @@ def test_a_column_that_is_not_there_once_is_wrong_usage(
 
 
 @pytest.mark.parametrize("bad", ["-0.5", "101", "nan", "NaN", "inf", "-inf", "1e999", "", "old", "9" * 400])
-def test_a_number_outside_its_range_is_refused_and_nothing_is_written(
+def test_randomize_with_a_number_outside_the_range_writes_nothing(
     command: CommandLine, tmp_path: Path, bad: str
 ) -> None:
     bounds = ["--lower", "0", "--upper", "100"]
@@ -457,7 +457,7 @@ def test_a_number_outside_its_range_is_refused_and_nothing_is_written(
     assert names(tmp_path) == before
 
 
-def test_an_older_report_file_stays_where_the_new_one_fails(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_that_fails_keeps_the_older_report_file(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES)
     party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
     before = (tmp_path / "r").read_bytes()
@@ -466,7 +466,7 @@ def test_an_older_report_file_stays_where_the_new_one_fails(party: CommandLine, 
     assert (tmp_path / "r").read_bytes() == before
 
 
-def test_a_mechanism_without_a_client_cannot_randomize(command: CommandLine, tmp_path: Path) -> None:
+def test_randomize_without_a_client_fails(command: CommandLine, tmp_path: Path) -> None:
     command("collection", "add", "x", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "2")
     source = table(tmp_path / "x.csv", x=[1])
     message = command.error("randomize", "x", source, "--column", "x", "--out", tmp_path / "r")
@@ -474,7 +474,7 @@ def test_a_mechanism_without_a_client_cannot_randomize(command: CommandLine, tmp
     assert not (tmp_path / "r").exists()
 
 
-def test_files_that_cannot_be_read_are_errors(party: CommandLine, tmp_path: Path) -> None:
+def test_unreadable_file_is_an_error(party: CommandLine, tmp_path: Path) -> None:
     missing = tmp_path / "missing.csv"
     assert "Cannot read" in party.error("randomize", "party", missing, "--column", "party", "--out", tmp_path / "r")
     assert "no collection is named 'nope'. Collections: party" in party.error("estimate", "nope", missing)
@@ -485,7 +485,7 @@ def test_files_that_cannot_be_read_are_errors(party: CommandLine, tmp_path: Path
         assert "is not a collection" in party.error("estimate", definition, missing)
 
 
-def test_reports_for_another_collection_or_damaged_ones_are_refused(party: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_other_or_damaged_reports_is_refused(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES)
     party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
     party("collection", "add", "other", "oue", "--epsilon", "2", "--categories", ",".join(PARTIES))
@@ -498,14 +498,14 @@ def test_reports_for_another_collection_or_damaged_ones_are_refused(party: Comma
     assert "it does not start with" in party.error("estimate", "party", tmp_path / "r", "--json")
 
 
-def test_a_definition_is_as_it_was_signed_off_in_a_sandbox_too(command: CommandLine) -> None:
+def test_collection_show_client_in_a_sandbox_keeps_its_digest(command: CommandLine) -> None:
     command("ledger", "init", "--sandbox")
     added = command.json("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
     definition = json.loads(command("collection", "show", "party", "--client").stdout)
     assert digest_of(definition) == definition["digest"] == added["client"]
 
 
-def test_a_collection_whose_client_is_another_by_now_is_told(command: CommandLine) -> None:
+def test_collection_with_a_changed_client_is_refused(command: CommandLine) -> None:
     command("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
     with Accountant(command.ledger) as accountant:
         made = replace(accountant.collection("party"), client="0" * 64)

@@ -27,7 +27,7 @@ def links(text: str) -> dict[str, str]:
     return {row["user"]: row["link"] for row in csv.DictReader(io.StringIO(text))}
 
 
-def test_each_user_gets_a_link_that_names_the_collection_and_the_definition(command: Any, users: Path) -> None:
+def test_invite_link_names_collection_and_definition(command: Any, users: Path) -> None:
     made = links(command("invite", "a/b", users, "--service", "https://ask.example.org/", "--round", "2").stdout)
     assert list(made) == ["alice", "김철수"]
     with Accountant(command.ledger) as accountant:
@@ -48,12 +48,12 @@ def test_invite_of_names_that_differ_by_case_warns_of_them(command: Any, users: 
     assert "Warning: 2 names differ from another name only by case" in told
 
 
-def test_rows_come_in_the_forms_of_other_commands(command: Any, users: Path) -> None:
+def test_invite_prints_rows_in_every_form(command: Any, users: Path) -> None:
     assert [row["user"] for row in command.json("invite", "a/b", users)] == ["alice", "김철수"]
     assert command("invite", "a/b", "-", "--nl", input="user\nbob\n").stdout.startswith('{"user": "bob"')
 
 
-def test_what_was_made_so_far_is_revoked(command: Any, users: Path) -> None:
+def test_invite_revoke_ends_the_links_so_far(command: Any, users: Path) -> None:
     first = links(command("invite", "a/b", users).stdout)
     assert command("invite", "a/b", "-", "--revoke", "--yes", input="user\nalice\n").stderr.endswith(
         "of 1 user so far\n"
@@ -71,7 +71,7 @@ def test_what_was_made_so_far_is_revoked(command: Any, users: Path) -> None:
     assert good() == []
 
 
-def test_what_cannot_be_is_told(command: Any, users: Path) -> None:
+def test_invite_with_wrong_arguments_names_the_mistake(command: Any, users: Path) -> None:
     assert "FILE is missing: a list of users" in command.error("invite", "a/b", code=2)
     assert "no collection is named 'nix'" in command.error("invite", "nix", users)
     for address in ("ask.example.org", "ftp://ask", "https://ask#x", "https://ask?x=1"):

@@ -71,7 +71,7 @@ def rows(path: Path) -> list[list[str]]:
         (PLAIN.partition("\n")[2].replace("ann", "user").encode(), ["--no-header"]),
     ],
 )
-def test_a_file_is_read_as_it_is_written_down(
+def test_randomize_reads_a_file_in_the_given_layout(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str]
 ) -> None:
     answer, user = ("3", "1") if "--no-header" in options else ("answer", "user")
@@ -111,7 +111,7 @@ def test_a_file_is_read_as_it_is_written_down(
         ),
     ],
 )
-def test_how_it_is_not_written_down_is_told(
+def test_randomize_with_the_wrong_layout_names_the_mistake(
     randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str], code: int, said: str
 ) -> None:
     message = randomize(content, "poll", "answer", *options, code=code).stderr
@@ -119,7 +119,7 @@ def test_how_it_is_not_written_down_is_told(
     assert not (tmp_path / "r").exists()
 
 
-def test_the_line_is_that_of_the_file_with_its_empty_lines_and_long_cells(randomize: Callable[..., Any]) -> None:
+def test_error_counts_empty_lines_and_long_cells(randomize: Callable[..., Any]) -> None:
     text = 'user,answer\n\n"long\nname",yes\n\nbob,maybe\n'
     message = randomize(text, "poll", "answer", code=1).stderr
     assert (
@@ -130,9 +130,7 @@ def test_the_line_is_that_of_the_file_with_its_empty_lines_and_long_cells(random
 
 @pytest.mark.parametrize("later", [",yes", "cy", "cy,yes,no"])
 @pytest.mark.parametrize("place", [0, 1])
-def test_the_first_wrong_row_is_told_whatever_is_wrong_with_a_later_one(
-    randomize: Callable[..., Any], later: str, place: int
-) -> None:
+def test_error_names_the_first_wrong_row(randomize: Callable[..., Any], later: str, place: int) -> None:
     lines = ["user,answer", *["ann,yes"] * place, "bob,maybe", later, "dan,perhaps"]
     message = randomize("\n".join(lines), "poll", "answer", "--user-column", "user", code=1).stderr
     assert f"answers.csv, line {place + 2}, column answer" in message
@@ -140,7 +138,7 @@ def test_the_first_wrong_row_is_told_whatever_is_wrong_with_a_later_one(
 
 
 @pytest.mark.parametrize("first", [",yes", "cy", "cy,yes,no"])
-def test_a_first_row_without_its_cells_or_its_user_is_told(randomize: Callable[..., Any], first: str) -> None:
+def test_error_names_a_first_row_without_cells_or_user(randomize: Callable[..., Any], first: str) -> None:
     message = randomize(
         f"user,answer\n{first}\nbob,maybe\n", "poll", "answer", "--user-column", "user", code=1
     ).stderr
@@ -152,7 +150,7 @@ def test_a_first_row_without_its_cells_or_its_user_is_told(randomize: Callable[.
 HOLES = "user,age\nann,20\nbob,\n,30\ncy,old\ndan\neve,200\nfay,NA\ngil,inf\nhal,40\n"
 
 
-def test_rows_that_are_wrong_are_skipped_counted_and_written_down(
+def test_skip_invalid_counts_and_writes_the_skipped_rows(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:
     options = ["--user-column", "user", "--spend", "--skip-invalid", "--missing", "NA"]
@@ -175,9 +173,7 @@ def test_rows_that_are_wrong_are_skipped_counted_and_written_down(
     ]
 
 
-def test_what_was_skipped_is_in_the_json_and_goes_where_it_is_told_to(
-    randomize: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_skipped_to_names_the_file_and_json_has_the_count(randomize: Callable[..., Any], tmp_path: Path) -> None:
     done = randomize(HOLES, "age", "age", "--skip-invalid", "--skipped-to", tmp_path / "s.csv", "--json")
     assert '"skipped": 6' in done.stdout
     assert len(rows(tmp_path / "s.csv")) == 7
@@ -186,7 +182,7 @@ def test_what_was_skipped_is_in_the_json_and_goes_where_it_is_told_to(
     assert "--skipped-to needs --skip-invalid" in message
 
 
-def test_numbers_beyond_the_range_are_clipped_and_counted(
+def test_clip_counts_numbers_beyond_the_range(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:
     survey_line("collection", "add", "exact", "laplace", "--epsilon", "1000", "--lower", "18", "--upper", "70")
@@ -200,7 +196,7 @@ def test_numbers_beyond_the_range_are_clipped_and_counted(
         assert f"line 3, column age, row 2 below the header: {what}: the domain is numbers from 18 to 70" in message
 
 
-def test_without_skip_invalid_a_missing_answer_is_an_error_unless_it_is_named(randomize: Callable[..., Any]) -> None:
+def test_missing_answer_is_an_error_unless_named(randomize: Callable[..., Any]) -> None:
     text = "user,age\nann,20\nbob,\ncy,-9\n"
     assert "line 3, column age" in randomize(text, "age", "age", code=1).stderr
     assert "line 4, column age" in randomize(text, "age", "age", "--missing", "", code=1).stderr
@@ -209,7 +205,7 @@ def test_without_skip_invalid_a_missing_answer_is_an_error_unless_it_is_named(ra
     assert "1 report written" in done.stderr
 
 
-def test_where_no_row_is_left_the_first_reason_is_told(randomize: Callable[..., Any], tmp_path: Path) -> None:
+def test_randomize_without_a_valid_row_names_the_first_reason(randomize: Callable[..., Any], tmp_path: Path) -> None:
     message = randomize("user,age\nann,x\nbob,y\n", "age", "age", "--skip-invalid", code=1).stderr
     assert "has no row with a valid answer. Nothing was written. The first problem: " in message
     assert (
@@ -219,7 +215,7 @@ def test_where_no_row_is_left_the_first_reason_is_told(randomize: Callable[..., 
     assert not (tmp_path / "r.skipped.csv").exists()
 
 
-def test_users_that_are_wrong_are_skipped_too(survey_line: CommandLine, tmp_path: Path) -> None:
+def test_spend_many_skips_invalid_users(survey_line: CommandLine, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     people.write_text('user,town\nann,Ulm\n"",Bonn\nbob\nn/a,Ulm\ncy,Köln\n', encoding="utf-8")
     skipped = tmp_path / "skipped.csv"
@@ -238,7 +234,7 @@ def test_users_that_are_wrong_are_skipped_too(survey_line: CommandLine, tmp_path
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows_of_which_some_are_wrong(
+def test_skip_invalid_of_many_rows_keeps_the_valid_ones(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:
     lines = [f"u{number},{number % 100}" for number in range(100_000)]

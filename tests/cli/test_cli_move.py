@@ -23,7 +23,7 @@ def first(tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_ledger_moves_to_a_server_and_back(
+def test_ledger_move_to_a_server_and_back_keeps_everything(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -50,7 +50,7 @@ def test_a_ledger_moves_to_a_server_and_back(
     assert not Path(command.ledger).exists(), "--ledger has no part in it"
 
 
-def test_ledger_copy_without_yes_and_terminal_is_refused_and_closes_nothing(
+def test_ledger_move_without_yes_and_terminal_changes_nothing(
     first: str, tmp_path: Path, command: CommandLine
 ) -> None:
     """`ledger move A B` closed A without a question."""
@@ -60,7 +60,7 @@ def test_ledger_copy_without_yes_and_terminal_is_refused_and_closes_nothing(
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5")["status"] == "spent"
 
 
-def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: CommandLine) -> None:
+def test_ledger_move_with_a_wrong_place_names_it(first: str, tmp_path: Path, command: CommandLine) -> None:
     CommandLine(tmp_path / "other.db")("ledger", "init")
     missing, other = str(tmp_path / "missing.db"), str(tmp_path / "other.db")
     assert f"{missing}: this ledger does not exist" in command.error("ledger", "move", "--yes", missing, other)
@@ -73,7 +73,7 @@ def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: Comm
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
 
 
-def test_interrupted_move_is_aborted(
+def test_ledger_move_abort_opens_the_source_again(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = str(tmp_path / "copy.db")

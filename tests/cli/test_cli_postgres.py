@@ -13,12 +13,12 @@ from postgres_places import new_ledger
 
 @pytest.fixture
 def on_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """Commands on a ledger of four partitions; its key lies in the user's folder."""
+    """Commands on a ledger of four partitions; its key is in the user's folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return CommandLine(new_ledger(4))
 
 
-def test_every_command_takes_an_address_for_a_ledger(on_server: CommandLine, tmp_path: Path) -> None:
+def test_commands_with_a_postgres_ledger_work(on_server: CommandLine, tmp_path: Path) -> None:
     assert "does not exist" in on_server.error("balance", "alice")
     made = on_server.json("ledger", "init")
     assert made["created"]

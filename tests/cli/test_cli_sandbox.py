@@ -34,7 +34,7 @@ def files(command: CommandLine) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
-def test_a_survey_is_played(sandbox: CommandLine) -> None:
+def test_sandbox_plays_a_whole_survey(sandbox: CommandLine) -> None:
     assert sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59").stdout.startswith("spent: alice")
     assert (
         sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59:59.999999", code=3).stderr.count("refused: alice")
@@ -48,7 +48,7 @@ def test_a_survey_is_played(sandbox: CommandLine) -> None:
 
 
 @pytest.mark.slow
-def test_a_picture_of_a_sandbox_says_so(sandbox: CommandLine, command: CommandLine, tmp_path: Path) -> None:
+def test_plot_of_a_sandbox_is_marked(sandbox: CommandLine, command: CommandLine, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     sandbox("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no", "--at", "2028-01-02")
     (tmp_path / "answers.csv").write_text("user,answer\nalice,yes\n", encoding="utf-8")
@@ -63,7 +63,7 @@ def test_a_picture_of_a_sandbox_says_so(sandbox: CommandLine, command: CommandLi
 
 
 @pytest.mark.parametrize("agreed_on", ["the ledger", "a file"])
-def test_its_reports_count_nowhere_else(sandbox: CommandLine, tmp_path: Path, agreed_on: str) -> None:
+def test_reports_of_a_sandbox_are_refused_elsewhere(sandbox: CommandLine, tmp_path: Path, agreed_on: str) -> None:
     poll = ("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
     sandbox(*poll)
     (tmp_path / "answers.csv").write_text("user,answer\nalice,yes\n", encoding="utf-8")
@@ -79,13 +79,13 @@ def test_its_reports_count_nowhere_else(sandbox: CommandLine, tmp_path: Path, ag
     assert "it was made in a sandbox, so its reports can only be used there" in real.error("estimate", "poll", out)
 
 
-def test_reservations_expire_by_the_time_that_is_given(sandbox: CommandLine) -> None:
+def test_reservation_expires_at_the_given_time(sandbox: CommandLine) -> None:
     receipt = sandbox.json("reserve", "alice", *RR, "--expires", "60", "--at", "2028-01-01T10:00")["receipt"]
     assert sandbox.json("commit", receipt, "--at", "2028-01-01T10:01")["status"] == "expired"
 
 
 @pytest.mark.parametrize("before", ["spend", "balance", "history", "quote", "reserve"])
-def test_going_back_is_refused_with_the_latest_time(sandbox: CommandLine, before: str) -> None:
+def test_time_before_the_newest_entry_is_refused(sandbox: CommandLine, before: str) -> None:
     sandbox("reserve", "alice", *RR, "--at", "2028-05-01T12:00")
     words = (before, "alice", *(RR if before in ("spend", "quote", "reserve") else ()))
     told = sandbox.error(*words, "--at", "2028-04-30")
@@ -94,7 +94,7 @@ def test_going_back_is_refused_with_the_latest_time(sandbox: CommandLine, before
     assert "repair" not in told
 
 
-def test_the_clock_of_a_sandbox_is_repaired_by_the_time_that_is_given(sandbox: CommandLine) -> None:
+def test_repair_clock_of_a_sandbox_takes_the_given_time(sandbox: CommandLine) -> None:
     sandbox("spend", "alice", *RR, "--at", "2030-01-01")
     assert sandbox("ledger", "repair-clock", "--yes", "--at", "2028-06-01").stdout == "repaired\n"
     assert sandbox.json("balance", "alice", "--at", "2028-06-01")["limits"][1]["resets_at"] == "2028-06-02T00:00:00Z"
@@ -104,7 +104,7 @@ def test_the_clock_of_a_sandbox_is_repaired_by_the_time_that_is_given(sandbox: C
     "time",
     ["", "tomorrow", "2028-02-30", "2027-02-29", "1969-12-31", "9998-01-01", "2028-01-01T25:00", "12:00", "-1"],
 )
-def test_what_is_no_time_is_told(sandbox: CommandLine, time: str) -> None:
+def test_at_with_an_invalid_time_is_wrong_usage(sandbox: CommandLine, time: str) -> None:
     before = files(sandbox)
     told = sandbox.error("spend", "alice", *RR, "--at", time, code=2)
     assert "--at must be an ISO time from 1970 to 9997: got " in told
@@ -113,11 +113,11 @@ def test_what_is_no_time_is_told(sandbox: CommandLine, time: str) -> None:
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00+14:00", "9999-12-31T23:59-12:00"])
-def test_a_time_off_the_calendar_is_told(sandbox: CommandLine, time: str) -> None:
+def test_at_with_a_time_off_the_calendar_is_wrong_usage(sandbox: CommandLine, time: str) -> None:
     assert f"got '{time}'" in sandbox.error("balance", "alice", "--at", time, code=2)
 
 
-def test_at_without_a_time(sandbox: CommandLine) -> None:
+def test_at_without_a_value_is_wrong_usage(sandbox: CommandLine) -> None:
     assert "--at has no value. Write: --at 2027-03-01" in sandbox.error("balance", "alice", "--at", code=2)
     assert "'--at' requires an argument" in sandbox.error("--at", code=2)
 
@@ -135,7 +135,7 @@ def test_at_without_a_time(sandbox: CommandLine) -> None:
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_a_ledger_that_counts_goes_by_no_time_that_is_given(command: CommandLine, words: tuple[str, ...]) -> None:
+def test_at_with_a_real_ledger_is_refused(command: CommandLine, words: tuple[str, ...]) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     before = files(command)
     told = command.error(*words, "--at", "2099-01-01", code=2)
@@ -144,7 +144,7 @@ def test_a_ledger_that_counts_goes_by_no_time_that_is_given(command: CommandLine
     assert files(command) == before
 
 
-def test_at_makes_no_ledger(command: CommandLine) -> None:
+def test_at_creates_no_ledger(command: CommandLine) -> None:
     for words in (("policy", "set", "default", "--limit", "lifetime=4"), ("collection", "add", "party", *RR)):
         told = command.error(*words, "--at", "2028-01-01")
         assert "does not exist. --at needs a sandbox. Create one: ldp-budget ledger init --sandbox" in told
@@ -155,7 +155,9 @@ def test_at_makes_no_ledger(command: CommandLine) -> None:
 
 @pytest.mark.parametrize("kind", [(), ("--sandbox",)], ids=["counts", "sandbox"])
 @pytest.mark.parametrize("there", [(), ("--sandbox",)], ids=["counts", "sandbox"])
-def test_init_leaves_what_is_there(command: CommandLine, kind: tuple[str, ...], there: tuple[str, ...]) -> None:
+def test_ledger_init_on_a_ledger_changes_nothing(
+    command: CommandLine, kind: tuple[str, ...], there: tuple[str, ...]
+) -> None:
     made = command("ledger", "init", *there)
     assert made.stdout.startswith(f"created {command.ledger} and its key file {command.ledger}.key. Back up both")
     before = files(command)
@@ -188,7 +190,7 @@ def test_init_leaves_what_is_there(command: CommandLine, kind: tuple[str, ...], 
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_every_output_says_that_it_is_a_sandbox(sandbox: CommandLine, words: tuple[str, ...]) -> None:
+def test_every_output_of_a_sandbox_is_marked(sandbox: CommandLine, words: tuple[str, ...]) -> None:
     sandbox("spend", "alice", *SMALL, "--at", "2028-01-01")
     said = f"Sandbox: nothing counts in {sandbox.ledger}\n"
     at = () if words[:2] == ("erase", "alice") else ("--at", "2028-01-02")
@@ -201,7 +203,7 @@ def test_every_output_says_that_it_is_a_sandbox(sandbox: CommandLine, words: tup
         assert sandbox(*words, *at).stderr.startswith(said)
 
 
-def test_rows_and_files_say_it_too(sandbox: CommandLine, tmp_path: Path) -> None:
+def test_rows_and_files_of_a_sandbox_are_marked(sandbox: CommandLine, tmp_path: Path) -> None:
     sandbox("spend", "alice", *RR, "--at", "2028-01-01")
     for words in (("history", "alice", "--nl"), ("ledger", "export")):
         lines = [json.loads(line) for line in sandbox(*words).stdout.splitlines()]
@@ -214,7 +216,7 @@ def test_rows_and_files_say_it_too(sandbox: CommandLine, tmp_path: Path) -> None
     assert sandbox.json("spend-many", tmp_path / "users.csv", *RR, "--at", "2028-01-02")["sandbox"] is True
 
 
-def test_a_ledger_that_counts_says_nothing(command: CommandLine) -> None:
+def test_output_of_a_real_ledger_has_no_mark(command: CommandLine) -> None:
     assert command.json("ledger", "init") == {"ledger": str(command.ledger), "created": True}
     command("policy", "set", "default", "--limit", "lifetime=4")
     assert command("spend", "alice", *RR).stderr == ""
@@ -222,7 +224,7 @@ def test_a_ledger_that_counts_says_nothing(command: CommandLine) -> None:
     assert all("sandbox" not in row for row in command.json("history", "alice"))
 
 
-def test_a_collection_of_a_sandbox_is_one_for_clients(sandbox: CommandLine, tmp_path: Path) -> None:
+def test_collection_of_a_sandbox_works_for_clients(sandbox: CommandLine, tmp_path: Path) -> None:
     shown = sandbox("collection", "add", "party", "oue", "--epsilon", "1", "--domain-size", "2", "--json").stdout
     (tmp_path / "party.json").write_text(shown)
     (tmp_path / "answers.csv").write_text("a\n0\n1\n")
@@ -237,7 +239,9 @@ def test_a_collection_of_a_sandbox_is_one_for_clients(sandbox: CommandLine, tmp_
 
 
 @pytest.mark.slow
-def test_a_copy_stays_what_it_is(sandbox: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_a_sandbox_stays_a_sandbox(
+    sandbox: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     real, there = tmp_path / "real.db", new_ledger(2)
     CommandLine(real)("ledger", "init")
@@ -254,7 +258,7 @@ def test_a_copy_stays_what_it_is(sandbox: CommandLine, tmp_path: Path, monkeypat
 
 
 @pytest.mark.slow
-def test_the_sandbox_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandbox_on_postgres_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(3))
     assert "for --at `ldp-budget ledger init --sandbox` makes one" in on_server.error(

@@ -26,7 +26,7 @@ def budget(command: CommandLine) -> CommandLine:
 # -- where options and names stand ------------------------------------------------------------------------------
 
 
-def test_the_ledger_may_be_named_behind_the_command(budget: CommandLine, tmp_path: Path) -> None:
+def test_ledger_option_after_the_command_is_used(budget: CommandLine, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     budget("policy", "set", "default", "--limit", "lifetime=1", "--ledger", other)
     budget("spend", "ann", *OUE, f"--ledger={other}")
@@ -41,7 +41,7 @@ def test_the_ledger_may_be_named_behind_the_command(budget: CommandLine, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["OUE", "Oue", "Randomized_Response", "RR"])
-def test_a_mechanism_is_known_however_it_is_written(budget: CommandLine, name: str) -> None:
+def test_mechanism_name_in_any_spelling_is_found(budget: CommandLine, name: str) -> None:
     options = ["--epsilon", "0.5", *(["--domain-size", "3"] if name.lower() == "oue" else [])]
     assert budget.json("calibrate", name, *options)["mechanism"] in ("oue", "randomized-response")
     assert budget("spend", "ann", name, *options).stdout.startswith("spent: ann")
@@ -60,7 +60,7 @@ def test_a_mechanism_is_known_however_it_is_written(budget: CommandLine, name: s
         (["calibrate", "oue", "--help"], "Usage: ldp-budget calibrate oue [OPTIONS]"),
     ],
 )
-def test_help_is_about_the_mechanism_that_is_named(budget: CommandLine, words: list[str], about: str) -> None:
+def test_help_after_a_mechanism_is_of_that_mechanism(budget: CommandLine, words: list[str], about: str) -> None:
     assert budget(*words).stdout.startswith(about)
 
 
@@ -84,23 +84,23 @@ def test_help_is_about_the_mechanism_that_is_named(budget: CommandLine, words: l
         ),
     ],
 )
-def test_what_was_meant_is_guessed(budget: CommandLine, words: list[str], code: int, meant: str) -> None:
+def test_misspelled_word_suggests_the_right_one(budget: CommandLine, words: list[str], code: int, meant: str) -> None:
     assert meant in budget.error(*words, code=code)
 
 
-def test_nothing_is_guessed_where_nothing_is_alike(budget: CommandLine) -> None:
+def test_unlike_word_suggests_nothing(budget: CommandLine) -> None:
     assert budget.error("xyzzy", code=2).endswith("No such command 'xyzzy'.\n")
     assert "Did you mean" not in budget.error("spend", "ann", "xyzzy", code=2)
 
 
 @pytest.mark.parametrize("reports", ["0", "-1", "many", "1.5"])
 @pytest.mark.parametrize("words", [["compose", *OUE], ["plan", "oue", "--domain-size", "3", "--total-epsilon", "1"]])
-def test_a_count_of_reports_is_named_by_its_option(budget: CommandLine, words: list[str], reports: str) -> None:
+def test_invalid_count_of_reports_names_the_option(budget: CommandLine, words: list[str], reports: str) -> None:
     message = budget.error(*words, "--reports", reports, code=2)
     assert f"--reports must be a whole number >= 1: got {reports}" in message
 
 
-def test_a_ledger_that_cannot_be_read_is_named_and_not_the_mechanism(budget: CommandLine) -> None:
+def test_spend_with_an_unreadable_ledger_names_the_ledger(budget: CommandLine) -> None:
     Path(budget.ledger).write_bytes(b"no ledger at all")
     message = budget.error("spend", "ann", "Poll")
     assert f"ledger {budget.ledger}: " in message
@@ -111,7 +111,7 @@ def test_a_ledger_that_cannot_be_read_is_named_and_not_the_mechanism(budget: Com
 # -- answers that say what they are -----------------------------------------------------------------------------
 
 
-def test_a_replayed_answer_and_a_stored_refusal_say_that_they_are(budget: CommandLine) -> None:
+def test_spend_with_a_used_key_says_that_the_answer_is_stored(budget: CommandLine) -> None:
     first = budget("spend", "ann", *OUE, "--key", "k").stdout
     again = budget("spend", "ann", *OUE, "--key", "k").stdout
     assert RENEWED not in first
@@ -126,14 +126,14 @@ def test_a_replayed_answer_and_a_stored_refusal_say_that_they_are(budget: Comman
     assert budget("spend", "ann", *OUE, "--key", "m").stdout.startswith("spent: ann")
 
 
-def test_a_resolution_that_is_repeated_says_so(budget: CommandLine) -> None:
+def test_commit_twice_says_that_it_was_committed(budget: CommandLine) -> None:
     receipt = budget.json("reserve", "ann", *OUE)["receipt"]
     assert budget("commit", receipt).stdout == f"committed: receipt {receipt}, ε = 0.5\n"
     assert budget("commit", receipt).stdout == f"committed: receipt {receipt}, ε = 0.5. It was already committed.\n"
 
 
 @pytest.mark.parametrize("how", ["commit", "void"])
-def test_an_unknown_receipt_lists_the_reservations_that_are_open(budget: CommandLine, how: str) -> None:
+def test_commit_of_an_unknown_receipt_lists_the_open_reservations(budget: CommandLine, how: str) -> None:
     assert "No reservation is named 'x'. No reservation is open.\n" in budget.error(how, "x")
     receipts = [budget.json("reserve", user, *OUE)["receipt"] for user in ("ann", "bob", "cy", "dan")]
     budget("commit", receipts[0])
@@ -149,7 +149,7 @@ def test_an_unknown_receipt_lists_the_reservations_that_are_open(budget: Command
     assert "oue, 1 report, ε = 0.5, until 20" in message
 
 
-def test_a_refusal_shows_the_delta_that_refuses_it(budget: CommandLine) -> None:
+def test_refusal_of_a_report_with_delta_shows_the_delta(budget: CommandLine) -> None:
     gaussian = ["gaussian", "--epsilon", "0.5", "--delta", "1e-6", "--lower", "0", "--upper", "1"]
     message = budget("spend", "ann", *gaussian, code=3).stderr
     assert (
@@ -159,7 +159,7 @@ def test_a_refusal_shows_the_delta_that_refuses_it(budget: CommandLine) -> None:
     assert "δ" not in budget("spend", "ann", *OUE, "--reports", "3", code=3).stderr, "where none was asked for"
 
 
-def test_a_count_without_a_limit_is_no_number(command: CommandLine) -> None:
+def test_quote_without_a_counting_limit_shows_no_number(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=9,1e-6,gdp")
     kept = ["d-bit-flip", "--epsilon", "1", "--buckets", "4", "--bits", "2", "--memoize", "--label", "l"]
     command("spend", "ann", *kept)
@@ -167,7 +167,7 @@ def test_a_count_without_a_limit_is_no_number(command: CommandLine) -> None:
     assert command.json("quote", "ann", *kept)["affordable_reports"] is None
 
 
-def test_one_is_one(budget: CommandLine, tmp_path: Path) -> None:
+def test_counts_of_one_are_singular(budget: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,answer\nann,yes\n")
     words = ["randomize", "Poll", tmp_path / "a.csv", "--column", "answer", "--out", tmp_path / "r"]
     assert "1 report written" in budget(*words).stderr
@@ -183,7 +183,7 @@ def test_one_is_one(budget: CommandLine, tmp_path: Path) -> None:
     assert "a plan of 1 report;" in budget("policy", "set", "once", "--plan", "Poll=1").stdout
 
 
-def test_counts_that_round_to_nothing_have_no_sign(budget: CommandLine, tmp_path: Path) -> None:
+def test_estimate_rounds_to_zero_without_a_sign(budget: CommandLine, tmp_path: Path) -> None:
     budget("collection", "add", "many", "oue", "--epsilon", "3", "--domain-size", "400")
     (tmp_path / "a.csv").write_text("answer\n" + "7\n" * 9)
     for name in "abc":
@@ -196,7 +196,7 @@ def test_counts_that_round_to_nothing_have_no_sign(budget: CommandLine, tmp_path
 # -- policies ---------------------------------------------------------------------------------------------------
 
 
-def test_the_list_of_policies_shows_their_plans(budget: CommandLine) -> None:
+def test_policy_list_shows_plans(budget: CommandLine) -> None:
     budget("policy", "set", "year", "--plan", "Poll=5")
     budget("policy", "set", "both", "--plan", "Poll=2", "--limit", "lifetime=3")
     listed = {line.split()[0]: line for line in budget("policy", "list").stdout.splitlines()}
@@ -227,7 +227,7 @@ def test_the_list_of_policies_shows_their_plans(budget: CommandLine) -> None:
         (["lifetime=1,1e-6", "day=2,1e-7"], ""),
     ],
 )
-def test_a_limit_that_never_binds_is_warned_about(command: CommandLine, limits: list[str], warned: str) -> None:
+def test_policy_set_with_an_idle_limit_warns(command: CommandLine, limits: list[str], warned: str) -> None:
     done = command("policy", "set", "p", *(word for limit in limits for word in ("--limit", limit)))
     assert done.stderr.count("Warning") == (1 if warned else 0)
     assert warned in done.stderr
