@@ -277,7 +277,7 @@ class LedgerContract:
         accountant.spend("alice", coin("0.8"))
         assert accountant.set_policy("default", ["lifetime=0.5"]).version == 3
         assert accountant.spend("alice", coin("1e-9")).status == "refused"
-        with pytest.raises(InvalidParameter, match="charged already"):
+        with pytest.raises(InvalidParameter, match="which users were charged by"):
             accountant.set_policy("default", ["lifetime=1,1e-6,zcdp"])
         accountant.set_policy("default", ["lifetime=1", "lifetime=9,1e-6,zcdp"])
         assert spent(accountant, "alice")["lifetime"] == Decimal("0.8")
@@ -372,9 +372,9 @@ class LedgerContract:
         clock.advance(seconds=-6)
         before = everything(accountant)
         for call in (accountant.spend, accountant.reserve, accountant.quote):
-            with pytest.raises(LedgerError, match="at most 5 s behind"):
+            with pytest.raises(LedgerError, match="more than 5 s before"):
                 call("alice", coin(1), **({} if call == accountant.quote else {"key": "k"}))
-        with pytest.raises(LedgerError, match="at most 5 s behind"):
+        with pytest.raises(LedgerError, match="more than 5 s before"):
             accountant.spend_many(["alice"], coin(1), key="k")
         assert everything(accountant) == before
         clock.advance(seconds=1)
@@ -411,7 +411,7 @@ class LedgerContract:
         receipt = accountant.spend("alice", coin(1)).receipt or ""
         for name in (receipt, "0", "99", "-1", "x", "9" * 40):
             for resolve in (accountant.commit, accountant.void):
-                with pytest.raises(UnknownName, match="no reservation is called"):
+                with pytest.raises(UnknownName, match="no reservation is named"):
                     resolve(name)
 
     def test_a_void_after_midnight_gives_back_to_the_day_of_the_reservation(
@@ -711,7 +711,7 @@ class LedgerContract:
         before = everything(accountant)
         notes: list[Any] = ["", "a" * 501, "two\nlines", "a\0", "\x1b[2J", "\ud800", "\u2028", 7, b"note"]
         for note in notes:
-            with pytest.raises(InvalidParameter, match="note: expected one line of text, of 1 to 500 characters"):
+            with pytest.raises(InvalidParameter, match="note must be one line of 1 to 500 characters"):
                 accountant.spend("alice", coin(1), note=note)
             with pytest.raises(InvalidParameter, match="note"):
                 accountant.spend_many(["alice"], coin(1), note=note)
@@ -747,7 +747,7 @@ class LedgerContract:
         assert list(accountant.balances([])) == []
         with pytest.raises(UnknownName):
             accountant.balances([], "nothing")
-        with pytest.raises(InvalidParameter, match="letter by letter"):
+        with pytest.raises(InvalidParameter, match="users must be a list of user names"):
             list(accountant.balances("alice"))
         with pytest.raises(InvalidParameter, match="user"):
             list(accountant.balances(["alice", ""]))
@@ -1046,7 +1046,9 @@ class StoreContract(LedgerContract):
         accountant.set_policy("default", ["lifetime=9"])
         for number in range(7):
             send(accountant, f"user {number}", bytes([number]))
-        with pytest.raises(TooFewReports, match=r"too few reports to seal: 7\. Wait for 8; nothing was sealed\."):
+        with pytest.raises(
+            TooFewReports, match=r"too few reports to seal: 7\. Nothing was sealed\. Wait until there are 8 reports"
+        ):
             accountant.reports.seal("poll", "one", 8)
         assert accountant.reports.seal("poll", "one", 3) == 6
         assert accountant.reports.waiting("poll") == 1

@@ -71,7 +71,7 @@ class MeasuredContract:
         assert accountant.quote("alice", promising(OUE)).affordable_reports == 1
         assert [accountant.spend("alice", promising(OUE)).status for _ in range(3)] == ["spent", "refused", "refused"]
         refused = accountant.spend("alice", promising(OUE))
-        assert "the lifetime limit (renyi:6) of D = " in refused.explain()
+        assert "The lifetime limit (renyi:6) of D = " in refused.explain()
         assert refused.binding == ("lifetime",)
         done = accountant.spend_many(["alice", "bob", "carol", "bob"], promising(OUE))
         assert (done.spent, done.refused_users) == (3, ["alice"])
@@ -85,7 +85,7 @@ class MeasuredContract:
         assert accountant.policy().limits == (limit,)
         accountant.spend("alice", promising(OUE))
         accountant.set_policy("default", ["lifetime=8.0001,1e-6,renyi:5"])
-        with pytest.raises(InvalidParameter, match="which was charged already"):
+        with pytest.raises(InvalidParameter, match="which users were charged by"):
             accountant.set_policy("default", ["lifetime=8,1e-6,renyi:3"])
 
     def test_an_order_that_is_new_is_filled_from_the_journal(self, accountant: Accountant, clock: Clock) -> None:

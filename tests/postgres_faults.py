@@ -15,7 +15,7 @@ from ledger_contract import check, coin, in_threads, spent
 from ledger_inside import waiting_in
 from postgres_servers import wait_until
 
-NOTHING = "nothing was charged"
+NOTHING = "Nothing was charged"
 
 
 def with_port(address: str, port: int | None) -> str:

@@ -127,7 +127,7 @@ STEPS = (
     Step("A balance in whole units", "POST", "/v1/users:balance", body={"user": "alice"}),
     Step("A history by a name in the body", "POST", "/v1/users:history", body={"user": "alice"}),
     Step("What was left, in whole units", "POST", "/v1/users:remaining", body={"user": "alice"}),
-    Step("What is open of somebody", "POST", "/v1/users:reservations", body={"user": "bob"}),
+    Step("The open reservations of a user", "POST", "/v1/users:reservations", body={"user": "bob"}),
     Step("Many balances", "POST", "/v1/balances", body={"users": ["alice", "bob"]}),
     Step(
         "A report",
@@ -203,7 +203,7 @@ def play() -> list[dict[str, Any]]:
             "ldp_budget.accounting.api_keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
         ):
             secrets = {name: keys.create(name, ["admin"])[1] for name in ("example", "officer")}
-        app = create_app(accountant, Settings(usage_seconds=0))
+        app = create_app(accountant, Settings(usage_seconds=0, question_seconds=120))
         client = TestClient(app)
         known = {"digest": "", "receipt": "", "number": "", "invitation": "", **secrets}
         told = []

@@ -27,8 +27,14 @@ def shown(value: object) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:
-        return f"a {type(value).__name__}"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]}… (a {type(value).__name__})"
+        return _of_type(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]}… ({_of_type(value)})"
+
+
+def _of_type(value: object) -> str:
+    """The type of a value with its article: `a list`, `an int`."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def shown_with_type(value: object) -> str:

@@ -60,8 +60,7 @@ class LdpBudgetError(Exception):
     hint: str = ""
 
     def __init__(self, problem: str = "", *, hint: str = "") -> None:
-        if hint:
-            self.hint = hint
+        self.hint = hint
         super().__init__(_sentences(problem, hint))
 
     def completed(self, hint: str) -> str:
@@ -102,8 +101,7 @@ class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as wha
         self.option = option
         self.expected = expected
         self.found = found
-        self.hint = hint
-        super().__init__(self.describe(option))
+        super().__init__(self.describe(option, ""), hint=hint)
 
     def describe(self, option: str, hint: str | None = None) -> str:
         """The message with another spelling of the option: `epsilon` in Python, `--epsilon` on a command line.
@@ -151,7 +149,7 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
     """No object of this kind has that name. Attributes: `kind`, `name`, `known` (the existing names), `hint`.
 
-    The message lists the existing names, and those of similar spelling first. If the existing names are confidential,
+    The message lists the existing names, and the hint begins with those of similar spelling. If the existing names are confidential,
     such as the names of users, pass None for `known`. Then it stays empty. `why` is a sentence for an object that has
     ended, such as a revoked API key; it replaces the usual one.
     """
@@ -162,10 +160,11 @@ class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
         self.kind = kind
         self.name = name
         self.known = tuple(known or ())
-        problem = why or f"no {kind} is named {name!r}"
-        if known is not None and not why:
-            problem += f".{_did_you_mean(name, self.known)} {_listed(kind, self.known)}"
-        super().__init__(problem, hint=hint)
+        if why or known is None:
+            super().__init__(why or f"no {kind} is named {name!r}", hint=hint)
+        else:
+            problem = f"no {kind} is named {name!r}. {_listed(kind, self.known)}"
+            super().__init__(problem, hint=f"{_did_you_mean(name, self.known)} {hint}".strip())
 
 
 _MOST_NAMES = 30
@@ -186,7 +185,7 @@ def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
 
     spelled = {each.lower(): each for each in known}
     close = get_close_matches(name.lower().replace("_", "-"), list(spelled))
-    return f" Did you mean {' or '.join(repr(spelled[each]) for each in close)}?" if close else ""
+    return f"Did you mean {' or '.join(repr(spelled[each]) for each in close)}?" if close else ""
 
 
 class UserErased(LdpBudgetError):  # noqa: N818

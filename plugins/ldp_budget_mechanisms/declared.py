@@ -62,7 +62,8 @@ class _Promise(Field[Guarantee]):
             _check_fractions(data)
             return from_json(data)
         except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
-            raise self.invalid(" ".join(str(error).split())[:200]) from None
+            why = " ".join(str(error).split())[:200].rstrip(".")
+            raise InvalidParameter(self.name, self.expected, f"{value!r:.80}", hint=f"{why}.") from None
 
     def to_json(self, value: Guarantee) -> Any:
         return value.to_json()

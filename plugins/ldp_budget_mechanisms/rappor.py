@@ -123,7 +123,7 @@ class Rappor(Mechanism):
         if given & set(_TARGETS):
             missing = [name for name in _TARGETS if name not in given]
             if given & set(_PROBABILITIES):
-                found = ", ".join(sorted(given))
+                found = f"{', '.join(sorted(given))} together"
                 raise InvalidParameter(
                     "epsilon", "given with epsilon_lifetime alone, or left out for f, p and q", found
                 )

@@ -37,7 +37,7 @@ def test_a_policy_of_checked_mechanisms_asks_for_its_mechanism(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldp_budget.registry.certification.checked", lambda kind: "no")
-    assert "nobody has checked oue here" in accountant.spend("alice", POLL).why
+    assert "oue was not checked here" in accountant.spend("alice", POLL).why
 
 
 def test_a_retry_without_it_is_another_request(accountant: Accountant) -> None:

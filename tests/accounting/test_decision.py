@@ -82,8 +82,8 @@ def test_a_receipt_shows_the_limits_as_the_charge_leaves_them_and_a_refusal_as_t
     ("why", "more"),
     [
         (ERASED_USER, {"erased": True}),
-        ("policy default admits only promises for any inputs", {"relation": "any"}),
-        ("the plan of policy default has no such charge", {"plan": Plan(((Pure(1), 2),), Decimal("1e-6"))}),
+        ("policy default admits only guarantees for any inputs", {"relation": "any"}),
+        ("plan of policy default does not include this mechanism", {"plan": Plan(((Pure(1), 2),), Decimal("1e-6"))}),
     ],
 )
 def test_what_no_budget_would_help_is_said_so(why: str, more: dict[str, object]) -> None:

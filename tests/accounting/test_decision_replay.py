@@ -120,7 +120,7 @@ def test_decide_with_changed_sums_refuses(database: Database, clock: Clock) -> N
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("alice", coin(2))
         head = check(accountant)
-    said = r"sums of account 1 were changed; nothing was charged. Run: ldp-budget ledger verify"
+    said = r"sums of account 1 were changed. Nothing was charged\. Run: ldp-budget ledger verify"
     with database.emptied("window_name = 'lifetime'"), database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("alice", coin(1)),
@@ -194,7 +194,7 @@ def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clo
             lambda: accountant.spend_many(["alice"], coin(1)),
             lambda: accountant.void(held or ""),
         ):
-            with pytest.raises(LedgerError, match="sums of account 1 were changed; nothing was charged"):
+            with pytest.raises(LedgerError, match=r"sums of account 1 were changed. Nothing was charged."):
                 charge()
         assert not accountant.verify().ok
     clock.advance(days=1)
@@ -251,7 +251,7 @@ def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, c
             lambda: accountant.spend_many(["alice"], coin(1), policy="plain"),
             lambda: accountant.void(held or ""),
         ):
-            with pytest.raises(LedgerError, match="sums of account 1 were changed; nothing was charged"):
+            with pytest.raises(LedgerError, match=r"sums of account 1 were changed. Nothing was charged."):
                 charge()
         assert not accountant.verify().ok
     put_back(database, "quotas", before)
@@ -357,7 +357,9 @@ def test_spend_with_renamed_policies_refuses(database: Database, clock: Clock, r
             lambda: accountant.spend("alice", coin(9)),
             lambda: accountant.spend_many(["alice"], coin(9)),
         ):
-            with pytest.raises(LedgerError, match=r"its policies were changed; nothing was charged. Run: ldp-budget"):
+            with pytest.raises(
+                LedgerError, match=r"its policies were changed. Nothing was charged\. Run: ldp-budget"
+            ):
                 charge()
     exchange(database, "policies", "name", "policy")
     with database.open(clock) as accountant:
@@ -387,7 +389,7 @@ def test_spend_with_exchanged_charges_refuses(database: Database, clock: Clock) 
     exchange(database, "priced_mechanisms", "fingerprint", "priced_mechanism")
     with (
         database.open(clock) as accountant,
-        pytest.raises(LedgerError, match=r"priced mechanism 1 was changed; nothing was"),
+        pytest.raises(LedgerError, match=r"priced mechanism 1 was changed\. Nothing was"),
     ):
         accountant.spend("alice", large, label="home")
 

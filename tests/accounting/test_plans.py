@@ -61,7 +61,7 @@ def test_a_plan_survives_json() -> None:
 def test_a_stored_price_is_kept_unless_it_is_too_low() -> None:
     stored = Plan([(PAIR, 50)], delta="1e-6").to_json()
     assert Plan.from_json({**stored, "epsilon": "14"}).epsilon == 14
-    for impossible, why in (("13.8", "below"), ("-1", "below"), ("Infinity", "finite"), ("NaN", "finite")):
+    for impossible, why in (("13.8", "at least"), ("-1", "at least"), ("Infinity", "finite"), ("NaN", "finite")):
         with pytest.raises(ValueError, match=why):
             Plan.from_json({**stored, "epsilon": impossible})
 

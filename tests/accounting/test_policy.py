@@ -107,24 +107,24 @@ def test_limits_are_read_from_text(text: str, limit: Limit) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lifetime", r"limit: expected PERIOD=EPSILON\[,DELTA\[,RULE\]\]; found lifetime"),
-        ("lifetime=", "expected PERIOD="),
-        ("=1", "a period out of lifetime, day, week, month; found $"),
-        ("lifetime=1,", "expected PERIOD="),
-        ("lifetime=1,0,basic,x", "expected PERIOD="),
-        ("year=1", "a period out of lifetime, day, week, month; found year"),
-        ("lifetime=0", "epsilon > 0 for lifetime; found 0"),
-        ("lifetime=-1", "epsilon > 0 for lifetime; found -1"),
-        ("lifetime=nan", "epsilon: a number > 0; found nan"),
-        ("lifetime=inf", "epsilon: a number > 0; found inf"),
-        ("lifetime=1e-2000000", "epsilon: a number > 0; found 1e-2000000"),
-        ("lifetime=much", "epsilon: a number > 0; found much"),
-        ("lifetime=1,1", "delta >= 0 and < 1 for lifetime; found 1"),
-        ("lifetime=1,-1e-9", "delta >= 0 and < 1"),
-        ("lifetime=1,nan", "delta: a number >= 0 and < 1; found nan"),
-        ("lifetime=1,0,zcdp", "delta > 0, as rule zcdp converts"),
-        ("lifetime=1,0,gdp", "delta > 0, as rule gdp converts"),
-        ("lifetime=1,1e-6,rdp", "a rule out of basic, zcdp, gdp, renyi; found rdp"),
+        ("lifetime", r"limit must be PERIOD=EPSILON\[,DELTA\[,RULE\]\]: got lifetime"),
+        ("lifetime=", "must be PERIOD="),
+        ("=1", "for one of the periods lifetime, day, week, month: got $"),
+        ("lifetime=1,", "must be PERIOD="),
+        ("lifetime=1,0,basic,x", "must be PERIOD="),
+        ("year=1", "for one of the periods lifetime, day, week, month: got year"),
+        ("lifetime=0", "a number > 0 as EPSILON: got 0"),
+        ("lifetime=-1", "a number > 0 as EPSILON: got -1"),
+        ("lifetime=nan", "a number > 0 as EPSILON: got nan"),
+        ("lifetime=inf", "a number > 0 as EPSILON: got inf"),
+        ("lifetime=1e-2000000", "a number > 0 as EPSILON: got 1e-2000000"),
+        ("lifetime=much", "a number > 0 as EPSILON: got much"),
+        ("lifetime=1,1", "a number >= 0 and < 1 as DELTA: got 1"),
+        ("lifetime=1,-1e-9", "a number >= 0 and < 1 as DELTA"),
+        ("lifetime=1,nan", "a number >= 0 and < 1 as DELTA: got nan"),
+        ("lifetime=1,0,zcdp", "DELTA > 0 under rule zcdp, which converts"),
+        ("lifetime=1,0,gdp", "DELTA > 0 under rule gdp, which converts"),
+        ("lifetime=1,1e-6,rdp", "of one of the rules basic, zcdp, gdp, renyi: got rdp"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(text: str, message: str) -> None:
@@ -134,7 +134,7 @@ def test_a_limit_that_makes_no_sense_is_refused(text: str, message: str) -> None
 
 
 def test_exact_composition_is_no_limit() -> None:
-    with pytest.raises(InvalidParameter, match="not a filter"):
+    with pytest.raises(InvalidParameter, match="not a privacy filter"):
         Limit.parse("lifetime=1,1e-6,exact")
 
 
@@ -146,7 +146,9 @@ def policy(*limits: str, **options: Any) -> Policy:
 
 
 def test_a_policy_without_a_lifetime_says_unbounded_aloud() -> None:
-    with pytest.raises(InvalidParameter, match="a lifetime limit, or unbounded said aloud; found only day, week"):
+    with pytest.raises(
+        InvalidParameter, match=r"given for the lifetime as well in policy .default.: got only day, week"
+    ):
         policy("day=1", "week=2")
     assert policy("day=1", unbounded=True).worst_epsilon_per_year() == 366
     assert policy("day=1", "month=5", unbounded=True).worst_epsilon_per_year() == 60
@@ -157,8 +159,8 @@ def test_a_policy_without_a_lifetime_says_unbounded_aloud() -> None:
     ("limits", "options", "message"),
     [
         ([], {}, "at least one limit"),
-        (["lifetime=1", "lifetime=2"], {}, "each period at most once for each rule; found lifetime=basic"),
-        (["lifetime=1"], {"relation": "some"}, "relation: expected any; found some"),
+        (["lifetime=1", "lifetime=2"], {}, "given once for each period and rule: got lifetime basic more than once"),
+        (["lifetime=1"], {"relation": "some"}, "relation must be 'any' or None: got 'some'"),
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(limits: list[str], options: dict[str, Any], message: str) -> None:
@@ -167,7 +169,7 @@ def test_a_policy_that_makes_no_sense_is_refused(limits: list[str], options: dic
 
 
 def test_a_policy_needs_a_name() -> None:
-    with pytest.raises(InvalidParameter, match="name: expected a name of at least one character"):
+    with pytest.raises(InvalidParameter, match="name must be a string of at least one character"):
         Policy("", as_limits(["lifetime=1"]))
 
 

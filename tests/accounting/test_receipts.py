@@ -24,7 +24,7 @@ def test_a_receipt_of_another_ledger_resolves_nothing_here(accountant: Accountan
         mine, foreign = (each.reserve("alice", coin(1)).receipt or "" for each in (accountant, other))
     assert mine.partition("-")[0] == foreign.partition("-")[0], "the same entry, in two ledgers"
     for resolve in (accountant.commit, accountant.void):
-        with pytest.raises(UnknownName, match="no reservation is called"):
+        with pytest.raises(UnknownName, match="no reservation is named"):
             resolve(foreign)
     assert accountant.void(mine).status == "voided"
 

@@ -131,7 +131,7 @@ def test_key_of_a_key_holder_is_refused_in_the_transaction_where_approvals_are_d
         keys = ApiKeys(officer, fresh=1e9)
         keys.all()
         Approvals(accountant).demand()
-        with pytest.raises(ApprovalConflict, match="keys are made on the machine of the ledger"):
+        with pytest.raises(ApprovalConflict, match="keys can be made only on the machine of the ledger"):
             keys.create("second", ["policy"])
         ApiKeys(accountant).create("second", ["policy"])
 

@@ -150,7 +150,7 @@ def test_user_name_of_white_space_alone_is_an_error(ledger: Accountant, empty: s
         lambda: ledger.spend_many(["alice", empty], COIN),
         lambda: list(ledger.balances([empty])),
     ):
-        with pytest.raises(InvalidParameter, match="user: expected a text of at least one character"):
+        with pytest.raises(InvalidParameter, match="user must be a string"):
             call()
     [answer] = ledger.spend_batch([Spend(empty, COIN)], key="batch")
     assert isinstance(answer.error, InvalidParameter)

@@ -70,5 +70,5 @@ def test_no_function_of_a_module_stands_in_the_class() -> None:
 @pytest.mark.parametrize("wrong", [None, "budget.db", Accountant])
 def test_a_release_refuses_what_is_no_budget_client(tmp_path: Path, wrong: Any) -> None:
     poll = Collection("poll", mechanism("oue")(epsilon=1, domain_size=3))
-    with pytest.raises(InvalidParameter, match="an accountant"):
+    with pytest.raises(InvalidParameter, match="an `Accountant` or a `Client`"):
         release(tmp_path / "out", poll, wrong, [0], users=["alice"], policy="default")  # type: ignore[arg-type]

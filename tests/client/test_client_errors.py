@@ -54,7 +54,7 @@ SAME = [
     UnknownName("policy", "nothing", []),
     UnknownName("user", "nobody", None, "Nothing was erased"),
     UserErased("alice"),
-    NameTaken("collection", "poll", "it exists already"),
+    NameTaken("collection", "poll", "exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
     KeyConflict("k"),

@@ -50,7 +50,7 @@ def test_a_client_that_leaks_is_convicted(agreed: CommandLine, leak: str) -> Non
 
 def test_a_report_that_is_too_long_is_refused(agreed: CommandLine) -> None:
     said = agreed.error("audit", "four", "--client", f"{node()} {LEAKS} longer", "--samples", 2000)
-    assert "expected reports of 1 bytes; found one of 2" in said
+    assert "a report must have 1 bytes: got 2" in said
 
 
 def client_that(does: str) -> str:
@@ -75,12 +75,12 @@ SAY = """print('{"report": "01"}', flush=True)"""
 
 def test_a_length_that_differs_is_refused() -> None:
     """Two bytes and none are two reports of one in the sum; the lengths may tell the answer."""
-    with pytest.raises(NotSupported, match="expected reports of 1 bytes; found one of 2"):
+    with pytest.raises(NotSupported, match="a report must have 1 bytes: got 2"):
         drawn(client_that("""print('{"report": "' + ("0101", "")[turn % 2] + '"}', flush=True)"""), 2)
 
 
 def test_more_lines_than_were_asked_for_are_refused() -> None:
-    with pytest.raises(NotSupported, match="says more than it is asked"):
+    with pytest.raises(NotSupported, match="wrote more than it was asked for"):
         drawn(client_that(f"{SAY}; {SAY}"), 3)
 
 
@@ -88,20 +88,20 @@ def test_more_lines_than_were_asked_for_are_refused() -> None:
 def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
     assert drawn(client_that(f"time.sleep(0.3); {SAY}"), 5) == 5
-    with pytest.raises(NotSupported, match="said nothing for 1 s"):
+    with pytest.raises(NotSupported, match="did not answer for 1 s"):
         drawn(client_that("time.sleep(30)"), 1)
 
 
 @pytest.mark.slow
 def test_what_a_client_starts_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
-    with pytest.raises(NotSupported, match="said nothing for 1 s"):
+    with pytest.raises(NotSupported, match="did not answer for 1 s"):
         drawn("sh -c 'sleep 1000; true'", 1)
 
 
 @pytest.mark.parametrize("said", ["b'\\xff\\n'", "b'[' * 50000 + b'\\n'", "b'x' * 300000"])
 def test_lines_of_any_bytes_are_told(said: str) -> None:
-    with pytest.raises(NotSupported, match="expected a line of JSON"):
+    with pytest.raises(NotSupported, match="must be a line of JSON"):
         drawn(client_that(f"sys.stdout.buffer.write({said}); sys.stdout.flush(); time.sleep(100)"), 1)
 
 
@@ -109,9 +109,9 @@ def test_lines_of_any_bytes_are_told(said: str) -> None:
     ("client", "why"),
     [
         ("no-such-program", "cannot be started"),
-        (f"{sys.executable} -c 'pass'", "ended, or said nothing"),
-        (f"{sys.executable} -c 'print(1)'", "the client says: 1"),
-        (f"{sys.executable} -c 'print(\"hello\")'", "expected a line of JSON"),
+        (f"{sys.executable} -c 'pass'", "ended, or did not answer"),
+        (f"{sys.executable} -c 'print(1)'", "the client reports an error: 1"),
+        (f"{sys.executable} -c 'print(\"hello\")'", "must be a line of JSON"),
         ("", "cannot be started"),
         ("'", "cannot be started"),
     ],

@@ -107,7 +107,7 @@ def test_the_grid_is_published_and_an_order_between_is_refused_by_its_neighbours
     assert [str(order) for order in ORDERS[:3]] == ["1.010", "1.011", "1.012"]
     assert (len(ORDERS), ORDERS[-1]) == (225, 9_000_001)
     assert [*ORDERS] == sorted(set(ORDERS))
-    for text, neighbours in (("2.9", "2.8 or 3"), ("1", "1.01 or 1.011"), ("x", "found 'x'")):
+    for text, neighbours in (("2.9", "2.8 or 3"), ("1", "1.01 or 1.011"), ("x", "got 'x'")):
         with pytest.raises(InvalidParameter, match=neighbours):
             rule_named(f"renyi:{text}")
 

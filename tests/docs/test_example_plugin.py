@@ -132,7 +132,7 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
     for example in checked["examples"]:
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
         skipped = {each["check"]: each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
-        # Of seven answers all pairs are compared. Of a hundred some are, and nothing shows that these stand for all.
+        # Of seven answers all pairs are compared. Of a hundred some are, which are not shown to cover all others.
         unproven = {"guarantee_is_exact"} if example["declared"]["domain_size"] == 100 else set()
         assert set(skipped) == {*unproven, "memo_is_kept", "program_law_is_the_channel"}
         assert skipped["memo_is_kept"] == "it memoises nothing"

@@ -267,22 +267,22 @@ NAN, INF = math.nan, math.inf
 )
 def test_sigma_names_the_argument_that_is_out_of_range(name: str, value: float, wrap: Callable[[float], Any]) -> None:
     arguments = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, name: wrap(value)}
-    with pytest.raises(ValueError, match=f"^{name} must be .*, found {value}$"):
+    with pytest.raises(ValueError, match=f"^{name} must be .*: got {value}$"):
         gaussian_sigma(**arguments)
 
 
 @pytest.mark.parametrize("call", [gaussian_sigma, gaussian_log_delta, gaussian_delta])
 def test_an_unknown_method_is_named(call: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match=r"^method must be 'tail' or 'exact', found 'classic'$"):
+    with pytest.raises(ValueError, match=r"^method must be 'tail' or 'exact': got 'classic'$"):
         call(1.0, 0.5, method="classic")
 
 
 @pytest.mark.parametrize("call", [gaussian_log_delta, gaussian_delta])
 @pytest.mark.parametrize(
     ("epsilon", "mu", "message"),
-    [(-1.0, 1.0, "epsilon must be finite and >= 0, found -1.0")]
-    + [(NAN, 1.0, "epsilon must be finite and >= 0, found nan")]
-    + [(1.0, value, f"mu must be finite and > 0, found {value}") for value in (0.0, -1.0, NAN, INF)],
+    [(-1.0, 1.0, "epsilon must be finite and >= 0: got -1.0")]
+    + [(NAN, 1.0, "epsilon must be finite and >= 0: got nan")]
+    + [(1.0, value, f"mu must be finite and > 0: got {value}") for value in (0.0, -1.0, NAN, INF)],
 )
 def test_delta_names_the_argument_that_is_out_of_range(
     call: Callable[..., Any], epsilon: float, mu: float, message: str
@@ -293,13 +293,13 @@ def test_delta_names_the_argument_that_is_out_of_range(
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, NAN, INF])
 def test_mu_of_pure_names_epsilon(epsilon: float) -> None:
-    with pytest.raises(ValueError, match=f"^epsilon must be finite and > 0 .*, found {epsilon}$"):
+    with pytest.raises(ValueError, match=f"^epsilon must be finite and > 0 .*: got {epsilon}$"):
         mu_of_pure(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [1e-200, [1e-200]])
 def test_a_sigma_beyond_the_largest_float_is_an_error(epsilon: Any) -> None:
-    with pytest.raises(ValueError, match=r"^sensitivity must leave sigma finite, found"):
+    with pytest.raises(ValueError, match=r"^sensitivity must leave sigma finite: got"):
         gaussian_sigma(epsilon, 1e-300, 1e200)
 
 

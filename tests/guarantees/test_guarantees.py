@@ -224,26 +224,26 @@ def test_unbounded_is_unbounded_in_every_rule() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Pure(-1), r"epsilon: expected a number in \[0, 1000000\]; found -1"),
+        (lambda: Pure(-1), r"epsilon must be a number in \[0, 1000000\]: got -1"),
         (lambda: Pure("nan"), "not a finite number"),
         (lambda: Pure(10**7), "epsilon"),
-        (lambda: SymmetricPair(1, "1.1"), r"tau: expected a number in \[0, 1\]; found 1.1"),
+        (lambda: SymmetricPair(1, "1.1"), r"tau must be a number in \[0, 1\]: got 1.1"),
         (lambda: Approximate(1, -1), "delta"),
-        (lambda: Gaussian(1, bound=1), "a calibration point needs both epsilon and delta"),
-        (lambda: Memoised((2, 1), 3), "curve: expected a non-decreasing list up to the cap"),
+        (lambda: Gaussian(1, bound=1), "a calibration point must have both epsilon and delta"),
+        (lambda: Memoised((2, 1), 3), "curve must be a non-decreasing list up to the cap"),
         (lambda: Memoised((1, 2), 1), "curve"),
         (lambda: Memoised((), 1), "curve"),
         (lambda: Memoised((1,), 1, relation="some inputs"), "relation"),
         *[
-            (lambda values=values: Memoised((1,), 1, values), "values is not a whole number >= 1")  # type: ignore[misc]
+            (lambda values=values: Memoised((1,), 1, values), "values must be a whole number >= 1")  # type: ignore[misc]
             for values in (0, -1, True, "3", 1.5, [])
         ],
-        (lambda: FinitePair(((Fraction(1, 2), 1), (Fraction(1, 3), 0))), "P to be probabilities that sum to 1"),
-        (lambda: FinitePair(((Fraction(3, 2), 1), (Fraction(-1, 2), 0))), "P to be probabilities"),
+        (lambda: FinitePair(((Fraction(1, 2), 1), (Fraction(1, 3), 0))), "P must be probabilities that sum to 1"),
+        (lambda: FinitePair(((Fraction(3, 2), 1), (Fraction(-1, 2), 0))), "P must be probabilities"),
         (lambda: FinitePair(()), "probabilities"),
-        (lambda: Copies(0, Pure(1)), "count: expected a whole number >= 1; found 0"),
+        (lambda: Copies(0, Pure(1)), "count must be a whole number >= 1: got 0"),
         (lambda: Copies(True, Pure(1)), "count"),
-        (lambda: Copies(2, 1), "of: expected a guarantee; found 1"),  # type: ignore[arg-type]
+        (lambda: Copies(2, 1), "of must be a guarantee: got 1"),  # type: ignore[arg-type]
     ],
 )
 def test_a_guarantee_that_makes_no_sense_cannot_be_made(make: Any, message: str) -> None:
@@ -293,7 +293,7 @@ def test_fractions_of_many_digits_are_written_and_read_back() -> None:
     assert from_json(json.loads(json.dumps(pair.to_json()))) == pair
     assert pair.costs().epsilon == 1
     assert repr(pair)
-    with pytest.raises(ValueError, match="outcomes: expected P to be probabilities that sum to 1"):
+    with pytest.raises(ValueError, match="outcomes: P must be probabilities that sum to 1"):
         FinitePair(((half, 1 - half),))
-    with pytest.raises(ValueError, match="outcomes: expected pairs of fractions"):
+    with pytest.raises(ValueError, match="outcomes must be pairs of fractions"):
         FinitePair((("1" * 5000 + "/x", 1),))

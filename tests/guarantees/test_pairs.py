@@ -105,7 +105,7 @@ def test_the_pair_below_some_bounds_dominates_in_either_order(rows: list[Row], s
 
 @pytest.mark.parametrize("bounds", [[], [(1, "0.1")], [("0.5", "0.1"), (2, 0)], [(1, "0.5"), (3, 0), (4, "0.1")]])
 def test_bounds_that_leave_the_largest_loss_open_are_refused(bounds: list[tuple[str, str]]) -> None:
-    with pytest.raises(ValueError, match="bounds: expected"):
+    with pytest.raises(ValueError, match="bounds must be"):
         pair_below([(Decimal(slope), Decimal(most)) for slope, most in bounds])
 
 

@@ -46,7 +46,7 @@ ERRORS = [
     OutsideDomain("0, 1 or 2", 3, 7),
     UnknownName("mechanism", "nothing", ["oue", "krr"], "Ask for one"),
     UserErased("alice"),
-    NameTaken("collection", "poll", "it exists already"),
+    NameTaken("collection", "poll", "exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
     LedgerError("budget.db", "it is locked"),
@@ -63,7 +63,7 @@ ERRORS = [
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
     TableError("t", "it is truncated"),
-    ServiceProblem("forbidden", "the key has not the scope", 403),
+    ServiceProblem("forbidden", "the key lacks the scope", 403),
     Broken("a promise"),
     NotChecked("no way to"),
     TooFewReports(3, 20),
@@ -130,19 +130,19 @@ def test_the_command_line_knows_only_codes_that_there_are() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (ERRORS[1], 2, "--epsilon: expected a number > 0; found -1"),
-        (refusal(), 3, "refused: alice asked ε = 2"),
-        (LedgerMissing("b.db"), 1, "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one"),
+        (ERRORS[1], 2, "--epsilon must be a number > 0: got -1"),
+        (refusal(), 3, "refused: alice asked for ε = 2"),
+        (LedgerMissing("b.db"), 1, "this ledger does not exist"),
         (
-            ClockError("b.db", "it is late. Repair it", repairable=True),
+            ClockError("b.db", "the clock is late", repairable=True),
             1,
-            "Repair it: ldp-budget ledger repair-clock",
+            "ldp-budget ledger repair-clock",
         ),
-        (UnknownName("user", "x", None), 1, "no user is called 'x'; --unknown blocks the name all the same"),
-        (UnknownName("policy", "x", []), 1, "are: none. Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
-        (UnknownName("policy", "x", [], "Ask"), 1, "there are: none. Ask"),
-        (UnknownName("collection", "x", ["y"]), 1, "there are: y"),
-        (KeyConflict("k"), 1, "key 'k' was used for a different request"),
+        (UnknownName("user", "x", None), 1, "--unknown"),
+        (UnknownName("policy", "x", []), 1, "Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
+        (UnknownName("policy", "x", [], "Ask"), 1, "There are no policies. Ask"),
+        (UnknownName("collection", "x", ["y"]), 1, "Collections: y."),
+        (KeyConflict("k"), 1, "idempotency key 'k' was already used for a different request"),
     ],
     ids=lambda value: getattr(value, "code", ""),
 )
@@ -154,6 +154,40 @@ def test_the_command_line_adds_the_exit_code_and_the_command_that_helps(
     assert failure.exit_code == code
     assert told in failure.message
     assert "ldp-budget" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (InvalidParameter("n", "a number", "x"), "n must be a number: got x"),
+        (InvalidParameter("n", "a number"), "n is missing: it must be a number"),
+        (InvalidParameter("n", "a number", "x", hint="Use 1."), "n must be a number: got x. Use 1."),
+        (InvalidParameter("n", "a number", hint="Use 1."), "n is missing: it must be a number. Use 1."),
+        (UnknownName("policy", "x", ["ab", "ac"]), "no policy is named 'x'. Policies: ab, ac."),
+        (UnknownName("API key", "a", []), "no API key is named 'a'. There are no API keys."),
+        (UnknownName("user", "a", None), "no user is named 'a'"),
+        (
+            UnknownName("mechanism", "oeu", ["grr", "oue"], "Ask."),
+            "no mechanism is named 'oeu'. Mechanisms: grr, oue. Did you mean 'oue'? Ask.",
+        ),
+        (UnknownName("API key", "a", ["b"], why="API key 'a' is revoked"), "API key 'a' is revoked"),
+        (OutsideDomain("0, 1 or 2", 3, 7), "the value at position 7 is outside the domain, 0, 1 or 2: got 3"),
+        (NameTaken("round", "may", "is sealed", hint="Choose another."), "round 'may' is sealed. Choose another."),
+    ],
+)
+def test_message_is_problem_then_hint(error: LdpBudgetError, message: str) -> None:
+    assert str(error) == message
+    assert error.completed(error.hint) == message
+
+
+def test_completed_replaces_the_hint() -> None:
+    error = UnknownName("policy", "a", ["b"], "Ask for one.")
+    assert error.completed("Type: x") == "no policy is named 'a'. Policies: b. Type: x"
+    assert error.completed("") == "no policy is named 'a'. Policies: b."
+    assert InvalidParameter("n", "a number", "x").completed("Type: x") == "n must be a number: got x. Type: x"
+    assert InvalidParameter("n", "a number", "x", hint="Use 1.").describe("--n", "Try: 1") == (
+        "--n must be a number: got x. Try: 1"
+    )
 
 
 def test_an_error_that_is_not_ours_stays_what_it_is() -> None:

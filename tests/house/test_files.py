@@ -119,7 +119,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 def test_a_folder_or_a_device_is_not_replaced(tmp_path: Path) -> None:
     for place in (tmp_path, Path(os.devnull)):
-        with pytest.raises(OSError, match="it is no ordinary file"):
+        with pytest.raises(OSError, match="it is not a regular file"):
             replacing(place).__enter__()
     assert contents(tmp_path) == {}
 

@@ -191,7 +191,11 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"mechanism": OUE, "samples": 200, "confidence": 0.9, "reports": 1, "search": False, "rng": 1},
         ),
         "verify": (ldp_budget.verify, {"mechanism": OUE}),
-        "InvalidParameter.describe": (InvalidParameter("epsilon", "a number", 1).describe, {"option": "--epsilon"}),
+        "InvalidParameter.describe": (
+            InvalidParameter("epsilon", "a number", 1).describe,
+            {"option": "--epsilon", "hint": "Use 2."},
+        ),
+        "LdpBudgetError.completed": (InvalidParameter("epsilon", "a number", 1).completed, {"hint": "Use 2."}),
         "Collection": (Collection, {"name": "x", "mechanism": OUE, "categories": ("a", "b", "c")}),
         "Collection.from_json": (Collection.from_json, {"data": POLL.to_json()}),
         "Collection.read_values": (POLL.read_values, {"texts": ["a"]}),
@@ -456,11 +460,18 @@ def test_every_mechanism_of_our_own_is_among_them() -> None:
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        ("oue", "found the text 'oue', which is a name alone"),
-        (mechanism("oue"), "found the mechanism oue without any of its parameters (domain_size, epsilon)"),
-        (OUE.guarantee, "found SymmetricPair(bound=1, tau=0.5)"),
-        (1, "found 1"),
-        (None, "found None"),
+        (
+            "oue",
+            "got 'oue' (str). A name alone has no parameters. Use ldp_budget.mechanism('oue') with its parameters.",
+        ),
+        (
+            mechanism("oue"),
+            "got the class OptimizedUnaryEncoding. Give it its parameters, such as "
+            "OptimizedUnaryEncoding(domain_size=…): domain_size, epsilon.",
+        ),
+        (OUE.guarantee, "got SymmetricPair(bound=1, tau=0.5)"),
+        (1, "got 1"),
+        (None, "got None"),
     ],
 )
 @pytest.mark.parametrize("how", ["quote", "spend", "reserve", "spend_many"])
@@ -468,17 +479,17 @@ def test_what_is_no_mechanism_is_told_apart(accountant: Accountant, how: str, as
     users = ["alice"] if how == "spend_many" else "alice"
     with pytest.raises(InvalidParameter) as caught:
         getattr(accountant, how)(users, asked)
-    assert str(caught.value) == f"mechanism: expected {EXPECTED}; {found}"
+    assert str(caught.value) == f"mechanism must be {EXPECTED}: {found}"
     assert accountant.history("alice") == []
 
 
-EXPECTED = "a mechanism with its parameters, a collection, or an object of another library that a plugin adapts"
+EXPECTED = "a mechanism with its parameters, a collection, or an object of a supported library"
 
 
 def test_a_number_is_no_file_of_reports_though_python_would_open_it() -> None:
     """The first five numbers are those of streams that are open: reading one closed it."""
     for number in range(3):
-        with pytest.raises(InvalidParameter, match=f"path: expected a path; found {number}"):
+        with pytest.raises(InvalidParameter, match=f"path must be a path .*: got {number}"):
             list(read_reports(number, POLL))
 
 
@@ -490,7 +501,7 @@ def test_a_ledger_with_a_wrong_clock_is_not_made(tmp_path: Path) -> None:
 
 
 def test_a_whole_number_of_thousands_of_digits_is_refused_in_words(accountant: Accountant) -> None:
-    with pytest.raises(InvalidParameter, match=r"reports: expected a whole number from 1 to \d+; found a int$"):
+    with pytest.raises(InvalidParameter, match=r"reports must be a whole number from 1 to \d+: got an int$"):
         accountant.spend("alice", OUE, reports=10**5000)
 
 
@@ -518,11 +529,11 @@ class Confused(Mechanism):
     [
         (Mechanism(), r"Mechanism\(\), which has no name"),
         (Nameless(), r"Nameless\(\), which has no name"),
-        (Promiseless(), r"Promiseless\(\), which promises None"),
-        (Confused(), r"Confused\(\), which promises 1.0"),
+        (Promiseless(), r"Promiseless\(\), whose guarantee is None"),
+        (Confused(), r"Confused\(\), whose guarantee is 1.0"),
     ],
 )
 def test_a_mechanism_that_is_half_written_is_charged_to_nobody(accountant: Accountant, made: Any, found: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"expected a mechanism with a name and a guarantee; found {found}"):
+    with pytest.raises(InvalidParameter, match=f"must be a mechanism with a name and a guarantee: got {found}"):
         accountant.spend("alice", made)
     assert accountant.history("alice") == []

@@ -16,7 +16,7 @@ from ledger_contract import CURVE, check, coin, everything, in_threads, promisin
 from ledger_inside import tables
 
 RAPPOR = promising(CURVE)
-ERASED = "this user was erased, and gets no fresh budget"
+ERASED = "this user was erased, and gets no new budget"
 
 
 def live(accountant: Accountant, user: str) -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_an_erased_user_is_refused_in_every_way(accountant: Accountant, known: b
     for ask in (accountant.spend, accountant.reserve, accountant.quote):
         receipt = ask("alice", coin("1e-9"))
         assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
-        assert ERASED in receipt.explain()
+        assert ERASED.capitalize() in receipt.explain()
     assert accountant.spend_many(["alice", "bob"], coin(1)).refused_users == ["alice"]
     assert accountant.spend("alice", RAPPOR, label="home of alice").status == "refused"
     check(accountant)
@@ -240,7 +240,7 @@ def test_a_user_never_seen_is_not_erased_unless_that_is_said(accountant: Account
     """The name may be misspelt, and would be blocked for good."""
     live(accountant, "alice")
     before = everything(accountant)
-    with pytest.raises(UnknownName, match=r"no user is called 'alcie'\. Nothing was erased") as caught:
+    with pytest.raises(UnknownName, match=r"no user is named 'alcie'\. Nothing was erased") as caught:
         accountant.erase("alcie")
     assert (caught.value.kind, caught.value.known) == ("user", ())
     assert everything(accountant) == before

@@ -66,7 +66,7 @@ def test_partition_that_goes_back_to_before_a_rotation_is_found(clock: Clock) ->
     with Accountant(store, clock=clock) as other:
         assert other.spend(users[0], coin(1))
         store._rows[1] = before
-        with pytest.raises(LedgerError, match="partition 1 has gone back: it is under secret 1"):
+        with pytest.raises(LedgerError, match="partition 1 was rolled back: it uses secret 1"):
             other.spend(users[1], coin(1))
 
 

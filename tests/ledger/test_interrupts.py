@@ -369,7 +369,7 @@ def test_handler_that_spends_during_spend_each_is_refused_or_charged(
     for point in points:
         spend_at(point)
     assert refused == (
-        {"this thread is writing to it just now; finish that first"} if path == "own thread" else set()
+        {"this thread is already writing to it. Finish that first."} if path == "own thread" else set()
     )
     assert told
     assert spent(accountant, "handler") == {"lifetime": len(told) * Decimal("0.01")}

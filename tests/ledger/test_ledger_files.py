@@ -110,7 +110,7 @@ def test_a_relative_path_stays_where_it_was(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_ledger_is_not_made_where_that_was_not_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(LedgerMissing, match="there is none"):
+    with pytest.raises(LedgerMissing, match="this ledger does not exist"):
         Accountant(tmp_path / "budget.db", create=False)
     with pytest.raises(LedgerError, match=r"the folder .*/nowhere does not exist"):
         Accountant(tmp_path / "nowhere" / "budget.db")
@@ -159,14 +159,14 @@ def test_processes_that_make_one_ledger_at_once_all_get_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key .* is missing")]
+    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key file .* is missing")]
 )
 def test_one_of_the_two_missing_is_an_error_and_nothing_is_made(path: Path, lost: str, said: str) -> None:
     """A ledger recreated beside its key, or a key beside its ledger, would hand out fresh budgets."""
     (path.parent / lost).unlink()
     before = contents(path.parent)
     for create in (True, False):
-        with pytest.raises(LedgerError, match=f"{said}.*; restore it from a backup"):
+        with pytest.raises(LedgerError, match=f"{said}.*Restore it from a backup"):
             Accountant(path, create=create)
     assert contents(path.parent) == before
 
@@ -224,7 +224,7 @@ def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(path: Path) ->
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     before = contents(path.parent)
-    said = rf"tables are of version {SCHEMA_VERSION + 1}; this package knows version {SCHEMA_VERSION}"
+    said = rf"tables must be of version {SCHEMA_VERSION}: got version {SCHEMA_VERSION + 1}"
     with pytest.raises(LedgerError, match=said):
         Accountant(path)
     assert contents(path.parent) == before
@@ -268,7 +268,7 @@ def test_a_ledger_that_is_locked_for_too_long_is_an_error(
     with Accountant(path) as accountant:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match=r"locked for 0.05 s; nothing was charged"):
+        with pytest.raises(LedgerError, match=r"locked for 0.05 s. Nothing was charged."):
             accountant.spend("alice", coin("0.1"))
         assert accountant.balance("alice").limits[0].spent_units.epsilon == 10**8, "who reads need not wait"
         other.execute("ROLLBACK")
@@ -405,7 +405,7 @@ IN_CHILD = """
         try:
             accountant.spend("bob", coin)
         except ldp_budget.LedgerError as error:
-            assert "it was opened before this process was forked; open it in the child process" in str(error), error
+            assert "it was opened before this process was forked. Open it in the child process." in str(error), error
             return True
     """
 
@@ -460,7 +460,7 @@ def test_fork_while_other_threads_spend_loses_nothing_and_hangs_nobody(path: Pat
                     with ldp_budget.Accountant(path) as own:
                         own.spend("bob", coin)
                 except ldp_budget.LedgerError as error:
-                    assert "others kept it locked" in str(error), error
+                    assert "other processes kept it locked" in str(error), error
                     os._exit(3)
                 os._exit(0)
             children.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

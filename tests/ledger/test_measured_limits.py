@@ -85,15 +85,15 @@ def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, chang
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lifetime=1,0,renyi", "delta > 0, as rule renyi converts"),
+        ("lifetime=1,0,renyi", "DELTA > 0 under rule renyi, which converts"),
         ("lifetime=1,1e-6,renyi:2.9", "2.8 or 3"),
-        ("lifetime=1,1e-6,renyi:", "an order > 1"),
-        ("lifetime=1,1e-6,renyi:1.5", "an order at which anything fits"),
-        ("lifetime=1,1e-6+1e-6,gdp", "no delta set aside under rule gdp"),
-        ("lifetime=1,1e-6+1e-6,basic", "no delta set aside under rule basic"),
-        ("lifetime=1,0+1e-6,zcdp", "leaves some of 0.000001"),
-        ("lifetime=1,1e-6+,zcdp", "delta: a number"),
-        ("lifetime=1,1e-6+x,zcdp", "delta: a number"),
+        ("lifetime=1,1e-6,renyi:", "the order must be a number > 1"),
+        ("lifetime=1,1e-6,renyi:1.5", "of an order whose conversion leaves some of epsilon"),
+        ("lifetime=1,1e-6+1e-6,gdp", "one without a delta set aside under rule gdp"),
+        ("lifetime=1,1e-6+1e-6,basic", "one without a delta set aside under rule basic"),
+        ("lifetime=1,0+1e-6,zcdp", "sets aside less than its delta, 0.000001"),
+        ("lifetime=1,1e-6+,zcdp", "a number >= 0 and < 1 as DELTA"),
+        ("lifetime=1,1e-6+x,zcdp", "a number >= 0 and < 1 as DELTA"),
     ],
 )
 def test_such_a_limit_is_refused_by_name(text: str, message: str) -> None:

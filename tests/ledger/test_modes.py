@@ -50,9 +50,9 @@ def test_a_ledger_that_others_may_read_or_write_is_refused_with_the_remedy(path:
         assert accountant.spend("alice", coin("0.1"))
         file = path.with_name(loose)
         file.chmod(mode)
-        with pytest.raises(LedgerError, match="others than its owner have rights to it; type: chmod 600 ") as refused:
+        with pytest.raises(LedgerError, match=r"other users have access to it. Run: chmod 600 ") as refused:
             Accountant(path)
-        command = str(refused.value).rpartition("type: ")[2]
+        command = str(refused.value).rpartition("Run: ")[2]
         assert command == f"chmod 600 {file}"
         os.system(command)
         Accountant(path).close()
@@ -65,7 +65,7 @@ def test_the_remedy_names_all_of_them_for_a_shell(tmp_path: Path) -> None:
         file.chmod(0o644)
     with pytest.raises(LedgerError) as refused:
         Accountant(path)
-    assert os.system(str(refused.value).rpartition("type: ")[2]) == 0
+    assert os.system(str(refused.value).rpartition("Run: ")[2]) == 0
     assert set(modes(tmp_path).values()) == {0o600}
     Accountant(path).close()
 

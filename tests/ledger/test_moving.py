@@ -210,7 +210,7 @@ def test_moved_ledger_says_what_it_said(tmp_path: Path, clock: Clock, story: Sto
             copied = accountant.ledger.move_to(there)
             assert said(accountant) == before, "it can still be read"
             check(accountant, copied.source_head)
-            with pytest.raises(LedgerMoved, match=r"it was moved to .*; nothing was charged"):
+            with pytest.raises(LedgerMoved, match=r"it was moved to .*. Nothing was charged."):
                 accountant.spend("user-1", coin("0.01"))
         with Accountant(there, create=False, clock=clock) as accountant:
             assert said(accountant) == before
@@ -364,7 +364,7 @@ def test_move_stopped_between_key_and_file_is_started_again(
                 accountant.ledger.move_to(tmp_path / "copy.db")
         assert (tmp_path / "copy.db.key").exists()
         assert not (tmp_path / "copy.db").exists()
-        with pytest.raises(LedgerError, match=r"its key .* is there but the ledger is missing"):
+        with pytest.raises(LedgerError, match=r"its key file .* exists, but the ledger is missing"):
             Accountant(tmp_path / "copy.db")
         assert accountant.ledger.move_to(tmp_path / "copy.db").accounts == 5
 
@@ -378,17 +378,17 @@ def test_interrupted_move_refuses_writes_until_it_is_aborted(
         with pytest.raises(LedgerError, match="it is not being moved, so there is nothing to abort"):
             accountant.ledger.abort_move()
         interrupted_move(accountant, there, monkeypatch, "differences")
-        with pytest.raises(LedgerMoved, match="closed by a move to toy") as raised:
+        with pytest.raises(LedgerMoved, match="closed while it is moved to toy") as raised:
             accountant.spend("alice", coin("0.001"))
         assert (raised.value.code, raised.value.ledger, raised.value.complete) == ("ledger-moved", "toy", False)
-        assert "closed by a move to toy" in str(accountant.ledger.check_up()["schema"])
+        assert "closed while it is moved to toy" in str(accountant.ledger.check_up()["schema"])
         assert accountant.balance("alice").limits, "it can still be read"
         with Accountant(there, clock=clock) as half, pytest.raises(LedgerError, match="is being filled by a move"):
             half.balance("alice")
         accountant.ledger.abort_move()
         assert accountant.spend("alice", coin("0.001"))
         assert not charges(there, clock)
-        with pytest.raises(LedgerError, match="toy: it is the rest of an interrupted move"):
+        with pytest.raises(LedgerError, match="toy: it is left over from an interrupted move"):
             accountant.ledger.move_to(there)
         check(accountant)
         second = keyed_toys(2, tmp_path / "first.db")
@@ -435,7 +435,7 @@ def test_duplicate_of_a_target_never_opens(
             shutil.copy(f"{target}{ending}", f"{copy}{ending}")
         if before == "differences":
             for place in (copy, target):
-                with pytest.raises(LedgerError, match="the rest of an interrupted move"):
+                with pytest.raises(LedgerError, match="left over from an interrupted move"):
                     accountant.ledger.move_to(place)
             return
         for _ in range(2):
@@ -485,7 +485,7 @@ def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkey
                 take(copy)
 
         monkeypatch.setattr(migration_copy.Copy, "_copy_users", exchange)
-        with pytest.raises(LedgerError, match="the copy is not the same: the histories of the users"):
+        with pytest.raises(LedgerError, match=r"the copy differs from .*: the histories of the users"):
             accountant.ledger.move_to(there)
 
 
@@ -499,16 +499,16 @@ def test_nothing_is_moved_to_a_place_in_use(tmp_path: Path, clock: Clock) -> Non
         accountant.backup(tmp_path / "backup.db")
         before = accountant.stats()
         for place, why in (
-            ("other.db", "other.db: there is a ledger already, with another key than .*first.db"),
-            ("backup.db", "backup.db: there is a ledger already. Name a new place"),
-            ("first.db", "first.db: it is the ledger that is to be moved. Name another place"),
+            ("other.db", "other.db: a ledger with another key than .*first.db exists there"),
+            ("backup.db", "backup.db: a ledger already exists there. Nothing was moved. Name a new place"),
+            ("first.db", "first.db: a ledger cannot be moved to itself. Name another place"),
             ("nowhere/copy.db", "nowhere does not exist"),
         ):
             with pytest.raises(LedgerError, match=why):
                 accountant.ledger.move_to(tmp_path / place)
-        with pytest.raises(InvalidParameter, match=r"ledger: expected a path .* found :memory:"):
+        with pytest.raises(InvalidParameter, match=r"ledger must be a path .* got :memory:"):
             accountant.ledger.move_to(":memory:")
-        with pytest.raises(InvalidParameter, match="found mysql://"):
+        with pytest.raises(InvalidParameter, match="got mysql://"):
             accountant.ledger.move_to("mysql://somewhere")
         assert accountant.stats() == before
         accountant.ledger.move_to(tmp_path / "copy.db")
@@ -546,7 +546,7 @@ def test_an_empty_ledger_on_a_server_is_not_copied_onto_itself(clock: Clock) -> 
     if other == address:
         pytest.skip("the server that is given has no other name that is known")
     with Accountant(address, clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="it is the ledger that is to be moved"):
+        with pytest.raises(LedgerError, match="a ledger cannot be moved to itself"):
             accountant.ledger.move_to(other)
         accountant.set_policy("default", ["lifetime=1"])
         assert accountant.spend("alice", coin("0.1"))
@@ -578,7 +578,9 @@ def test_a_server_gets_no_ledger_of_another_key(
     key.chmod(0o600)
     monkeypatch.setenv("LDP_BUDGET_KEY", str(key))
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        with pytest.raises(LedgerError, match=r"expected the key of the ledger that is copied to it in .*named.key"):
+        with pytest.raises(
+            LedgerError, match=r"its key file .*named.key must have the key of the ledger that is copied to it"
+        ):
             accountant.ledger.move_to(there)
         with pytest.raises(LedgerMissing):
             Accountant(there, create=False)
@@ -598,7 +600,7 @@ def test_a_ledger_that_does_not_verify_is_left_as_it_is(tmp_path: Path, clock: C
             "UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = 1 AND window_name = 'lifetime'"
         )
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="it does not verify, so it is not moved: window_sums: account 1"):
+        with pytest.raises(LedgerError, match="its verification failed, so it was not moved: window_sums: account 1"):
             accountant.ledger.move_to(tmp_path / "copy.db")
         assert not (tmp_path / "copy.db").exists()
         assert accountant.spend("zoe", coin("0.001"))

@@ -143,7 +143,7 @@ def test_every_change_of_the_catalogue_is_refused_and_found_by_verify(looks_each
             refused = pytest.raises(LedgerError, match=re.escape(reported))
             with refused as told:
                 accountant.spend("alice", coin(1))
-            assert "nothing was charged" in str(told.value)
+            assert "Nothing was charged" in str(told.value)
             with refused:
                 Accountant(address, create=False)
             assert accountant.ledger.check_up()["schema"] is not None
@@ -169,7 +169,7 @@ def test_triggers_and_row_security_that_hide_charges_are_refused(looks_each_time
             " CREATE POLICY p ON window_sums USING (epsilon = 0); ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
         )
         for user in ("alice", "bob") * 3:
-            with pytest.raises(LedgerError, match=r"trigger one.*nothing was charged"):
+            with pytest.raises(LedgerError, match=r"trigger one.*Nothing was charged"):
                 accountant.spend(user, coin(1))
         assert "trigger one" in str(accountant.ledger.check_up()["schema"])
         assert spent(accountant, "alice") == {"lifetime": 1, "day": 1}
@@ -193,7 +193,7 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
             if table != "batch_runs":
-                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
+                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*Nothing was charged") as told:
                     accountant.spend("alice", coin(1), key="k")
                 assert not told.value.unknown
             if table != "idempotency_records":
@@ -301,7 +301,7 @@ def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server
             try:
                 accountant.spend("alice", coin("0.01"))
             except LedgerError as error:
-                return "found off: with it the server forgets spends that it acknowledged" in str(error)
+                return "got off, with which it can lose acknowledged charges" in str(error)
             return False
 
         wait_until(refused, "it is not refused")  # a session takes the new settings with its next statement
@@ -312,7 +312,7 @@ def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server
 
 def test_a_role_without_a_schema_is_refused_with_what_to_do() -> None:
     """`options=-csearch_path%3Dnowhere`: the error was the server's, about an identifier of no length."""
-    with pytest.raises(LedgerError, match=r"no schema of the role's search_path is there\. Create one"):
+    with pytest.raises(LedgerError, match=r"no schema of the role's search_path exists\. Create one"):
         Accountant(f"{new_ledger(1)}&options=-csearch_path%3Dnowhere")
 
 

@@ -43,7 +43,7 @@ def test_a_database_of_another_encoding_than_utf8_is_refused(encoding: str) -> N
     other = f"{name}_{encoding.lower()}"
     ask(address, f"CREATE DATABASE {other} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     there = address.replace(name, other)
-    with pytest.raises(LedgerError, match=rf"stores texts as {encoding}.*ENCODING 'UTF8'"):
+    with pytest.raises(LedgerError, match=rf"must be UTF8: got {encoding}.*ENCODING 'UTF8'"):
         Accountant(there)
     assert ask(there, "SELECT to_regclass('partitions')") == [(None,)]
     ask(address, f"DROP DATABASE {other}")

@@ -73,7 +73,7 @@ def test_a_failure_that_does_not_end_is_told_and_charged_nothing(monkeypatch: py
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         ask(address, REFUSE.format(times=10**9))
-        with pytest.raises(LedgerError, match=r"could not serialize access.*; nothing was charged") as told:
+        with pytest.raises(LedgerError, match=r"could not serialize access.*. Nothing was charged.") as told:
             accountant.spend("alice", coin(1))
         assert not told.value.unknown
         assert accountant.repeated["40001"] > 1

@@ -171,7 +171,7 @@ def test_the_application_sees_that_there_is_a_standby(server: Server, tmp_path: 
     place.open().close()
     with standby_of(server, tmp_path, "second"):
         wait_until(lambda: server.run("SELECT count(*) FROM pg_stat_replication") == [(1,)], "it does not follow")
-        with pytest.raises(LedgerError, match="standbys, and nobody said"):
+        with pytest.raises(LedgerError, match="standbys, and the URL has no ha option"):
             Accountant(place.address, create=False)
         Accountant(f"{place.address}?ha=none", create=False).close()
     wait_until(lambda: server.run("SELECT count(*) FROM pg_stat_replication") == [(0,)], "it follows still")

@@ -57,7 +57,7 @@ def test_a_server_that_falls_silent_is_reported_and_found_again(impatient: None)
             assert accountant.spend("alice", coin(1))
             assert set(accountant.ledger.check_up().values()) == {None}
             hole.swallows.set()
-            with pytest.raises(LedgerError, match=r"has not answered for 1 s.*nothing was charged"):
+            with pytest.raises(LedgerError, match=r"has not answered for 1 s.*Nothing was charged"):
                 accountant.spend("alice", coin(1), key="k")
             assert accountant.ledger.check_up()["schema"] is not None
             hole.swallows.clear()

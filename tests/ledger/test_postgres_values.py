@@ -50,7 +50,7 @@ def test_value_that_cannot_be_stored_fails_its_own_submission_alone(failing: Any
         first, second, failed, third = [caller.result() for caller in callers]
         assert [first, second, third] == ["charged"] * 3
         assert isinstance(failed, UnstorableError)
-        assert "nothing was charged" in str(failed)
+        assert "Nothing was charged" in str(failed)
         assert not failed.unknown
         with pytest.raises(LedgerError):
             ledger.run(failing)

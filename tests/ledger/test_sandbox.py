@@ -60,10 +60,10 @@ def test_which_of_the_two_a_ledger_is_is_settled_when_it_is_made(address: Addres
         assert not made.sandbox
     with Accountant(sandbox, sandbox=True) as made:
         assert made.sandbox
-    with pytest.raises(SandboxError, match="expected a ledger that counts; found a sandbox") as caught:
+    with pytest.raises(SandboxError, match="this is a sandbox, and a real ledger was asked for") as caught:
         Accountant(sandbox)
     assert caught.value.sandbox
-    with pytest.raises(SandboxError, match="expected a sandbox, in which nothing counts; found a ledger that cou"):
+    with pytest.raises(SandboxError, match="this is a real ledger, and a sandbox was asked for"):
         Accountant(real, sandbox=True)
     for place, is_sandbox in ((real, False), (sandbox, True)):
         with Accountant(place, create=False, sandbox=None) as opened:
@@ -84,7 +84,7 @@ def test_one_that_is_missing_is_not_made_as_the_other_kind(tmp_path: Path) -> No
     (tmp_path / "r.db").unlink()
     for kind in (True, False, None):
         with pytest.raises(
-            LedgerError, match=r"its key .* is there but the ledger is missing|expected a ledger that cou"
+            LedgerError, match=r"its key file .* exists, but the ledger is missing|a real ledger was asked for"
         ):
             Accountant(tmp_path / "r.db", sandbox=kind)
 
@@ -120,7 +120,10 @@ def test_time_goes_forward_only_and_the_error_says_from_where(address: Address, 
             with pytest.raises(ClockError) as caught:
                 act()
             assert caught.value.newest == newest
-            assert f"its newest entry of {newest}; found {clock()}; nothing was charged" in str(caught.value)
+            assert (
+                f"the clock shows {clock()}, more than 5 s before the newest entry of {newest}. Nothing was charged."
+                in str(caught.value)
+            )
             assert not caught.value.repairable
         assert sandbox.verify().ok
         assert sandbox.erase("alice"), "whoever is to be erased waits for no clock"
@@ -231,7 +234,7 @@ def test_no_key_of_the_one_opens_the_other(tmp_path: Path, clock: Clock) -> None
         shutil.copy(tmp_path / name, tmp_path / "changed.db")
         (tmp_path / "changed.db.key").write_bytes(key)
         for wanted in (True, False, None):
-            with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a "):
+            with pytest.raises(LedgerError, match=r"belongs to another ledger|was asked for"):
                 Accountant(tmp_path / "changed.db", create=False, sandbox=wanted)
     (tmp_path / "r.db.key").write_bytes(played + b"!")
     with pytest.raises(LedgerError, match="has 40 bytes instead of 32"):
@@ -266,7 +269,7 @@ def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_
         made.set_policy("default", ["lifetime=1"])
     with Accountant(tmp_path / "first.db", sandbox=True, clock=clock) as first:
         receipt = first.reserve("carol", coin(1)).receipt or ""
-        with pytest.raises(LedgerError, match=r"it is a ledger that counts, and .* is a sandbox: nothing moves"):
+        with pytest.raises(LedgerError, match=r"it is a real ledger, and .* is a sandbox\. Nothing was moved"):
             first.ledger.move_to(real)
         assert first.spend("alice", coin("0.1")), "nothing was closed"
         first.ledger.move_to(there)
@@ -280,7 +283,7 @@ def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_
         assert third.commit(receipt).repeated
     with Accountant(real, create=False) as unchanged:
         assert unchanged.stats()["users"] == 0
-        with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a ledger that counts"):
+        with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a real ledger"):
             unchanged.ledger.move_to(back)
 
 
@@ -293,7 +296,7 @@ def test_a_receipt_of_a_sandbox_resolves_nothing_elsewhere(clock: Clock) -> None
             ledger.set_policy("default", ["lifetime=4"])
         receipt = sandbox.reserve("alice", coin(1)).receipt or ""
         real.reserve("alice", coin(1))
-        with pytest.raises(Exception, match="no reservation is called"):
+        with pytest.raises(Exception, match="no reservation is named"):
             real.commit(receipt)
 
 
@@ -301,12 +304,12 @@ def test_two_kinds_on_servers_never_share_a_key(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("LDP_BUDGET_KEY", str(tmp_path / "shared.key"))
     first, second, third = new_ledger(2), new_ledger(2), new_ledger(2)
     Accountant(first, sandbox=True).close()
-    with pytest.raises(SandboxError, match="found a sandbox"):
+    with pytest.raises(SandboxError, match="this is a sandbox, and a real ledger was asked for"):
         Accountant(second)
     Accountant(third, sandbox=True).close()
     (tmp_path / "shared.key").unlink()
     Accountant(second).close()
-    with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a sandbox"):
+    with pytest.raises(LedgerError, match=r"belongs to another ledger|a sandbox was asked for"):
         Accountant(first, sandbox=True)
 
 

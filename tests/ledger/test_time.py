@@ -96,7 +96,7 @@ def test_nothing_is_charged_by_a_clock_that_is_far_behind(accountant: Accountant
     clock.now = LATER - timedelta(seconds=5, microseconds=1)
     before = everything(accountant)
     for charge in everything_that_charges(accountant, held):
-        with pytest.raises(ClockError, match=r"at most 5 s behind its newest entry of .*; nothing was charged"):
+        with pytest.raises(ClockError, match=r"more than 5 s before the newest entry of .*\. Nothing was charged\."):
             charge()
     assert everything(accountant) == before
     assert accountant.spend("alice", coin(1), key="k").repeated, "an answer is an answer"
@@ -117,7 +117,10 @@ def test_what_is_no_time_is_an_error_with_a_name_and_nothing_is_written(said: An
         before = everything(accountant)
         now = said
         for charge in (*everything_that_charges(accountant, held), accountant.repair_clock):
-            with pytest.raises(InvalidParameter, match=r"clock: expected an aware datetime or seconds since 1970"):
+            with pytest.raises(
+                InvalidParameter,
+                match=r"clock must be a function that returns a datetime with a time zone, or seconds since 1970",
+            ):
                 charge()
         assert everything(accountant) == before
         assert spent(accountant, "alice")["day"] == 1.5
@@ -159,7 +162,7 @@ def test_a_clock_that_runs_away_within_a_process_is_refused_before_anything_is_w
         before = everything(accountant)
         steady.advance(hours=-hours)
         for charge in (*everything_that_charges(accountant, held), accountant.repair_clock):
-            with pytest.raises(ClockError, match=r"than 3600 s (ahead of|behind) what has passed since"):
+            with pytest.raises(ClockError, match=r"than 3600 s (ahead of|behind) the time that has passed since"):
                 charge()
         assert everything(accountant) == before
         assert spent(accountant, "alice")["day"] == 1.5
@@ -179,7 +182,7 @@ def test_a_clock_may_run_away_as_far_as_its_bound(steady: Clock) -> None:
 
 @pytest.mark.parametrize("bound", [0, -1, math.nan, "3600", None, True])
 def test_a_bound_is_a_number_of_seconds(bound: Any) -> None:
-    with pytest.raises(InvalidParameter, match="clock_bound: expected seconds > 0"):
+    with pytest.raises(InvalidParameter, match="clock_bound must be a number of seconds > 0"):
         Accountant(":memory:", clock_bound=bound)
 
 

@@ -168,11 +168,11 @@ def test_the_mean_of_the_reports_comes_with_their_own_spread():
 @pytest.mark.parametrize(
     ("declared", "option", "expected"),
     [
-        ({"lower": 0, "upper": 1}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "lower": 0}, "upper", "nothing was given"),
-        ({"epsilon": 1, "scale": 1, "lower": 0, "upper": 1}, "scale", "no epsilon beside it"),
+        ({"lower": 0, "upper": 1}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "lower": 0}, "upper", "upper is missing"),
+        ({"epsilon": 1, "scale": 1, "lower": 0, "upper": 1}, "scale", "left out if epsilon is given"),
         ({"scale": "1e-9", "lower": 0, "upper": 1}, "scale", "from 0.001"),
-        ({"epsilon": 2000, "lower": 0, "upper": 1}, "epsilon", "found 2000"),
+        ({"epsilon": 2000, "lower": 0, "upper": 1}, "epsilon", "got 2000"),
     ],
 )
 def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):

@@ -334,13 +334,13 @@ def test_reports_outside_the_range_are_refused(reports):
 @pytest.mark.parametrize(
     ("declared", "option", "expected"),
     [
-        ({"lower": 0, "upper": 1}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "upper": 1}, "lower", "nothing was given"),
-        ({"epsilon": 1, "lower": 0}, "upper", "nothing was given"),
-        ({"epsilon": 1, "lower": 0, "upper": 0}, "upper", "> lower = 0; found 0"),
-        ({"epsilon": -1, "lower": 0, "upper": 1}, "epsilon", "found -1"),
-        ({"epsilon": 1, "lower": 0, "upper": 1, "gamma": 2}, "gamma", ">= 0 and <= 1; found 2"),
-        ({"epsilon": 1, "sensitivity": 1, "lower": 0, "upper": 1}, "sensitivity", "one of"),
+        ({"lower": 0, "upper": 1}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "upper": 1}, "lower", "lower is missing"),
+        ({"epsilon": 1, "lower": 0}, "upper", "upper is missing"),
+        ({"epsilon": 1, "lower": 0, "upper": 0}, "upper", "greater than lower, 0: got 0"),
+        ({"epsilon": -1, "lower": 0, "upper": 1}, "epsilon", "got -1"),
+        ({"epsilon": 1, "lower": 0, "upper": 1, "gamma": 2}, "gamma", ">= 0 and <= 1: got 2"),
+        ({"epsilon": 1, "sensitivity": 1, "lower": 0, "upper": 1}, "sensitivity", "no such parameter"),
     ],
 )
 def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):

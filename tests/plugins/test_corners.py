@@ -73,9 +73,9 @@ def test_what_failed_once_answers(name: str, parameters: Parameters) -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "expected"),
     [
-        ("oue", {"epsilon": 1, "domain_size": 10**9}, "domain_size: expected a whole number from 2 to 4000000"),
-        ("unary-encoding", {"p": "0.5", "q": "1e-400000", "domain_size": 2}, "q: expected .*within 1e.1000"),
-        ("unary-encoding", {"p": "0." + "3" * 2000, "q": "0.1", "domain_size": 2}, "of at most 1000 digits"),
+        ("oue", {"epsilon": 1, "domain_size": 10**9}, "domain_size must be a whole number from 2 to 4000000"),
+        ("unary-encoding", {"p": "0.5", "q": "1e-400000", "domain_size": 2}, "q must be .*within 1e.1000"),
+        ("unary-encoding", {"p": "0." + "3" * 2000, "q": "0.1", "domain_size": 2}, "with at most 1000 digits"),
     ],
 )
 def test_what_would_take_too_long_is_refused_by_name(name: str, parameters: Parameters, expected: str) -> None:

@@ -197,18 +197,21 @@ def test_the_printed_algorithm_counts_fewer_than_nobody(epsilon: int) -> None:
 
 @pytest.mark.parametrize("width", [3, 6, 1000])
 def test_the_width_is_a_power_of_two(width: int) -> None:
-    with pytest.raises(InvalidParameter, match=f"^width: expected a power of two; found {width}$"):
+    with pytest.raises(InvalidParameter, match=f"^width must be a power of two: got {width}$"):
         Hcms(epsilon=1, hashes=2, width=width)
 
 
 @pytest.mark.parametrize(
     ("reports", "message"),
     [
-        (np.zeros((2, 1), np.uint8), r"expected reports of hcms, integers \(n,\); found uint8 of shape \(2, 1\)"),
-        (np.zeros(2), r"expected reports of hcms, integers \(n,\); found float64"),
-        (None, r"expected reports of hcms, integers \(n,\); found object"),
-        ([0, 64], "expected reports from 0 to 63; found 0 to 64"),
-        ([-1, 5], "expected reports from 0 to 63; found -1 to 5"),
+        (
+            np.zeros((2, 1), np.uint8),
+            r"reports of hcms must be integers of shape \(n,\): got uint8 of shape \(2, 1\)",
+        ),
+        (np.zeros(2), r"reports of hcms must be integers of shape \(n,\): got float64"),
+        (None, r"reports of hcms must be integers of shape \(n,\): got object"),
+        ([0, 64], "reports must be from 0 to 63: got 0 to 64"),
+        ([-1, 5], "reports must be from 0 to 63: got -1 to 5"),
     ],
     ids=["two axes", "floats", "nothing", "too large", "negative"],
 )

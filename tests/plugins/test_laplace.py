@@ -107,16 +107,16 @@ def test_the_mean_is_estimated_without_bias_and_merges_exactly():
     ("declared", "option", "expected"),
     [
         ({}, "epsilon", ">= 1E-8 and <= 1000"),
-        ({"epsilon": 0}, "epsilon", "found 0"),
-        ({"epsilon": 1001}, "epsilon", "found 1001"),
-        ({"epsilon": "nan"}, "epsilon", "found nan"),
-        ({"epsilon": 1, "lower": 0}, "upper", "go together"),
-        ({"epsilon": 1, "lower": 2, "upper": 2}, "upper", "> lower = 2"),
-        ({"epsilon": 1, "lower": 0, "upper": 1, "sensitivity": 1}, "sensitivity", "nothing beside"),
-        ({"epsilon": 1, "sensitivity": -1}, "sensitivity", "found -1"),
-        ({"epsilon": 1, "lower": 1, "upper": "1.00000000000000000001"}, "upper", "same double"),
+        ({"epsilon": 0}, "epsilon", "got 0"),
+        ({"epsilon": 1001}, "epsilon", "got 1001"),
+        ({"epsilon": "nan"}, "epsilon", "got nan"),
+        ({"epsilon": 1, "lower": 0}, "upper", "Give both lower and upper"),
+        ({"epsilon": 1, "lower": 2, "upper": 2}, "upper", "greater than lower, 2"),
+        ({"epsilon": 1, "lower": 0, "upper": 1, "sensitivity": 1}, "sensitivity", "left out"),
+        ({"epsilon": 1, "sensitivity": -1}, "sensitivity", "got -1"),
+        ({"epsilon": 1, "lower": 1, "upper": "1.00000000000000000001"}, "upper", "as a double differs"),
         ({"epsilon": 1, "lower": 0, "upper": "1e400"}, "upper", "above lower"),
-        ({"epsilon": 1, "scale": 1}, "scale", "no epsilon beside it"),
+        ({"epsilon": 1, "scale": 1}, "scale", "left out if epsilon is given"),
         ({"scale": "0.0009"}, "scale", "from 0.001"),
     ],
 )
@@ -127,7 +127,7 @@ def test_bad_input_is_refused_with_option_range_and_value(declared, option, expe
 
 
 def test_the_scale_is_not_a_target():
-    with pytest.raises(InvalidParameter, match="directly"):
+    with pytest.raises(InvalidParameter, match="not a target"):
         Laplace.calibrate(scale=1)
 
 

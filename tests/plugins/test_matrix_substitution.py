@@ -278,17 +278,17 @@ def test_share_errors_are_those_of_random_substitution() -> None:
     ("matrix", "message"),
     [
         ([["0.5", "0.5"], ["0.5", "0.5"]], "condition number"),
-        ([["0.50000000001", "0.5"], ["0.49999999999", "0.5"]], r"condition number <= 1e\+10; found condition number"),
-        ([["0.7", "0.3"], ["0.2", "0.7"]], "sum to 1 within 1e-9; found column 0, which sums to 0.9"),
+        ([["0.50000000001", "0.5"], ["0.49999999999", "0.5"]], r"condition number <= 1e\+10: got condition number"),
+        ([["0.7", "0.3"], ["0.2", "0.7"]], "sum to 1 within 1e-9: got column 0, which sums to 0.9"),
         ([["0.7", "0.300000002"], ["0.3", "0.7"]], "column 1, which sums to 1.000000002"),
-        ([["1.2", "0.3"], ["-0.2", "0.7"]], r"probabilities; found -0\.2 in column 0"),
-        ([["0.2", "0.3", "0.5"], ["0.8", "0.7", "0.5"]], "found 2 rows and 3 columns"),
+        ([["1.2", "0.3"], ["-0.2", "0.7"]], r"probabilities: got -0\.2 in column 0"),
+        ([["0.2", "0.3", "0.5"], ["0.8", "0.7", "0.5"]], "got 2 rows and 3 columns"),
         ([["1"], ["0"]], "at least two columns"),
         ([["0.7", "0.3"], ["0.3", "0.7"], ["0", "0"]], "only zeros in row 2"),
-        ([["0.7", "0.3"], ["0.3"]], "same length"),
+        ([["0.7", "0.3"], ["0.3"]], "equal length"),
         ([["0.7", "x"], ["0.3", "0.2"]], "a table of numbers"),
         ([], "a table of numbers"),
-        (None, "matrix: expected a table"),
+        (None, "matrix is missing: it must be a table"),
     ],
 )
 def test_a_matrix_that_will_not_do_is_refused(matrix: Any, message: str) -> None:
@@ -301,7 +301,7 @@ def test_foreign_values_and_reports_are_refused() -> None:
     mechanism = MatrixSubstitution(matrix=WARNER)
     with pytest.raises(OutsideDomain):
         mechanism.randomize([0, 2])
-    with pytest.raises(NotSupported, match="from 0 to 1; found 0 to 2"):
+    with pytest.raises(NotSupported, match="from 0 to 1: got 0 to 2"):
         mechanism.aggregate([0, 2])
     with pytest.raises(NotSupported, match="integers"):
         mechanism.aggregate([[0, 1]])

@@ -653,11 +653,11 @@ def test_a_long_report_holds_almost_every_answer() -> None:
 def test_foreign_reports_are_refused() -> None:
     single = RandomSubstitution(epsilon=1, domain_size=5)
     subset = SubsetSelection(epsilon=1, domain_size=5, draws=2)
-    with pytest.raises(NotSupported, match=r"from 0 to 4; found 0 to 5"):
+    with pytest.raises(NotSupported, match=r"from 0 to 4: got 0 to 5"):
         single.aggregate([0, 5])
-    with pytest.raises(NotSupported, match=r"from 0 to 4; found -1"):
+    with pytest.raises(NotSupported, match=r"from 0 to 4: got -1"):
         single.aggregate([-1])
-    with pytest.raises(NotSupported, match=r"integers, shape \(n\)"):
+    with pytest.raises(NotSupported, match=r"integers of shape \(n\)"):
         single.aggregate([0.5])
     with pytest.raises(NotSupported, match=r"shape \(n, 2\)"):
         subset.aggregate([[0, 1, 2]])
@@ -709,7 +709,7 @@ def test_bad_parameters_are_named(option: str, declared: dict[str, Any]) -> None
 
 
 def test_a_subset_is_never_drawn_with_replacement() -> None:
-    with pytest.raises(InvalidParameter, match="sampling: expected one of distinct"):
+    with pytest.raises(InvalidParameter, match="sampling must be one of distinct"):
         SubsetSelection(epsilon=1, domain_size=5, sampling="replacement")
 
 

@@ -201,12 +201,12 @@ def test_every_loss_in_range_can_be_drawn(epsilon):
 @pytest.mark.parametrize(
     ("declared", "option", "expected"),
     [
-        ({}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "gamma": "1.01"}, "gamma", ">= 0 and <= 1; found 1.01"),
-        ({"epsilon": 1, "gamma": "-0.1"}, "gamma", "found -0.1"),
+        ({}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "gamma": "1.01"}, "gamma", ">= 0 and <= 1: got 1.01"),
+        ({"epsilon": 1, "gamma": "-0.1"}, "gamma", "got -0.1"),
         ({"epsilon": 1, "objective": "least"}, "objective", "least-variance, least-absolute-error"),
-        ({"epsilon": 1, "gamma": "0.3", "objective": "least-absolute-error"}, "gamma", "nothing beside"),
-        ({"epsilon": 1, "lower": 0}, "upper", "go together"),
+        ({"epsilon": 1, "gamma": "0.3", "objective": "least-absolute-error"}, "gamma", "left out"),
+        ({"epsilon": 1, "lower": 0}, "upper", "Give both lower and upper"),
     ],
 )
 def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):

@@ -128,7 +128,7 @@ def test_the_loss_of_what_is_drawn_is_at_most_epsilon_and_near_it(encoding: Any,
 
 @standard
 def test_a_loss_too_small_for_64_bits_is_refused_and_not_rounded_to_none(encoding: Any) -> None:
-    with pytest.raises(InvalidParameter, match=r"epsilon: expected a loss large enough.*found 1E-19"):
+    with pytest.raises(InvalidParameter, match=r"epsilon must be large enough.*got 1E-19"):
         encoding.calibrate(epsilon="1e-19", domain_size=2)
     assert encoding.calibrate(epsilon="1e-17", domain_size=2).guarantee.epsilon == 1e-17
 
@@ -210,7 +210,7 @@ def test_tau_is_that_of_the_errata_and_not_below_what_is_drawn(encoding: Any, ep
 @given(p=st.decimals("0.001", "0.999", places=6), q=st.decimals("0.001", "0.999", places=6))
 def test_unary_encoding_from_p_and_q_states_their_loss_rounded_up(p: Decimal, q: Decimal) -> None:
     if p <= q:
-        with pytest.raises(InvalidParameter, match=f"p: expected a number > q = {q}; found {p}"):
+        with pytest.raises(InvalidParameter, match=f"p must be greater than q, {q}: got {p}"):
             UnaryEncoding(p=p, q=q, domain_size=2)
         return
     guarantee = UnaryEncoding(p=p, q=q, domain_size=2).guarantee
@@ -305,7 +305,7 @@ def test_no_values_give_no_reports(encoding: Any) -> None:
     ids=lambda bad: repr(bad[1])[:20],
 )
 def test_a_value_outside_the_domain_is_refused_with_its_place(bad: Any) -> None:
-    with pytest.raises(OutsideDomain, match="expected whole numbers from 0 to 2") as caught:
+    with pytest.raises(OutsideDomain, match="outside the domain, whole numbers from 0 to 2") as caught:
         Oue.calibrate(epsilon=1, domain_size=3).randomize(bad)
     assert caught.value.position == 1
     assert caught.value.domain == "whole numbers from 0 to 2"
@@ -313,7 +313,7 @@ def test_a_value_outside_the_domain_is_refused_with_its_place(bad: Any) -> None:
 
 @pytest.mark.parametrize("bad", [["0", "1"], [b"0"], [0j], np.array(["2026-11-21"], dtype="datetime64[D]")], ids=repr)
 def test_what_is_no_number_is_refused(bad: Any) -> None:
-    with pytest.raises(OutsideDomain, match="at position 0: expected whole numbers from 0 to 2"):
+    with pytest.raises(OutsideDomain, match="at position 0 is outside the domain, whole numbers from 0 to 2"):
         Oue.calibrate(epsilon=1, domain_size=3).randomize(bad)
 
 
@@ -406,7 +406,7 @@ def test_what_another_mechanism_made_is_refused() -> None:
         total = other.aggregate(other.randomize([0, 1], rng=1))
         with pytest.raises(NotSupported, match="made by another mechanism"):
             made.estimate(total)
-        with pytest.raises(NotSupported, match="aggregates of different mechanisms do not merge"):
+        with pytest.raises(NotSupported, match="aggregates of different mechanisms cannot be merged"):
             made.aggregate(made.randomize([0], rng=1)).merge(total)
 
 
@@ -423,7 +423,7 @@ def test_what_another_mechanism_made_is_refused() -> None:
     ids=["too wide", "one axis", "wrong type", "padding set", "a list", "nothing"],
 )
 def test_reports_of_another_shape_are_refused(reports: Any) -> None:
-    with pytest.raises(NotSupported, match="expected packed reports"):
+    with pytest.raises(NotSupported, match="packed reports must"):
         Oue.calibrate(epsilon=1, domain_size=4).estimate(reports)
 
 
@@ -436,55 +436,56 @@ def test_no_reports_give_no_estimate() -> None:
 @pytest.mark.parametrize("level", [0, 1, 95, -0.5, float("nan")])
 def test_the_level_of_an_interval_is_between_0_and_1(level: float) -> None:
     made = Oue.calibrate(epsilon=1, domain_size=4)
-    with pytest.raises(InvalidParameter, match="level: expected a number > 0 and < 1; found"):
+    with pytest.raises(InvalidParameter, match="level must be a number > 0 and < 1: got"):
         made.estimate(made.randomize([1], rng=1)).interval(level)
 
 
 # -- what is declared -----------------------------------------------------------------------------------------
 
-NUMBER = "expected a number > 0 and <= 1000000; found"
-WHOLE = "expected a whole number from 2 to 4000000; found"
-SHARE = "expected a number > 0 and < 1; found"
+NUMBER = "must be a number > 0 and <= 1000000: got"
+WHOLE = "must be a whole number from 2 to 4000000: got"
+SHARE = "must be a number > 0 and < 1: got"
 
 
 @pytest.mark.parametrize(
     ("encoding", "declared", "message"),
     [
         *(
-            (Oue, {"epsilon": bad, "domain_size": 4}, f"epsilon: {NUMBER} {bad}")
+            (Oue, {"epsilon": bad, "domain_size": 4}, f"epsilon {NUMBER} {bad}")
             for bad in (0, -1, "1e7", "one", True)
         ),
-        *((Sue, {"epsilon": float(bad), "domain_size": 4}, f"epsilon: {NUMBER} {bad}") for bad in ("nan", "inf")),
-        (Oue, {"domain_size": 4}, "epsilon: expected a number > 0 and <= 1000000; nothing was given"),
-        *(
-            (Oue, {"epsilon": 1, "domain_size": bad}, f"domain_size: {WHOLE} {bad}")
-            for bad in (1, 0, -3, 2.5, 10**10)
+        *((Sue, {"epsilon": float(bad), "domain_size": 4}, f"epsilon {NUMBER} {bad}") for bad in ("nan", "inf")),
+        (Oue, {"domain_size": 4}, "epsilon is missing: it must be a number > 0 and <= 1000000"),
+        *((Oue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}") for bad in (1, 0, -3, 2.5, 10**10)),
+        *((Sue, {"epsilon": 1, "domain_size": bad}, f"domain_size {WHOLE} {bad}") for bad in (True, "two", "nan")),
+        (Sue, {"epsilon": 1}, "domain_size is missing: it must be a whole number from 2 to 4000000"),
+        (
+            Oue,
+            {"epsilon": 1, "domain_size": 4, "gamma": 1},
+            "gamma must be left out, because mechanism oue has no such parameter: got 1",
         ),
-        *((Sue, {"epsilon": 1, "domain_size": bad}, f"domain_size: {WHOLE} {bad}") for bad in (True, "two", "nan")),
-        (Sue, {"epsilon": 1}, "domain_size: expected a whole number from 2 to 4000000; nothing was given"),
-        (Oue, {"epsilon": 1, "domain_size": 4, "gamma": 1}, "gamma: expected one of .* for oue; found gamma"),
-        *((UnaryEncoding, {"p": bad, "q": 0.1, "domain_size": 4}, f"p: {SHARE} {bad}") for bad in (0, 1, -0.1, 1.5)),
-        *((UnaryEncoding, {"p": 0.9, "q": bad, "domain_size": 4}, f"q: {SHARE} {bad}") for bad in (0, 1, "nan")),
-        (UnaryEncoding, {"p": 0.3, "q": 0.3, "domain_size": 4}, "p: expected a number > q = 0.3; found 0.3"),
-        (UnaryEncoding, {"p": 0.2, "q": 0.3, "domain_size": 4}, "p: expected a number > q = 0.3; found 0.2"),
+        *((UnaryEncoding, {"p": bad, "q": 0.1, "domain_size": 4}, f"p {SHARE} {bad}") for bad in (0, 1, -0.1, 1.5)),
+        *((UnaryEncoding, {"p": 0.9, "q": bad, "domain_size": 4}, f"q {SHARE} {bad}") for bad in (0, 1, "nan")),
+        (UnaryEncoding, {"p": 0.3, "q": 0.3, "domain_size": 4}, "p must be greater than q, 0.3: got 0.3"),
+        (UnaryEncoding, {"p": 0.2, "q": 0.3, "domain_size": 4}, "p must be greater than q, 0.3: got 0.2"),
         (
             UnaryEncoding,
             {"p": "0.30000000000000000001", "q": "0.3", "domain_size": 4},
-            r"p: expected a number that differs from q = 0.3 by more than 2\*\*-64; found 0.30000000000000000001",
+            r"p must be greater than q, 0.3, by more than 2\*\*-64: got 0.30000000000000000001",
         ),
     ],
 )
 def test_a_bad_parameter_is_refused_by_name_range_and_value(encoding: Any, declared: Any, message: str) -> None:
     for make in (encoding, encoding.calibrate):
-        with pytest.raises(InvalidParameter, match=f"^{message}$") as caught:
+        with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
             make(**declared)
-        assert caught.value.option == message.split(":")[0]
+        assert caught.value.option == message.split()[0]
         assert caught.value.expected
 
 
 @pytest.mark.parametrize("users", [0, -5])
 def test_a_prediction_needs_users(users: int) -> None:
-    with pytest.raises(InvalidParameter, match=f"users: expected a whole number >= 1; found {users}"):
+    with pytest.raises(InvalidParameter, match=f"users must be a whole number >= 1: got {users}"):
         Oue.calibrate(epsilon=1, domain_size=4).utility(users)
 
 

@@ -14,29 +14,29 @@ from ldp_budget.registry.public_definition import About, guarantee_in_words
 @pytest.mark.parametrize(
     ("languages", "why"),
     [
-        (["ko"], "an object with a name for each language"),
-        (None, "an object with a name for each language"),
-        ({"😀": {"title": "a"}}, "language tags, such as ko and de-AT"),
-        ({"__proto__": {"title": "a"}}, "language tags"),
-        ({10: {"title": "a"}}, "language tags"),
-        ({"ko": "title"}, "title, question, purpose, answers for ko"),
-        ({"ko": {"contact": "a"}}, "title, question, purpose, answers for ko"),
-        ({"ko": {"title": 1.5}}, "a text as title in ko"),
-        ({"ko": {"question": ["a"]}}, "a text as question in ko"),
-        ({"ko": {"answers": [1.0, 2.0]}}, "a list of texts as answers in ko"),
-        ({"ko": {"answers": "ab"}}, "a list of texts as answers in ko"),
-        ({"ko": {"answers": 5}}, "a list of texts as answers in ko"),
-        ({"ko": {"answers": ["a", "\ud800"]}}, "a list of texts as answers in ko"),
+        (["ko"], "a dict from language tags"),
+        (None, "a dict from language tags"),
+        ({"😀": {"title": "a"}}, "a dict from language tags, such as ko and de-AT"),
+        ({"__proto__": {"title": "a"}}, "a dict from language tags"),
+        ({10: {"title": "a"}}, "a dict from language tags"),
+        ({"ko": "title"}, "a dict of title, question, purpose, answers for ko"),
+        ({"ko": {"contact": "a"}}, "a dict of title, question, purpose, answers for ko"),
+        ({"ko": {"title": 1.5}}, "a string as title in ko"),
+        ({"ko": {"question": ["a"]}}, "a string as question in ko"),
+        ({"ko": {"answers": [1.0, 2.0]}}, "a list of strings as answers in ko"),
+        ({"ko": {"answers": "ab"}}, "a list of strings as answers in ko"),
+        ({"ko": {"answers": 5}}, "a list of strings as answers in ko"),
+        ({"ko": {"answers": ["a", "\ud800"]}}, "a list of strings as answers in ko"),
     ],
 )
 def test_languages_hold_texts_alone(languages: Any, why: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"languages: expected {why}"):
+    with pytest.raises(InvalidParameter, match=f"languages must be {why}"):
         About(languages=languages)
 
 
 @pytest.mark.parametrize("title", ["\ud800", 5, None])
 def test_a_title_is_a_text(title: Any) -> None:
-    with pytest.raises(InvalidParameter, match="title: expected a text"):
+    with pytest.raises(InvalidParameter, match="title must be a string"):
         About(title)
 
 

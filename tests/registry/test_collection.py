@@ -67,25 +67,28 @@ def test_a_definition_that_was_changed_is_refused(change: dict[str, Any]) -> Non
 
 
 def test_a_definition_of_an_unknown_mechanism_says_which() -> None:
-    with pytest.raises(NotSupported, match="needs the mechanism nothing, which no installed plugin brings"):
+    with pytest.raises(NotSupported, match="needs the mechanism nothing, which no installed plugin provides"):
         Collection.from_json({**Collection("poll", OUE).to_json(), "mechanism": "nothing"})
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Collection("", OUE), "name: expected a name of at least one character, without a colon"),
-        (lambda: Collection("a:b", OUE), "without a colon; found 'a:b'"),
+        (lambda: Collection("", OUE), "name must be a string of at least one character, without a colon"),
+        (lambda: Collection("a:b", OUE), "without a colon: got 'a:b'"),
         (
             lambda: Collection("poll", OUE, ("a", "b")),
-            "categories: expected as many names as oue has answers, 3; found 2",
+            "categories must be 3 names, one for each answer of oue: got 2 names",
         ),
         (
             lambda: Collection("poll", OUE, ("a", "b", "b")),
-            "at least two distinct, non-empty names; found 'b' 2 times",
+            "at least two distinct, non-empty names: got 'b' 2 times",
         ),
         (lambda: Collection("poll", OUE, ("a", "b", "")), "at least two distinct, non-empty names"),
-        (lambda: Collection("age", AGE, ("a", "b")), "none, as gaussian asks for a number; found a, b"),
+        (
+            lambda: Collection("age", AGE, ("a", "b")),
+            "left out, because the answers of gaussian are numbers: got a, b",
+        ),
         (lambda: check_categories(["only"]), "at least two distinct"),
         (lambda: check_categories([]), "at least two distinct"),
     ],
@@ -233,10 +236,10 @@ def test_column_sums_of_more_rows_than_a_block() -> None:
 @pytest.mark.parametrize(
     ("reports", "said"),
     [
-        (np.zeros((2, 2), np.uint8), r"uint8 of shape \(n, 1\); found uint8 of shape \(2, 2\)"),
-        (np.zeros((2, 1), np.int64), "found int64"),
-        (np.zeros(2, np.uint8), r"found uint8 of shape \(2,\)"),
-        (np.array([[8]], np.uint8), "packed reports of 3 bits; found padding bits that are set"),
+        (np.zeros((2, 2), np.uint8), r"uint8 of shape \(n, 1\): got uint8 of shape \(2, 2\)"),
+        (np.zeros((2, 1), np.int64), "got int64"),
+        (np.zeros(2, np.uint8), r"got uint8 of shape \(2,\)"),
+        (np.array([[8]], np.uint8), "packed reports must have 3 bits: got padding bits that are set"),
     ],
 )
 def test_what_is_no_packed_report_is_refused(reports: Any, said: str) -> None:

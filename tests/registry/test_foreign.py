@@ -133,7 +133,7 @@ def test_what_nobody_knows_is_named_by_its_class(ledger: Accountant, installed: 
         lambda: ledger.simulate(Coin(), every="day"),
         lambda: guarantee_of(Coin()),
     ):
-        with pytest.raises(InvalidParameter, match=r"an object of another library .* found an object of coins\.Coin"):
+        with pytest.raises(InvalidParameter, match=r"an object of a supported library: got an object of coins\.Coin"):
             ask()
     assert ledger.history("alice") == []
 
@@ -162,8 +162,11 @@ def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None
             lambda thing: 1 / 0,
             "plugin their-plugin 1.2: its guarantee_of raised ZeroDivisionError for an object of coins.Coin",
         ),
-        (lambda thing: 0.5, "its guarantee_of answers 0.5; expected one of the promises"),
-        (lambda thing: Coin(), "its guarantee_of answers an object of coins.Coin"),
+        (lambda thing: 0.5, "its guarantee_of must return a guarantee of ldp_budget.guarantees: got 0.5"),
+        (
+            lambda thing: Coin(),
+            "its guarantee_of must return a guarantee of ldp_budget.guarantees: got an object of coins.Coin",
+        ),
     ],
 )
 def test_a_broken_plugin_is_named(
@@ -177,7 +180,7 @@ def test_a_broken_plugin_is_named(
 def test_of_other_peoples_plugins_only_one_may_answer(installed: Callable[..., None]) -> None:
     installed(plugin(coins), plugin(lambda thing: Pure("0.001"), name="another"))  # type: ignore[arg-type]
     with pytest.raises(
-        PluginError, match=r"their-plugin 1.2 and another 1.2: each says what an object of coins.Coin"
+        PluginError, match=r"their-plugin 1.2 and another 1.2: both have a guarantee for an object of coins.Coin"
     ):
         guarantee_of(Coin())
 

@@ -81,7 +81,7 @@ def test_a_hole_in_a_column_is_found_where_it_is(ledger: Any, kind: str) -> None
         with pytest.raises(OutsideDomain) as caught:
             read(HOLES[kind])
         assert caught.value.position == 1
-    with pytest.raises(InvalidParameter, match="user: expected a text"):
+    with pytest.raises(InvalidParameter, match="user must be a string"):
         ledger.spend_many(HOLES[kind], OUE)
     assert ledger.balance("yes").limits[0].spent.epsilon == 0
 
@@ -95,19 +95,19 @@ def test_whole_numbers_in_a_column_stand_for_their_decimals(ledger: Any, column:
 
 @pytest.mark.parametrize("column", [pd.Series([7.0, None]), pl.Series([7.5]), pa.array([True]), pd.Series([1, "a"])])
 def test_what_has_no_one_text_is_nobody(ledger: Any, column: Any) -> None:
-    with pytest.raises(InvalidParameter, match="user: expected a text"):
+    with pytest.raises(InvalidParameter, match="user must be a string"):
         ledger.spend_many(column, OUE)
 
 
 def test_a_list_of_numbers_is_no_list_of_users(ledger: Any) -> None:
-    with pytest.raises(InvalidParameter, match="user: expected a text"):
+    with pytest.raises(InvalidParameter, match="user must be a string"):
         ledger.spend_many([7, 8], OUE)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FRAMES if kind != "a mapping"])
 def test_the_names_of_the_columns_are_no_users(ledger: Any, kind: str) -> None:
     for call in (lambda frame: ledger.spend_many(frame, OUE), POLL.read_values, lambda of: list(ledger.balances(of))):
-        with pytest.raises(InvalidParameter, match="found a frame of the columns user, answer"):
+        with pytest.raises(InvalidParameter, match="got a DataFrame with the columns user, answer"):
             call(FRAMES[kind])
     assert ledger.balance("user").limits[0].spent.epsilon == 0
 
@@ -125,17 +125,17 @@ def test_numbers_are_read_as_they_are_and_never_cut_short() -> None:
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_column_of_a_frame_is_randomized_row_by_row(kind: str) -> None:
     assert POLL.randomize_column(FRAMES[kind], "answer").shape == (3, 1)
-    with pytest.raises(InvalidParameter, match=r"column: expected one of the columns user, answer, .*; found town"):
+    with pytest.raises(InvalidParameter, match=r"column must be one of the columns user, answer: got 'town'"):
         POLL.randomize_column(FRAMES[kind], "town")
-    with pytest.raises(OutsideDomain, match="position 0: expected one of yes, no; found 'ann'"):
+    with pytest.raises(OutsideDomain, match="position 0 is outside the domain, one of yes, no: got 'ann'"):
         POLL.randomize_column(FRAMES[kind], "user")
 
 
 def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
     frame = pd.DataFrame([["yes", "no"]], columns=["answer", "answer"])
-    with pytest.raises(InvalidParameter, match="found answer, 2 times"):
+    with pytest.raises(InvalidParameter, match="got 'answer', the name of 2 columns"):
         POLL.randomize_column(frame, "answer")
-    with pytest.raises(InvalidParameter, match="expected a frame of pandas, Polars or Arrow"):
+    with pytest.raises(InvalidParameter, match="frame must be a DataFrame of pandas, Polars or Arrow"):
         POLL.randomize_column(ANSWERS, "answer")
 
 
@@ -148,5 +148,5 @@ def test_an_estimate_is_rows_that_any_frame_is_made_of() -> None:
     counted = WORDS.estimate(WORDS.randomize(TEXTS["polars"]), candidates=["yes", "perhaps"])
     assert [row["answer"] for row in counted.to_rows()] == ["yes", "perhaps"]
     assert list(AGE.estimate(AGE.randomize([20, 30])).to_rows()[0]) == ["mean", "std_error", "low", "high"]
-    with pytest.raises(InvalidParameter, match="a name for each of 2 counts"):
+    with pytest.raises(InvalidParameter, match="2 names, one for each count"):
         found.named(["yes"])

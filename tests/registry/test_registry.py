@@ -151,9 +151,9 @@ def test_a_third_party_field_validates_its_option(site: Site) -> None:
         "nice-plugin", toy("toy-one", fields="rounds = integer('how often', at_least=1, at_most=9, default=2)")
     )
     for options, said in (
-        (["--epsilon", "0"], "--epsilon: expected a number > 0; found 0"),
-        (["--epsilon", "1", "--rounds", "10"], "--rounds: expected a whole number from 1 to 9; found 10"),
-        ([], "--epsilon: expected a number > 0; nothing was given"),
+        (["--epsilon", "0"], "--epsilon must be a number > 0: got 0"),
+        (["--epsilon", "1", "--rounds", "10"], "--rounds must be a whole number from 1 to 9: got 10"),
+        ([], "--epsilon is missing: it must be a number > 0"),
     ):
         [answer] = site.run(["calibrate", "toy-one", *options])
         assert answer["code"] == 2
@@ -217,15 +217,24 @@ BROKEN = {
     "is empty": ("", "implements no hook"),
     "reserves options": (
         "import ldp_budget\n@ldp_budget.hookimpl\ndef reserve_options(): return ['epsilon']",
-        "it implements reserve_options, which is for the front ends of ldp-budget",
+        "it implements reserve_options, which only ldp-budget may implement",
     ),
-    "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "no subclass"),
-    "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "no subclass of Mechanism"),
-    "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "no subclass of Mechanism"),
-    "has no name": (toy("toy-one").replace("    name = 'toy-one'\n", ""), "Toy has the name ''"),
-    "has a name with capitals": (toy("Toy"), "Toy has the name 'Toy'; expected lower-case words joined by hyphens"),
-    "has a bad alias": (toy("toy-one", "aliases = ('a b',)"), "Toy has the name 'a b'"),
-    "forgets a comma": (toy("toy-one", "aliases = ('abc')"), "Toy has the aliases 'abc'; expected a tuple"),
+    "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "not a subclass"),
+    "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "not a subclass of Mechanism"),
+    "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "not a subclass of Mechanism"),
+    "has no name": (
+        toy("toy-one").replace("    name = 'toy-one'\n", ""),
+        "the name of Toy must be lower-case words joined by hyphens: got ''",
+    ),
+    "has a name with capitals": (toy("Toy"), "the name of Toy must be lower-case words joined by hyphens: got 'Toy'"),
+    "has a bad alias": (
+        toy("toy-one", "aliases = ('a b',)"),
+        "the name of Toy must be lower-case words joined by hyphens: got 'a b'",
+    ),
+    "forgets a comma": (
+        toy("toy-one", "aliases = ('abc')"),
+        "the aliases of Toy must be a tuple of names: got 'abc'",
+    ),
     "promises nothing": (toy("toy-one", guarantee=False), "Toy defines no guarantee"),
     "hides a method": (toy("toy-one", fields="estimate = real('x', default=1)"), "Toy has a field 'estimate'"),
     "registers a name twice": (
@@ -340,7 +349,7 @@ def test_the_failure_is_said_where_the_mechanism_is_asked_for(site: Site) -> Non
     site.install("broken-plugin", "1 / 0")
     [answer] = site.run(["calibrate", "toy-one", "--epsilon", "1"])
     assert answer["code"] == 2
-    assert "no mechanism is called 'toy-one'" in answer["err"]
+    assert "no mechanism is named 'toy-one'" in answer["err"]
     assert "broken-plugin 2.1 (ZeroDivisionError: division by zero)" in answer["err"]
 
 
@@ -370,7 +379,7 @@ def test_third_parties_that_clash_both_fail_whichever_is_loaded_first(site: Site
     assert {row["plugin"] for row in rows(listed) if row["status"] == "ok"} == {OWN_DISTRIBUTION}
     assert asked["code"] == 1
     assert why in asked["err"]
-    assert "no mechanism is called 'toy-two'" in innocent["err"]
+    assert "no mechanism is named 'toy-two'" in innocent["err"]
     assert_everything_else_works(others)
 
 

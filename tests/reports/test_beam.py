@@ -81,6 +81,6 @@ def test_without_beam_the_extra_is_named() -> None:
     code = "import sys; sys.modules['apache_beam'] = None; import ldp_budget.reports.beam"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (
-        f"{NotSupported.__name__}: a pipeline of Beam needs apache-beam: pip install 'ldp-budget[beam]'"
+        f"{NotSupported.__name__}: a Beam pipeline needs the package apache-beam. Install it: pip install 'ldp-budget[beam]'"
         in done.stderr
     )

@@ -113,9 +113,7 @@ def test_partials_that_share_a_partition_do_not_merge(tmp_path: Path) -> None:
     rows = OUE.randomize(np.arange(30) % 3)
     a, b, c = (some(number, rows, tmp_path) for number in range(3))
     for one, other in ((a, a), (a.merge(b), b.merge(c)), (a.merge(b).merge(c), b), (b, c.merge(b))):
-        with pytest.raises(
-            InvalidParameter, match=r"counted once; found \d.parquet \(task monday/\d\), a copy of \d"
-        ):
+        with pytest.raises(InvalidParameter, match=r"counted once: got \d.parquet \(task monday/\d\), a copy of \d"):
             one.merge(other)
     # The task again, with fresh noise: the same users, and so no new evidence.
     anew = some(1, OUE.randomize(np.arange(30) % 3), tmp_path)
@@ -138,7 +136,7 @@ def test_partials_of_other_collections_and_sandboxes_do_not_merge(tmp_path: Path
     for other in (Collection("other", OUE, POLL.categories), replace(POLL, sandbox=True)):
         part = some(2, OUE.randomize([0]), tmp_path, other)
         with pytest.raises(
-            InvalidParameter, match=r"other: expected a partial of collection poll \(.*; found one of"
+            InvalidParameter, match=r"other must be a partial of collection poll \(.*: got a partial of"
         ):
             one.merge(part)
         with pytest.raises(ReportFileError, match=r"made for collection other|made in a sandbox"):

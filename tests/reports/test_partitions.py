@@ -105,7 +105,7 @@ def test_a_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(ReportFileError):
             aggregate(place, POLL)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ReportFileError, match="it was not written"):
+    with pytest.raises(ReportFileError, match=r"no reports were given. Nothing was written"):
         write(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
 
@@ -120,7 +120,7 @@ def test_addresses_are_read_and_written_as_paths_are(tmp_path: Path) -> None:
     assert aggregate(tmp_path / "a.parquet", POLL).reports == aggregate(f"file://{tmp_path}", POLL).reports == 4
     with pytest.raises(ReportFileError, match="Protocol not known: nowhere"):
         aggregate("nowhere://a", POLL)
-    with pytest.raises(InvalidParameter, match="out: expected a path"), Accountant(":memory:") as accountant:
+    with pytest.raises(InvalidParameter, match="out must be a path"), Accountant(":memory:") as accountant:
         release("memory://a.parquet", POLL, accountant, np.array([0]), ["alice"], policy="default")
 
 
@@ -171,7 +171,7 @@ def test_a_copy_counts_once_whatever_it_is_called(tmp_path: Path, task: str | No
     copy = tmp_path / "copy.parquet"
     copy.write_bytes(one.read_bytes())
     for files in ([one, copy], [one.parent, copy], [one.parent, one.parent], [copy, one, one]):
-        with pytest.raises(ReportFileError, match=r"counted once, and this is there twice: .*, a copy of "):
+        with pytest.raises(ReportFileError, match=r"a partition must be given once: got .*, a copy of "):
             estimate_files(POLL, [str(file) for file in files])
 
 
@@ -206,7 +206,7 @@ def test_released_reports_may_be_a_partition(tmp_path: Path) -> None:
         out = tmp_path / "day.parquet"
         release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
         assert aggregate(out, POLL).reports == 2
-        with pytest.raises(ReportFileError, match="it is there already"):
+        with pytest.raises(ReportFileError, match="it already exists"):
             release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
 
 
@@ -256,7 +256,7 @@ def test_that_of_another_collection_or_a_sandbox_is_refused(tmp_path: Path) -> N
 
 
 def test_a_folder_without_partitions_and_partitions_without_reports(tmp_path: Path) -> None:
-    with pytest.raises(ReportFileError, match=r"there is no \*\.parquet in this folder"):
+    with pytest.raises(ReportFileError, match=r"this folder has no \*\.parquet file"):
         aggregate(tmp_path, POLL)
     write(tmp_path / "a.parquet", FEW[:0])
     write(tmp_path / "b.parquet", FEW[:0])
@@ -268,9 +268,9 @@ def test_a_folder_without_partitions_and_partitions_without_reports(tmp_path: Pa
 def test_foreign_parquet_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"report": [b"a"]}), path)
-    refused(path, "it is Parquet, but no report partition")
+    refused(path, "this Parquet file is not a report partition")
     path.write_bytes(b"")
-    refused(path, "truncated, damaged or no Parquet file")
+    refused(path, "truncated, damaged or not a Parquet file")
 
 
 def rewritten(path: Path, table: Any = None, **changes: dict[str, Any]) -> None:
@@ -289,15 +289,15 @@ def rewritten(path: Path, table: Any = None, **changes: dict[str, Any]) -> None:
     ("changes", "why"),
     [
         ({"end": {"reports": 3}}, "its 4 reports are not the 3 that were written"),
-        ({"end": {"sha256": "00"}}, "SHA-256 is another"),
+        ({"end": {"sha256": "00"}}, "SHA-256 differs"),
         ({"end": {"reports": "many"}}, "its header is damaged"),
-        ({"partition": {"name": "task other"}}, "SHA-256 is another"),
-        ({"partition": {"sandbox": False}}, "SHA-256 is another"),
+        ({"partition": {"name": "task other"}}, "SHA-256 differs"),
+        ({"partition": {"sandbox": False}}, "SHA-256 differs"),
         ({"partition": {"shape": [2]}}, "its columns are not those"),
         ({"partition": {"shape": [0]}}, "its header is damaged"),
-        ({"partition": {"dtype": "<i1"}}, "these are no reports of poll: expected packed"),
+        ({"partition": {"dtype": "<i1"}}, "these are not reports of poll: packed reports must"),
         ({"partition": {"dtype": "O"}}, "its header is damaged"),
-        ({"partition": {"version": 2}}, "expected a partition of version 1; found 2"),
+        ({"partition": {"version": 2}}, "its version must be 1: got 2"),
     ],
 )
 def test_a_changed_line_is_found(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
@@ -326,7 +326,7 @@ def columns() -> Iterator[Any]:
 def test_a_report_more_or_less_or_elsewhere_is_found(tmp_path: Path, table: Any) -> None:
     path = write(tmp_path / "a.parquet", FEW)
     rewritten(path, table)
-    refused(path, "SHA-256 is another|one is missing|its columns are not those|no reports of poll: .* padding bits")
+    refused(path, "SHA-256 differs|one is missing|its columns are not those|not reports of poll: .* padding bits")
 
 
 def test_wherever_it_is_cut_short_it_is_refused(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_run_that_ended_is_not_run_again(
     run(out, survey, accountant)
     before = out.read_bytes()
     monkeypatch.setattr(room._Store, "add", lambda *args: pytest.fail("drawn"))
-    with pytest.raises(ReportFileError, match=r"out: it is there already.* name another file or move this one away"):
+    with pytest.raises(ReportFileError, match=r"out: it already exists.* Nothing was charged.* choose another file"):
         run(out, survey, accountant)
     assert out.read_bytes() == before
     assert accountant.stats()["entries_by_kind"]["spent"] == 25, "nobody was charged a second time"
@@ -228,7 +228,7 @@ def test_a_run_that_had_drawn_nothing_yet_is_begun_anew(
     (tmp_path / "out.partial").write_bytes(start)
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
     (tmp_path / "out.partial").write_bytes(start)
-    with pytest.raises(ReportFileError, match="it is there already"):
+    with pytest.raises(ReportFileError, match="it already exists"):
         run(tmp_path / "out", survey, accountant)
 
 
@@ -238,7 +238,7 @@ def test_what_is_no_interrupted_run_is_left_as_it_is(
 ) -> None:
     partial = tmp_path / "out.partial"
     partial.write_bytes(foreign * 2)
-    with pytest.raises(ReportFileError, match="it holds no interrupted run and was left as it is"):
+    with pytest.raises(ReportFileError, match=r"it does not hold an interrupted run. It was not changed"):
         run(tmp_path / "out", survey, accountant)
     assert partial.read_bytes() == foreign * 2
     assert not (tmp_path / "out").exists()

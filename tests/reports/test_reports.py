@@ -130,7 +130,7 @@ def test_a_block_left_out_or_doubled_or_something_after_the_end_is_refused(tmp_p
     assert data == data[:start] + first + second + end
     for blocks in (first + end, second + end, end, first + first + second + end, first + second + end + b"\0"):
         path.write_bytes(data[:start] + blocks)
-        with pytest.raises(ReportFileError, match="it does not end where it says"):
+        with pytest.raises(ReportFileError, match="it does not end after the number of reports that it states"):
             read(path)
 
 

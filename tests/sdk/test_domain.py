@@ -69,7 +69,7 @@ def test_text_is_read_as_what_the_domain_admits() -> None:
 
 def test_names_are_given_to_answers_that_are_listed() -> None:
     assert Collection("poll", made("rappor", **FILTER, domain_size=2), ("yes", "no")).categories == ("yes", "no")
-    with pytest.raises(InvalidParameter, match="asks for any whole numbers from 0 to 999999999999"):
+    with pytest.raises(InvalidParameter, match="are whole numbers from 0 to 999999999999"):
         Collection("poll", made("rappor", **FILTER), ("yes", "no"))
 
 

@@ -121,8 +121,9 @@ def test_an_error_names_the_field_the_range_and_the_value(
         field.parse(found)
     assert caught.value.option == "the_name"
     assert expected in caught.value.expected
-    assert str(caught.value).startswith(f"the_name: expected {expected}")
-    assert caught.value.describe("--the-name").startswith("--the-name: expected")
+    form = "is missing: it must be" if found is None else "must be"
+    assert str(caught.value).startswith(f"the_name {form} {expected}")
+    assert caught.value.describe("--the-name").startswith(f"--the-name {form}")
     if not isinstance(field, Matrix):
         assert caught.value.found == found
 
@@ -139,15 +140,15 @@ def test_declared_values_are_exact_and_defaults_are_part_of_them() -> None:
 @pytest.mark.parametrize(
     ("declared", "option", "message"),
     [
-        ({"bits": 8}, "epsilon", "epsilon: expected a number > 0 and <= 100; nothing was given"),
-        ({"epsilon": None, "bits": 8}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "bits": 65}, "bits", "bits: expected a whole number from 1 to 64; found 65"),
+        ({"bits": 8}, "epsilon", "epsilon is missing: it must be a number > 0 and <= 100"),
+        ({"epsilon": None, "bits": 8}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "bits": 65}, "bits", "bits must be a whole number from 1 to 64: got 65"),
         (
             {"epsilon": 1, "bits": 8, "size": 3},
             "size",
-            "one of epsilon, bits, rounding, shift, order, visible for toy",
+            "no such parameter: got 3. Parameters: epsilon, bits, rounding, shift, order, visible.",
         ),
-        ({"epsilon": 1, "bits": 8, "shift": 0.75}, "shift", "shift: expected a number <= rounding = 0.5; found 0.75"),
+        ({"epsilon": 1, "bits": 8, "shift": 0.75}, "shift", "shift must be a number <= rounding = 0.5: got 0.75"),
     ],
 )
 def test_a_mechanism_that_makes_no_sense_cannot_be_made(
@@ -162,7 +163,9 @@ def test_a_mechanism_that_makes_no_sense_cannot_be_made(
 def test_calibrate_takes_targets_and_no_parameters_in_their_place() -> None:
     gaussian = ldp_budget.mechanism("gaussian")
     assert gaussian(sigma=10).parameters == {"sigma": 10}
-    with pytest.raises(InvalidParameter, match=r"sigma: expected a target; build gaussian\(sigma=...\) directly"):
+    with pytest.raises(
+        InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
+    ):
         gaussian.calibrate(sigma=10)
 
 
@@ -258,7 +261,7 @@ def test_a_matrix_option_is_a_file(tmp_path: object) -> None:
         (Fraction(1, 2), Fraction(1, 4)),
         (Fraction(1, 2), Fraction(3, 4)),
     )
-    with pytest.raises(InvalidParameter, match="matrix: expected a readable CSV file"):
+    with pytest.raises(InvalidParameter, match="matrix must be a readable CSV file"):
         field.parse_option(f"{tmp_path}/nowhere.csv")
 
 

@@ -167,7 +167,7 @@ def test_a_level_is_a_probability(level: float) -> None:
     bit = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1)
     noise = ldp_budget.mechanism("laplace")(epsilon=1, lower=0, upper=1)
     for mechanism, values in ((oue, [0, 1]), (bit, [0.5, 1]), (noise, [0.5, 1])):
-        with pytest.raises(InvalidParameter, match="level: expected a number > 0 and < 1"):
+        with pytest.raises(InvalidParameter, match="level must be a number > 0 and < 1"):
             mechanism.estimate(mechanism.randomize(values, rng=1)).interval(level)
 
 
@@ -302,7 +302,7 @@ def test_rounds_must_be_those_of_the_reports(rounds: list[int]) -> None:
     mechanism = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25)
     found = mechanism.estimate(SumAggregate(mechanism.fingerprint, 500, 240))
     parts = [mechanism.estimate(SumAggregate(mechanism.fingerprint, count, count // 2 + 1)) for count in rounds]
-    with pytest.raises(InvalidParameter, match="rounds: expected estimates of rounds whose reports add up to 500"):
+    with pytest.raises(InvalidParameter, match="rounds must be estimates of rounds whose reports add up to 500"):
         found.repeated(parts)
     with pytest.raises(InvalidParameter, match="rounds"):
         found.repeated([CountEstimate(500, np.zeros(1), np.zeros(1))])

@@ -38,7 +38,7 @@ ids = [found for _, found in WRONG]
 def test_a_property_that_returns_something_else_says_what(value: Any, found: str, wrap: Any) -> None:
     cls = promising(wrap(lambda self: value))
     check_mechanism(cls, frozenset())  # what it returns is known when it is asked
-    said = f"Vague.guarantee is {found}; expected one of the promises of ldp_budget.guarantees"
+    said = f"a guarantee of ldp_budget.guarantees, such as Pure(self.epsilon): got {found}"
     made = cls(epsilon=1)
     for use in (
         lambda: made.guarantee,

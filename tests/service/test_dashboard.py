@@ -282,7 +282,7 @@ def test_a_key_that_does_not_open_it_is_told_so_and_forgotten(
     enter(page, "ldpb_nobody")
     page.wait_for_selector("#key-error:has-text('There is no such key')")
     enter(page, secrets["spend"])
-    page.wait_for_selector("#key-error:has-text('this key has not the scope')")
+    page.wait_for_selector("#key-error:has-text('this API key lacks the scope')")
     assert page.evaluate("sessionStorage.length + localStorage.length") == 0
     assert page.input_value("#key") == ""
 
@@ -293,7 +293,7 @@ def test_a_key_is_kept_for_the_tab_and_no_longer_than_asked(opened: Open, site: 
     page.reload()
     page.wait_for_selector("html[data-ready=true]")
     page.click("text=Privacy officer")
-    page.wait_for_selector("#key-error:has-text('this key has not the scope policy')")
+    page.wait_for_selector("#key-error:has-text('this API key lacks the scope policy')")
     page = opened()
     page.click("#sign-out")
     assert page.evaluate("sessionStorage.length") == 0
@@ -407,7 +407,7 @@ def test_a_verification_is_recorded_and_shown(opened: Open) -> None:
 def test_what_a_key_may_not_do_is_said(opened: Open) -> None:
     page = opened("/officer", "policy")
     page.click("text=Verify the ledger now")
-    page.wait_for_selector("#verification-said:has-text('this key has not the scope audit')")
+    page.wait_for_selector("#verification-said:has-text('this API key lacks the scope audit')")
 
 
 # -- how the pages are made ----------------------------------------------------------------------------------------

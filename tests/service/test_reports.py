@@ -113,7 +113,7 @@ def test_estimate_counts_sealed_rounds_only(site: Site) -> None:
     site.fill(41)
     refused = site.estimate()
     assert code(refused) == (409, "too-few-reports")
-    assert refused.json()["detail"] == "0 reports are sealed, and an estimate needs 20. Seal a round: POST …/rounds"
+    assert refused.json()["detail"] == "an estimate needs 20 sealed reports: got 0. Seal a round: POST …/rounds"
     sealed = site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
     assert sealed.json() == {"round": "1", "reports": 40}  # another one alone would show
     assert site.estimate().json()["reports"] == 40

@@ -428,7 +428,7 @@ def test_options_out_of_range_are_refused(option: str, value: Any) -> None:
 
 
 def test_too_few_users_for_so_many_reports_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match=r"samples: expected a whole number >= 20000"):
+    with pytest.raises(InvalidParameter, match=r"samples must be a whole number from 20000"):
         audit(GRR, samples=10_000, reports=200)
 
 
@@ -454,7 +454,7 @@ class TooFew(Recorder):
 def test_what_has_no_inputs_or_no_reports_of_numbers_is_refused_with_a_reason() -> None:
     with pytest.raises(NotSupported, match="names no inputs"):
         audit(NoInputs())
-    with pytest.raises(NotSupported, match="expected reports of numbers"):
+    with pytest.raises(NotSupported, match="reports must be numbers"):
         audit(Words(), samples=1_000)
     with pytest.raises(NotSupported, match="reports of"):
         audit(TooFew(), samples=1_000)

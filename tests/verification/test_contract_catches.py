@@ -64,7 +64,7 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
     (careless.TellsOfTheFirst, OUE, "program_law_is_the_channel", "the law of the program is not what compare"),
     (careless.WritesIntoValues, OUE, "inputs_are_left_alone", "read-only"),
     (careless.NeverEmpty, OUE, "no_users_no_reports", "no values give reports"),
-    (careless.MergesShares, OUE, "aggregates_merge", "do not merge"),
+    (careless.MergesShares, OUE, "aggregates_merge", "cannot be merged"),
     (careless.BooleanReports, OUE, "reports_survive_the_file", "damaged"),
     (careless.ShiftsTheMean, UNIT, "estimator_is_unbiased", "biased"),
     (careless.BiasedOnTheSly, UNIT, "estimator_is_unbiased", "biased"),
@@ -227,7 +227,7 @@ def test_too_many_outcomes_to_list_are_no_failure() -> None:
             return Comparison.of(*[bit] * 20)
 
     found = run("client_matches_channel", Manifold(**OUE))
-    why = "the outcomes of the channel are too many to list; a `Pure` promise is checked without"
+    why = "A `Pure` guarantee is checked without a list"
     assert (found.verdict, found.why) == (SKIPPED, why)
 
 

@@ -226,4 +226,4 @@ def test_a_plugin_without_a_program_that_leaks_a_value_it_does_not_name_is_unpro
 
     found = verify(Leaks(epsilon=1, lower=0, upper=1))
     assert (found.verdict, found.method, found.program) == ("unproven", "density", "unproven")
-    assert "nothing shows that these stand for all" in found.problems[0]
+    assert "it is not shown that these cover all other inputs" in found.problems[0]

@@ -35,7 +35,7 @@ CAUGHT: list[tuple[type[Mechanism], str, str]] = [
     (lying.EverySixteenthCall, "noise_is_used_once", "400 of 400 reports of call"),
     (lying.SameForAllValues, "memo_is_kept", "with one secret reports of 0 and of 4 are not independent"),
     (lying.SameForAllMechanisms, "memo_is_kept", "with one secret reports to SameForAllMechanisms"),
-    (lying.KeptAfresh, "memo_is_kept", "drawn anew with every generator"),
+    (lying.KeptAfresh, "memo_is_kept", "drawn again with every generator"),
 ]
 
 

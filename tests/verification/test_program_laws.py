@@ -123,13 +123,13 @@ def test_a_program_that_reads_more_is_found() -> None:
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
-        ((("a", ["shift", 1]),), "expected a whole number, a name or an operator"),
-        ((("a", ["constructor", 1]),), "expected a whole number, a name or an operator"),
-        ((("a", ["add", 1]),), "add takes a, b; found 1 arguments"),
-        ((("a", ["add", 1, ["below", 2]]),), "below draws, so it stands alone at the top of a step"),
+        ((("a", ["shift", 1]),), "an expression must be a whole number, a name or an operator"),
+        ((("a", ["constructor", 1]),), "an expression must be a whole number, a name or an operator"),
+        ((("a", ["add", 1]),), "the arguments of add must be a, b: got 1 arguments"),
+        ((("a", ["add", 1, ["below", 2]]),), "below draws, so it must be the outermost operator of a step"),
         ((("a", "later"), ("later", 1)), "nothing before it is called 'later'"),
         ((("a", 2**53),), "as text"),
-        ((("a", 0.5),), "expected a whole number"),
+        ((("a", 0.5),), "must be a whole number"),
         ((("a", 1), ("a", 2)), "a name of its own"),
         ((("value", 1),), "a name of its own"),
         ((("a", ["kept_top", "alpha", 0, 20]),), "expected memo"),

@@ -135,7 +135,7 @@ def test_verify_of_many_answers_one_of_which_is_told_is_unproven() -> None:
     told = one_of(made, "row", ["put", "others", "value", ["where", ["eq", "value", 17], 1, "own"]])
     found = verify(emits(made, steps=told))
     assert found.verdict == "unproven"
-    assert "nothing shows that these stand for all" in found.problems[0]
+    assert "it is not shown that these cover all other inputs" in found.problems[0]
 
 
 # -- all of the guarantee -------------------------------------------------------------------------------------------

@@ -490,7 +490,7 @@ def test_a_product_is_bounded_without_being_listed() -> None:
     assert check(Copies(500, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
     assert check(Copies(499, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == VIOLATED
     assert check(Copies(501, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
-    with pytest.raises(NotSupported, match="too many to list"):
+    with pytest.raises(NotSupported, match="too many outcomes to list"):
         many.masses()
 
 

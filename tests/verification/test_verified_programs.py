@@ -33,7 +33,7 @@ def test_a_program_that_draws_what_is_promised_holds(name: str) -> None:
 def test_where_it_cannot_be_listed_that_is_said(name: str) -> None:
     found = verify(CASES[name])
     assert (found.verdict, found.program, found.problems) == ("holds", "unproven", ())
-    assert "is not listed, so samples and the audit stand for it" in found.program_open
+    assert "is not listed, so samples and the audit check it" in found.program_open
 
 
 def test_a_mechanism_without_a_program_says_so() -> None:

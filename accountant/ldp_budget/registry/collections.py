@@ -87,7 +87,7 @@ class Collection:
             raise InvalidParameter("categories", expected, found)
         if not isinstance(domain, Categories):
             expected = f"left out, because the answers of {name} are numbers"
-            raise InvalidParameter("categories", expected, found, hint="Use lower and upper.")
+            raise InvalidParameter("categories", expected, found)
         if not domain.listed:
             expected = f"left out, because the answers of {name} are {domain}"
             raise InvalidParameter("categories", expected, found, hint="Name the answers when you estimate.")

@@ -73,7 +73,7 @@ SAME: dict[str, Any] = {"relation": "any", "checked": True, "shares": {"a": ["li
         (["lifetime=4,1e-6"], SAME, ["drops the limit day=1"]),
         (["lifetime=4,1e-6", "day=0.1,1e-6,gdp"], SAME, ["drops the limit day=1"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "relation": None}, ["other relations than any"]),
-        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["nobody has checked"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["were not checked"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "unbounded": True}, ["unbounded"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["lifetime=2"]}}, ["a:lifetime=1 to a:"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["day=1"]}}, ["drops the limit a:life"]),
@@ -202,7 +202,7 @@ def test_raising_takes_two_and_lowering_one(accountant: Accountant, officer: Acc
     mine = Approvals(officer).propose("default", ["lifetime=5", "day=0.5"])
     assert (mine.by, mine.against, Approvals(other).pending()) == ("officer", 2, [mine])
     assert Approvals(other).reasons(mine) == ("it raises the limit lifetime=4 to lifetime=5",)
-    with pytest.raises(ApprovalConflict, match="officer has proposed it"):
+    with pytest.raises(ApprovalConflict, match="officer proposed it"):
         Approvals(officer).approve(mine.number)
     with pytest.raises(ApprovalConflict, match="was not approved"):
         Approvals(other).apply(mine.number)
@@ -230,7 +230,7 @@ def test_an_approved_proposal_is_set_by_its_number(officer: Accountant, other: A
     assert {(limit.label, limit.capacity) for limit in stored.all_limits} == {
         (limit.label, limit.capacity) for limit in wanted.all_limits
     }
-    with pytest.raises(ApprovalConflict, match="has been changed since"):
+    with pytest.raises(ApprovalConflict, match="was changed after the approval"):
         Approvals(officer).apply(mine.number)
 
 
@@ -238,14 +238,14 @@ def test_what_has_ended_stays_so(accountant: Accountant, officer: Accountant, ot
     first, second, third = (Approvals(officer).propose("default", [f"lifetime={n}"]) for n in (5, 6, 7))
     assert Approvals(officer).withdraw(first.number).ended == "withdrawn"
     for act in (Approvals(other).approve, Approvals(other).withdraw):
-        with pytest.raises(ApprovalConflict, match="was withdrawn by officer already"):
+        with pytest.raises(ApprovalConflict, match="was already withdrawn by officer"):
             act(first.number)
     accountant.set_policy("default", ["lifetime=3"])
-    with pytest.raises(ApprovalConflict, match="has been changed since"):
+    with pytest.raises(ApprovalConflict, match="was changed after the proposal"):
         Approvals(other).approve(second.number)
     assert Approvals(other).pending() == []
     assert [each.number for each in Approvals(other).all()] == [first.number, second.number, third.number]
-    with pytest.raises(UnknownName, match="no proposal is called '99'"):
+    with pytest.raises(UnknownName, match="no proposal is named '99'"):
         Approvals(other).approve(99)
     with pytest.raises(InvalidParameter):
         Approvals(other).approve("1")  # type: ignore[arg-type]
@@ -255,7 +255,7 @@ def test_what_has_ended_stays_so(accountant: Accountant, officer: Accountant, ot
 
 def test_a_key_cannot_lift_the_demand(accountant: Accountant, officer: Accountant) -> None:
     Approvals(officer).demand()
-    with pytest.raises(ApprovalConflict, match="lifted on the machine of the ledger"):
+    with pytest.raises(ApprovalConflict, match="lifted only on the machine of the ledger"):
         Approvals(officer).demand(False)
     write_record(officer, "approvals-demanded", "policies", {"demanded": False})
     assert Approvals(accountant).demanded
@@ -291,7 +291,7 @@ def test_records_that_make_no_sense_approve_nothing(officer: Accountant, other: 
 def test_machine_of_the_ledger_needs_the_approval_too(accountant: Accountant, officer: Accountant) -> None:
     """`policy set` on the ledger's machine raised a limit silently where the ledger demanded the approval of two."""
     Approvals(officer).demand()
-    with pytest.raises(ApprovalNeeded, match="--override REASON"):
+    with pytest.raises(ApprovalNeeded, match=r"needs the approval of another key holder.*override"):
         accountant.set_policy("default", ["lifetime=5"])
     assert accountant.policy().version == 1
     assert accountant.set_policy("default", ["lifetime=3", "day=1"]).version == 2

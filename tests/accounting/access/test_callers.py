@@ -72,5 +72,5 @@ def test_a_number_that_is_of_no_key_is_found(clock: Clock, partitions: int) -> N
 
 
 def test_who_is_no_caller_is_refused(accountant: Accountant) -> None:
-    with pytest.raises(InvalidParameter, match="caller: expected a `Principal`"):
+    with pytest.raises(InvalidParameter, match="caller must be a `Principal`"):
         accountant.acting_for("team-a")  # type: ignore[arg-type]

@@ -157,17 +157,20 @@ def test_what_loses_nothing_or_everything() -> None:
         (lambda: ev.SelfComposedDpEvent(ev.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), 2), "adding one record"),
         (lambda: ev.SingleEpochTreeAggregationDpEvent(1.0, 3), "sums over the records of many users"),
         (lambda: ev.RepeatAndSelectDpEvent(ev.GaussianDpEvent(1.0), 1.0, 1.0), "the best of several runs"),
-        (lambda: ev.UnsupportedDpEvent(), "nothing is known of it"),
-        (lambda: ev.GaussianDpEvent(math.nan), "noise_multiplier is not a number"),
-        (lambda: ev.LaplaceDpEvent(-1.0), "noise_multiplier is -1.0"),
-        (lambda: ev.LaplaceDpEvent("2"), "noise_multiplier is a builtins.str"),
-        (lambda: ev.RandomizedResponseDpEvent(1.5, 3), "expected a number from 0 to 1"),
-        (lambda: ev.RandomizedResponseDpEvent(0.5, True), "num_buckets: expected a whole number"),
-        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), -1), "expected a count"),
-        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 1.5), "expected a count"),
-        (lambda: ev.ComposedDpEvent("events"), "its events are a str"),
-        (lambda: ev.ComposedDpEvent([1]), "builtins.int is no event"),
-        (lambda: library("dp_accounting.rdp.rdp_privacy_accountant").RdpAccountant(), "is no event of dp-accounting"),
+        (lambda: ev.UnsupportedDpEvent(), "its guarantee is not known"),
+        (lambda: ev.GaussianDpEvent(math.nan), "noise_multiplier must be a number: got NaN"),
+        (lambda: ev.LaplaceDpEvent(-1.0), "noise_multiplier must be a number >= 0: got -1.0"),
+        (lambda: ev.LaplaceDpEvent("2"), "noise_multiplier must be a number: got a builtins.str"),
+        (lambda: ev.RandomizedResponseDpEvent(1.5, 3), "must be a number from 0 to 1"),
+        (lambda: ev.RandomizedResponseDpEvent(0.5, True), "num_buckets must be a whole number"),
+        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), -1), "the count of a SelfComposedDpEvent must be"),
+        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 1.5), "the count of a SelfComposedDpEvent must be"),
+        (lambda: ev.ComposedDpEvent("events"), "must be a list: got a str"),
+        (lambda: ev.ComposedDpEvent([1]), "builtins.int is not an event"),
+        (
+            lambda: library("dp_accounting.rdp.rdp_privacy_accountant").RdpAccountant(),
+            "is not an event of dp-accounting",
+        ),
     ],
 )
 def test_what_has_no_meaning_here_is_refused_by_name(event: Any, why: str) -> None:
@@ -202,16 +205,18 @@ def test_imitators_are_nothing_and_subclasses_refused() -> None:
         noise_multiplier = 1e9
 
     with pytest.raises(
-        InvalidParameter, match=r"thing: expected a mechanism with its parameters, .* found an object of dp_acc"
+        InvalidParameter, match=r"thing must be a mechanism with its parameters, .* got an object of dp_acc"
     ):
         guarantee_of(GaussianDpEvent())
-    with pytest.raises(NotSupported, match=r"GaussianDpEvent is no event of dp-accounting"):
+    with pytest.raises(NotSupported, match=r"GaussianDpEvent is not an event of dp-accounting"):
         guarantee_of(ev.ComposedDpEvent([GaussianDpEvent()]))
 
     class Mine(ev.GaussianDpEvent):  # type: ignore[misc, name-defined]
         pass
 
-    with pytest.raises(NotSupported, match=r"Mine is a subclass of dp_accounting.dp_event.GaussianDpEvent"):
+    with pytest.raises(
+        NotSupported, match=r"Mine is a user-defined subclass of dp_accounting.dp_event.GaussianDpEvent"
+    ):
         guarantee_of(Mine(1.0))
 
 

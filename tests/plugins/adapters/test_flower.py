@@ -99,13 +99,13 @@ def test_no_noise_is_no_promise(library: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"clipping_norm": math.nan}, "clipping_norm is not a number"),
-        ({"clipping_norm": 0.0}, "clipping_norm is 0.0"),
-        ({"clipping_norm": math.inf}, "clipping_norm is inf"),
+        ({"clipping_norm": math.nan}, "clipping_norm must be a number: got NaN"),
+        ({"clipping_norm": 0.0}, "clipping_norm must be a finite number > 0: got 0.0"),
+        ({"clipping_norm": math.inf}, "clipping_norm must be a finite number > 0: got inf"),
         ({"epsilon": 0.0}, "no finite noise at an epsilon or delta of 0"),
         ({"delta": 0.0}, "no finite noise at an epsilon or delta of 0"),
-        ({"epsilon": -1.0}, "epsilon is -1.0"),
-        ({"sensitivity": "1"}, "sensitivity is a builtins.str"),
+        ({"epsilon": -1.0}, "epsilon must be a number >= 0: got -1.0"),
+        ({"sensitivity": "1"}, "sensitivity must be a number: got a builtins.str"),
         ({"__call__": print}, "this LocalDpMod has other attributes"),
     ],
 )
@@ -120,13 +120,13 @@ def test_what_else_is_of_flower_is_refused_by_name(library: ModuleType) -> None:
         __qualname__ = "Strategy"
 
     library.Strategy = Strategy  # type: ignore[attr-defined]
-    with pytest.raises(NotSupported, match="Strategy is no LocalDpMod"):
+    with pytest.raises(NotSupported, match="Strategy is not a LocalDpMod"):
         guarantee_of(Strategy())
 
     class Mine(LocalDpMod):
         pass
 
-    with pytest.raises(NotSupported, match="Mine is a subclass of flwr"):
+    with pytest.raises(NotSupported, match="Mine is a user-defined subclass of flwr"):
         guarantee_of(Mine(**vars(mod())))
 
 
@@ -138,7 +138,7 @@ def test_without_the_library_an_object_of_that_name_is_nothing() -> None:
 def test_the_source_says_what_is_not_covered(library: ModuleType) -> None:
     made = charged_for(mod())
     assert made is not None
-    assert "what goes beside the arrays is in the clear" in made.source
+    assert "what is sent with the arrays is in the clear" in made.source
 
 
 # -- the library itself ---------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ REFUSED = {
     ),
     "no size": (
         lambda: dp.m.make_laplace(dp.vector_domain(bounded(0.0, 1.0)), dp.l1_distance(T=float), scale=1.0),
-        "expected a known size and a bounded domain",
+        "must have a known size and a bounded domain",
     ),
     "a curve": (
         lambda: dp.c.make_zCDP_to_approxDP(gaussian(random.Random(1))[0]),
@@ -159,11 +159,11 @@ REFUSED = {
         lambda: dp.m.make_user_measurement(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), lambda x: x, lambda d: 0.0
         ),
-        "make_user_measurement: its map is a function of somebody's own",
+        "make_user_measurement: its map is a user-defined function",
     ),
     "and composed": (
         lambda: dp.c.make_composition([REFUSED["a map of somebody's own"][0]()]),  # type: ignore[operator]
-        "make_user_measurement: its map is a function of somebody's own",
+        "make_user_measurement: its map is a user-defined function",
     ),
     "orders": (
         lambda: dp.m.make_user_measurement(
@@ -173,19 +173,19 @@ REFUSED = {
             lambda x: x,
             lambda d: lambda order: order,
         ),
-        "its map is a function of somebody's own",
+        "its map is a user-defined function",
     ),
     "by a constructor of theirs that is not public": (
         lambda: library("opendp._internal")._make_measurement(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), lambda x: x, lambda d: 0.0
         ),
-        "_make_measurement: its map is a function of somebody's own",
+        "_make_measurement: its map is a user-defined function",
     ),
     "what is asked later": (
         lambda: dp.c.make_adaptive_composition(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), d_in=1.0, d_mids=[0.5]
         ),
-        "make_adaptive_composition: what it will be asked is not known yet",
+        "make_adaptive_composition: its queries are not known yet",
     ),
     "a filter": (
         lambda: dp.c.make_privacy_filter(
@@ -195,9 +195,9 @@ REFUSED = {
             d_in=1.0,
             d_out=2.0,
         ),
-        "make_privacy_filter: what it will be asked is not known yet",
+        "make_privacy_filter: its queries are not known yet",
     ),
-    "a domain": (lambda: bounded(0.0, 1.0), "opendp.mod.AtomDomain is no measurement"),
+    "a domain": (lambda: bounded(0.0, 1.0), "opendp.mod.AtomDomain is not a measurement"),
 }
 
 
@@ -211,7 +211,7 @@ def test_what_says_nothing_about_two_values_of_one_user_is_refused(name: str) ->
 def test_a_measurement_that_does_not_say_how_it_was_made_is_refused() -> None:
     made = dp.m.make_randomized_response_bool(0.75)
     del made.__opendp_dict__
-    with pytest.raises(NotSupported, match="does not say how it was made"):
+    with pytest.raises(NotSupported, match="does not state how it was made"):
         guarantee_of(made)
 
 
@@ -242,7 +242,7 @@ def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
         def map(self, d_in: object) -> float:
             return 0.0
 
-    with pytest.raises(ldp_budget.InvalidParameter, match=r"found an object of opendp\.mod\."):
+    with pytest.raises(ldp_budget.InvalidParameter, match=r"got an object of opendp\.mod\."):
         guarantee_of(Measurement())
 
 
