@@ -106,9 +106,8 @@ def _unknown(error: UnknownName) -> str:
     hint = f"{error.hint} {close}".strip()
     if error.kind == "user" and not error.hint:
         hint = "To block the name all the same, add --unknown"
-    elif error.kind == "policy" and not error.hint:
-        command = f"Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
-        hint = f"{close} {command}".strip()
+    elif error.kind == "policy" and (not error.hint or error.hint.startswith("Did you mean")):
+        hint = f"{hint} Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON".strip()
     return error.completed(hint) if hint else str(error)
 
 

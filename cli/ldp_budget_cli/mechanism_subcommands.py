@@ -227,7 +227,7 @@ class MechanismGroup(click.Group):
                 return self._for_collection(ctx, cmd_name, cmd_name)
             if unread is not None:  # it may be a collection
                 raise unread from None
-            raise click.UsageError(self._unknown(cmd_name, error.known, sorted(names)), ctx) from None
+            raise click.UsageError(self._unknown(error, cmd_name, sorted(names)), ctx) from None
         if is_collection:
             raise click.UsageError(
                 f"{cmd_name!r} is both the mechanism {mechanism.name} and a collection of this ledger. "
@@ -236,10 +236,11 @@ class MechanismGroup(click.Group):
             )
         return self._for_mechanism(mechanism, cmd_name)
 
-    def _unknown(self, name: str, mechanisms: Sequence[str], collections: Sequence[str]) -> str:
-        """Return the error for a name that is neither a mechanism nor a collection."""
+    def _unknown(self, error: UnknownName, name: str, collections: Sequence[str]) -> str:
+        """Return the error for a name that is neither a mechanism nor a collection; it names plugins that failed."""
         what = "mechanism or collection" if self._texts.collections else "mechanism"
-        message = f"No {what} is named {name!r}.{did_you_mean(name, [*mechanisms, *collections])}"
+        failed = "" if error.hint.startswith("Did you mean") else f" {error.hint}".rstrip()
+        message = f"No {what} is named {name!r}.{did_you_mean(name, [*error.known, *collections])}{failed}"
         if self._texts.collections:
             message += f" Collections: {', '.join(collections) or 'none'}."
         return f"{message} List mechanisms: ldp-budget mechanisms"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
@@ -254,7 +255,7 @@ def test_stopped_randomize_continues_with_the_same_command(
     text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
     options = ["--user-column", "user", "--spend"]
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["ldp_budget_cli.randomize"], "charging", stopping)
+        patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "charging", stopping)
         message = randomize(text, *options, code=1).stderr
     assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
     assert "r.partial and charges no user twice" in message
@@ -279,7 +280,7 @@ def test_stopped_command_ends_with_a_sentence(
         raise KeyboardInterrupt
 
     budget("spend", "ann", "poll")
-    monkeypatch.setattr(sys.modules[f"ldp_budget_cli.{module}"], name, stop)
+    monkeypatch.setattr(importlib.import_module(f"ldp_budget_cli.{module}"), name, stop)
     message = budget.error(*words)
     assert message.startswith("Stopped: ")
     assert said in message

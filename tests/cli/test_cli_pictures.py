@@ -205,7 +205,7 @@ def test_plot_bars_have_label_interval_and_percent(command: CommandLine, tmp_pat
     file = reports(made, tmp_path / "a.reports", [0] * 50 + [1] * 30 + [2] * 20)
     rows = command.json("estimate", "poll", file, "--confidence", "0.9", "--plot", tmp_path / "x.png")["answers"]
     [axes] = drawn[-1].axes
-    assert title(drawn[-1]) == "poll: 100 reports, 90 % intervals"
+    assert title(drawn[-1]) == "poll: 100 reports, 90 % confidence intervals"
     assert "oue, ε = 3 each report" in said(drawn[-1])
     assert bars(axes) == {row["answer"]: pytest.approx(100 * row["share"]) for row in rows}
     assert list(bars(axes)) == list(ANSWERS)

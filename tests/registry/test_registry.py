@@ -349,7 +349,7 @@ def test_the_failure_is_said_where_the_mechanism_is_asked_for(site: Site) -> Non
     site.install("broken-plugin", "1 / 0")
     [answer] = site.run(["calibrate", "toy-one", "--epsilon", "1"])
     assert answer["code"] == 2
-    assert "no mechanism is named 'toy-one'" in answer["err"]
+    assert "No mechanism or collection is named 'toy-one'" in answer["err"]
     assert "broken-plugin 2.1 (ZeroDivisionError: division by zero)" in answer["err"]
 
 
@@ -379,7 +379,7 @@ def test_third_parties_that_clash_both_fail_whichever_is_loaded_first(site: Site
     assert {row["plugin"] for row in rows(listed) if row["status"] == "ok"} == {OWN_DISTRIBUTION}
     assert asked["code"] == 1
     assert why in asked["err"]
-    assert "no mechanism is named 'toy-two'" in innocent["err"]
+    assert "No mechanism or collection is named 'toy-two'" in innocent["err"]
     assert_everything_else_works(others)
 
 
@@ -437,7 +437,7 @@ def test_a_plugin_that_is_installed_later_takes_no_collections_name_over(site: S
     )
     assert both["code"] == 2
     assert "'toy-one' is both the mechanism toy-two and a collection of this ledger" in both["err"]
-    assert "collection:toy-one means the collection" in both["err"]
+    assert "For the collection, write collection:toy-one" in both["err"]
     assert json.loads(meant["out"])["cost"]["epsilon"] == 0.5
     assert json.loads(other["out"])["cost"]["epsilon"] == 0.25
 
