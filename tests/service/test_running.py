@@ -160,7 +160,7 @@ def test_the_defaults_that_the_help_tells_are_those_of_the_settings(command: Com
         (("serve", "--at", "2028-01-01"), "--at"),
         (("serve", "--proxy", "192.0.2.1"), "--proxy"),
         (("serve", "--port", "65536"), "65536 is not in the range"),
-        (("serve", "--in-memory"), "--in-memory: expected no other ledger"),
+        (("serve", "--in-memory"), "--in-memory uses no ledger file"),
     ],
 )
 def test_what_makes_no_sense_is_told(
@@ -175,7 +175,7 @@ def test_without_the_extra_it_says_how_to_get_it(command: CommandLine, monkeypat
         raise ModuleNotFoundError("No module named 'fastapi.responses'", name="fastapi.responses")
 
     monkeypatch.setattr(command_serve, "import_module", missing)
-    assert "the service needs fastapi: pip install 'ldp-budget[service]'" in command.error("serve")
+    assert "The service needs fastapi. Install it: pip install 'ldp-budget[service]'" in command.error("serve")
 
 
 def test_tracing_without_its_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
