@@ -353,7 +353,7 @@ def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None
     assert done.stdout == "2 taken, 1 repeated, 1 refused, 4 invalid\n"
     assert "must be hex" in done.stderr
     assert "line 5: packed reports must have 3 bits: got padding bits that are set" in done.stderr
-    assert 'line 7: expected {"user": …, "key": …, "report": hex}, each a text' in done.stderr
+    assert 'line 7: the line must be {"user": …, "key": …, "report": hex}, each value a text' in done.stderr
     assert "line 8: it is no JSON" in done.stderr
     assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out")
     sealing = command("inbox", "seal", "party", tmp_path / "out", "--group", 2)

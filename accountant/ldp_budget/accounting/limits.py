@@ -51,6 +51,8 @@ _RULES = "of one of the rules basic, zcdp, gdp, renyi"
 
 # A plus sign that is not the sign of an exponent.
 _PLUS = re.compile(r"(?<![eE])\+")
+_COUNTED = {"basic": (0, EPSILON_DIGITS), "gdp": (3, MU_SQUARED_DIGITS)}
+"""The position in `Costs` of the amount that a rule adds up, and its digits."""
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 
@@ -342,16 +344,12 @@ class Limit:
             InvalidParameter: `spent` is not a `Costs`.
         """
         _costs("spent", spent)
-        amount, aside = spent[self._main], to_capacity(self.aside, DELTA_DIGITS)
+        place, digits = _COUNTED.get(self.rule, (2, RHO_DIGITS))  # under renyi a divergence takes the place of ρ
+        amount, aside = spent[place], to_capacity(self.aside, DELTA_DIGITS)
         # Reports with a δ of their own take it from the part that is set aside.
         if amount is None or (self.measure is not None and (spent.delta is None or spent.delta > aside)):
             return math.inf
-        return epsilon_of(self.rule, from_units(amount, _DIGITS[self._main]), DOWN.subtract(self.delta, self.aside))
-
-    @cached_property
-    def _main(self) -> int:
-        """The position in `Costs` of the amount that the rule adds up and converts to ε."""
-        return 3 if self.rule == "gdp" else 0 if self.rule == "basic" else 2
+        return epsilon_of(self.rule, from_units(amount, digits), DOWN.subtract(self.delta, self.aside))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all fields, including the capacity, which is computed once, when the limit is set."""
