@@ -149,9 +149,9 @@ class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
     """No object of this kind has that name. Attributes: `kind`, `name`, `known` (the existing names), `hint`.
 
-    The message lists the existing names, and the hint begins with those of similar spelling. If the existing names are confidential,
-    such as the names of users, pass None for `known`. Then it stays empty. `why` is a sentence for an object that has
-    ended, such as a revoked API key; it replaces the usual one.
+    The message lists the existing names, and the hint begins with those of similar spelling. If the existing names are
+    confidential, such as the names of users, pass None for `known`. Then it stays empty. `why` is a sentence for an
+    object that has ended, such as a revoked API key; it replaces the usual one.
     """
 
     code = "unknown-name"

@@ -100,7 +100,7 @@ def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant
     assert accountant.collection("party") == ledger.collection("party") == party
     assert accountant.spend("alice", accountant.collection("party")).epsilon == 1
     other = Collection("party", mechanism("oue")(epsilon="0.1", domain_size=2))
-    with pytest.raises(InvalidParameter, match="mechanism: expected that of the collection party"):
+    with pytest.raises(InvalidParameter, match="mechanism must be the one of collection party"):
         accountant.spend("alice", other)
     assert [row["collection"] for row in accountant.history("alice")] == ["party"]
 

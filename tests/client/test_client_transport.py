@@ -183,7 +183,7 @@ def test_after_all_tries_the_error_says_whether_it_may_have_been_done(
             accountant.spend("alice", coin(1), key="k")
         assert time.monotonic() - started < 30, "and not for ever"
     assert told.value.unknown is unknown
-    assert ("nobody knows" in str(told.value)) is unknown
+    assert ("It is unknown whether" in str(told.value)) is unknown
     assert (vars(told.value).get("key") == "k") is unknown
 
 
@@ -235,7 +235,7 @@ def test_a_question_that_takes_too_long_is_not_asked_again(script: Script, accou
 def test_a_redirect_is_not_followed(script: Script, accountant: Client) -> None:
     """The key would go wherever it leads."""
     script.answers = [(307, {"Location": f"{script.url}/elsewhere"}, ""), DONE]
-    with pytest.raises(LedgerError, match="307 was answered"):
+    with pytest.raises(LedgerError, match="HTTP status 307"):
         accountant.spend("alice", coin(1))
     assert [path for _, path, _, _ in script.asked] == ["/v1/spends"]
 
@@ -296,7 +296,7 @@ def test_neither_key_nor_user_stands_in_a_log_a_message_or_a_path(
     ],
 )
 def test_what_is_no_address_of_a_service_is_refused(url: Any) -> None:
-    with pytest.raises(InvalidParameter, match="url: expected") as told:
+    with pytest.raises(InvalidParameter, match="url must be") as told:
         Client(url, KEY)
     assert "secret" not in str(told.value)
 
@@ -318,7 +318,7 @@ def test_this_machine_may_be_asked_without(host: str) -> None:
 
 @pytest.mark.parametrize("key", ["", "two words", "a\nb", "ä", "k" * 501, None, b"key", 7])
 def test_what_is_no_key_is_refused_and_not_shown(key: Any) -> None:
-    with pytest.raises(InvalidParameter, match="key: expected an API key") as told:
+    with pytest.raises(InvalidParameter, match="key must be an API key") as told:
         Client("https://budget.example.org", key)
     assert not isinstance(key, str) or not key or key not in str(told.value)
 
@@ -441,9 +441,9 @@ def test_a_child_connects_anew(served: Client) -> None:
 def test_what_is_closed_says_so(served: Client) -> None:
     served.close()
     served.close()
-    with pytest.raises(LedgerError, match="this accountant is closed"):
+    with pytest.raises(LedgerError, match="this client is closed"):
         served.spend("alice", coin(1))
-    with pytest.raises(LedgerError, match="this accountant is closed"):
+    with pytest.raises(LedgerError, match="this client is closed"):
         list(served.balances(["alice"]))
 
 

@@ -133,7 +133,7 @@ def test_where_the_cable_stays_cut_the_error_says_what_is_known(behind: Behind, 
         accountant.spend("alice", coin(1))
     key = vars(lost.value)["key"]
     assert lost.value.unknown
-    assert f"the same request with the key {key!r} will tell" in str(lost.value)
+    assert f"Repeat the request with the key {key!r} to find out." in str(lost.value)
     behind.cable.down = behind.cable.stays_down = False
     with behind.client() as accountant:
         assert accountant.spend("alice", coin(1), key=key).repeated == (how != "before")

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composition_oracle import mp, mpf
+from ldp_budget import mechanism
 from ldp_budget.composition import RULES, Bound, capacity, compose, compose_delta, filter_rule, measure_of, rule_named
 from ldp_budget.composition.filters import epsilon_of_rho, gaussian_epsilon, log_bounds, suited_order
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
@@ -365,3 +366,15 @@ def test_a_limit_and_its_rules_load_no_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "renyi", "exact"])
+def test_compose_with_mechanism_equals_its_guarantee(rule: str) -> None:
+    oue = mechanism("oue")(epsilon=1, domain_size=4)
+    assert compose([(oue, 3)], delta=1e-6, rule=rule) == compose([(oue.guarantee, 3)], delta=1e-6, rule=rule)
+
+
+@pytest.mark.parametrize("wrong", ["oue", mechanism("oue"), 1, None])
+def test_compose_with_other_things_names_the_pairs(wrong: object) -> None:
+    with pytest.raises(InvalidParameter, match="charges must be pairs of a mechanism or guarantee and a count"):
+        compose([(wrong, 3)], delta=1e-6)  # type: ignore[list-item]

@@ -36,7 +36,7 @@ SHOWN: dict[str, tuple[Made, str]] = {
     "receipt": (lambda ledger: ledger.spend("alice", OUE), "<Receipt: spent: alice, ε = 1 (receipt "),
     "quote": (
         lambda ledger: ledger.quote("bob", OUE),
-        "<Receipt: quoted: bob asked ε = 1 for 1 report; it fits; affordable: 1 report>",
+        "<Receipt: quoted: bob asked for ε = 1 (1 report). It fits. 1 such report fits.>",
     ),
     "balance": (
         lambda ledger: ledger.balance("bob"),

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("DELETE FROM meta", "tables of version"),
-        ("DELETE FROM meta WHERE name = 'schema'", "tables of version"),
+        ("DELETE FROM meta", "its tables must be of version"),
+        ("DELETE FROM meta WHERE name = 'schema'", "its tables must be of version"),
         ("DELETE FROM meta WHERE name = 'ledger'", "its table meta was changed"),
         ("UPDATE meta SET name = 'x' WHERE name = 'ledger'", "its table meta was changed"),
         ("UPDATE meta SET value = '../../other' WHERE name = 'ledger'", "its table meta was changed"),

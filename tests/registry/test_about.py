@@ -21,12 +21,12 @@ from ldp_budget.registry.public_definition import About, guarantee_in_words
         ({10: {"title": "a"}}, "a dict from language tags"),
         ({"ko": "title"}, "a dict of title, question, purpose, answers for ko"),
         ({"ko": {"contact": "a"}}, "a dict of title, question, purpose, answers for ko"),
-        ({"ko": {"title": 1.5}}, "a string as title in ko"),
-        ({"ko": {"question": ["a"]}}, "a string as question in ko"),
-        ({"ko": {"answers": [1.0, 2.0]}}, "a list of strings as answers in ko"),
-        ({"ko": {"answers": "ab"}}, "a list of strings as answers in ko"),
-        ({"ko": {"answers": 5}}, "a list of strings as answers in ko"),
-        ({"ko": {"answers": ["a", "\ud800"]}}, "a list of strings as answers in ko"),
+        ({"ko": {"title": 1.5}}, "texts with a string as title in ko"),
+        ({"ko": {"question": ["a"]}}, "texts with a string as question in ko"),
+        ({"ko": {"answers": [1.0, 2.0]}}, "texts with a list of strings as answers in ko"),
+        ({"ko": {"answers": "ab"}}, "texts with a list of strings as answers in ko"),
+        ({"ko": {"answers": 5}}, "texts with a list of strings as answers in ko"),
+        ({"ko": {"answers": ["a", "\ud800"]}}, "texts with a list of strings as answers in ko"),
     ],
 )
 def test_languages_hold_texts_alone(languages: Any, why: str) -> None:

@@ -217,7 +217,7 @@ def test_open_stream_takes_streams_seeds_and_generators():
 
 @pytest.mark.parametrize("rng", ["seed", 1.5, True, np.random.RandomState(1), object()])
 def test_open_stream_names_what_it_cannot_use(rng):
-    with pytest.raises(TypeError, match=f"rng must be .* not {type(rng).__name__}"):
+    with pytest.raises(TypeError, match=r"rng must be .*: got "):
         open_stream(rng)
 
 
@@ -407,13 +407,13 @@ def test_bernoulli_frequencies(probability):
 def test_bernoulli_names_what_is_wrong():
     stream = SeededStream(0)
     for wrong in (-1, ONE + 1):
-        with pytest.raises(ValueError, match=rf"threshold must be in \[0, 2\*\*64\], got {wrong}"):
+        with pytest.raises(ValueError, match=rf"threshold must be in \[0, 2\*\*64\]: got {wrong}"):
             bernoulli(stream, wrong, 1)
-    with pytest.raises(TypeError, match="not float"):
+    with pytest.raises(TypeError, match="got float"):
         bernoulli(stream, 0.5, 1)
     with pytest.raises(TypeError, match="must be uint64: got float64"):
         bernoulli(stream, np.array([0.5]), 1)
-    with pytest.raises(ValueError, match=r"shape \(2,\), got \(1,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\): got \(1,\)"):
         bernoulli(stream, np.array([1], np.uint64), 2)
 
 
@@ -477,13 +477,13 @@ def test_unary_bits_have_their_probabilities_and_are_independent(keep):
 def test_unary_bits_names_what_is_wrong():
     stream = SeededStream(0)
     for values in ([0, 5], [-1, 0]):
-        with pytest.raises(ValueError, match=r"values must be in \[0, 5\), got"):
+        with pytest.raises(ValueError, match=r"values must be in \[0, 5\): got"):
             unary_bits(stream, np.array(values), 5, HALF, HALF)
     with pytest.raises(TypeError, match="values must be integers: got float64"):
         unary_bits(stream, np.array([0.0]), 5, HALF, HALF)
     with pytest.raises(ValueError, match="one dimension"):
         unary_bits(stream, np.array([[0]]), 5, HALF, HALF)
-    with pytest.raises(ValueError, match="domain_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="domain_size must be at least 1: got 0"):
         unary_bits(stream, np.zeros(0, int), 0, HALF, HALF)
     with pytest.raises(ValueError, match="keep must be in"):
         unary_bits(stream, np.array([0]), 5, ONE + 1, HALF)
@@ -555,11 +555,11 @@ def test_each_bound_keeps_all_the_bits_it_needs():
 def test_integers_names_what_is_wrong():
     stream = SeededStream(0)
     for wrong in (0, -3, 2**63 + 1):
-        with pytest.raises(ValueError, match=rf"bound must be in \[1, 2\*\*63\], got {wrong}"):
+        with pytest.raises(ValueError, match=rf"bound must be in \[1, 2\*\*63\]: got {wrong}"):
             integers(stream, wrong, 1)
     with pytest.raises(ValueError, match="got 0 to 4"):
         integers(stream, np.array([4, 0]), 2)
-    with pytest.raises(ValueError, match=r"shape \(3,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"shape \(3,\): got \(2,\)"):
         integers(stream, np.array([4, 1]), 3)
     with pytest.raises(TypeError, match="float64"):
         integers(stream, np.array([4.0]), 1)
@@ -653,9 +653,9 @@ def test_repeated_members_are_replaced():
 
 def test_subsets_names_what_is_wrong():
     for size in (-1, 6):
-        with pytest.raises(ValueError, match=rf"size must be in \[0, 5\], got {size}"):
+        with pytest.raises(ValueError, match=rf"size must be in \[0, 5\]: got {size}"):
             subsets(SeededStream(0), 5, size, 1)
-    with pytest.raises(ValueError, match=r"population must be in \[1, 2\*\*63\], got 0"):
+    with pytest.raises(ValueError, match=r"population must be in \[1, 2\*\*63\]: got 0"):
         subsets(SeededStream(0), 0, 0, 1)
 
 
@@ -770,5 +770,5 @@ def test_ties_between_digits_leave_the_distribution_exact(count):
 
 @pytest.mark.parametrize("bits", [-1, 41])
 def test_normal_refuses_too_many_bits(bits):
-    with pytest.raises(ValueError, match=rf"bits must be in \[0, 40\], got {bits}"):
+    with pytest.raises(ValueError, match=rf"bits must be in \[0, 40\]: got {bits}"):
         normal(SeededStream(0), bits, 1)

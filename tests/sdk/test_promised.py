@@ -58,11 +58,12 @@ def test_a_property_that_returns_something_else_says_what(value: Any, found: str
 def test_a_class_that_can_promise_nothing_is_refused_at_registration(value: Any, found: str) -> None:
     with pytest.raises(PluginError) as error:
         check_mechanism(promising(value), frozenset())
-    assert f"Vague.guarantee is {found}; expected" in str(error.value)
+    said = "Vague.guarantee must be a property that returns a guarantee of ldp_budget.guarantees"
+    assert f"{said}, such as Pure(self.epsilon): got {found}" in str(error.value)
 
 
 def test_a_method_is_told_to_be_a_property() -> None:
-    with pytest.raises(PluginError, match=r"Vague\.guarantee is a method; put @property above it"):
+    with pytest.raises(PluginError, match=r"Vague\.guarantee is a method\. Put @property above it"):
         check_mechanism(promising(lambda self: Pure(1)), frozenset())
 
 

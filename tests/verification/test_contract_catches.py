@@ -131,7 +131,7 @@ def test_what_says_nothing_is_not_checked() -> None:
     assert {check for check, result in verdicts.items() if result.verdict == FAILED} == set()
     assert verdicts["calibration_is_safe"].verdict == PASSED
     assert verdicts["client_matches_channel"] == Result(
-        "client_matches_channel", SKIPPED, "priced names no inputs to compare; define `critical_inputs`"
+        "client_matches_channel", SKIPPED, "mechanism priced names no inputs to compare; define `critical_inputs`"
     )
 
 
@@ -227,7 +227,7 @@ def test_too_many_outcomes_to_list_are_no_failure() -> None:
             return Comparison.of(*[bit] * 20)
 
     found = run("client_matches_channel", Manifold(**OUE))
-    why = "A `Pure` guarantee is checked without a list"
+    why = "the channel has too many outcomes to list: 1048576. A `Pure` guarantee is checked without a list."
     assert (found.verdict, found.why) == (SKIPPED, why)
 
 

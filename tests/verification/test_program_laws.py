@@ -127,12 +127,12 @@ def test_a_program_that_reads_more_is_found() -> None:
         ((("a", ["constructor", 1]),), "an expression must be a whole number, a name or an operator"),
         ((("a", ["add", 1]),), "the arguments of add must be a, b: got 1 arguments"),
         ((("a", ["add", 1, ["below", 2]]),), "below draws, so it must be the outermost operator of a step"),
-        ((("a", "later"), ("later", 1)), "nothing before it is called 'later'"),
-        ((("a", 2**53),), "as text"),
+        ((("a", "later"), ("later", 1)), "no earlier step or table is named 'later'"),
+        ((("a", 2**53),), "must be a string"),
         ((("a", 0.5),), "must be a whole number"),
-        ((("a", 1), ("a", 2)), "a name of its own"),
-        ((("value", 1),), "a name of its own"),
-        ((("a", ["kept_top", "alpha", 0, 20]),), "expected memo"),
+        ((("a", 1), ("a", 2)), "its own name"),
+        ((("value", 1),), "its own name"),
+        ((("a", ["kept_top", "alpha", 0, 20]),), "memo must be"),
     ],
 )
 def test_a_bad_program_is_refused_when_it_is_made(steps: Any, why: str) -> None:

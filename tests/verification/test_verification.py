@@ -503,7 +503,7 @@ def test_a_product_is_bounded_without_being_listed() -> None:
     ],
 )
 def test_what_are_no_probabilities_is_refused(build: Callable[[], Any]) -> None:
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match="must"):
         build()
 
 

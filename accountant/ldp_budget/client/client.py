@@ -617,7 +617,8 @@ class _Named:
             raise KeyConflict(self._key) from None
         if isinstance(error, LedgerError) and error.unknown:
             vars(error)["key"] = self._key
-            error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
+            hint = f"Repeat the request with the key {self._key!r} to find out."
+            error.args, error.hint = (error.completed(hint),), hint
 
 
 async def _in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
