@@ -354,7 +354,7 @@ def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None
     assert "must be hex" in done.stderr
     assert "line 5: packed reports must have 3 bits: got padding bits that are set" in done.stderr
     assert 'line 7: the line must be {"user": …, "key": …, "report": hex}, each value a text' in done.stderr
-    assert "line 8: it is no JSON" in done.stderr
+    assert "line 8: the line is not JSON" in done.stderr
     assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out")
     sealing = command("inbox", "seal", "party", tmp_path / "out", "--group", 2)
     assert sealing.stdout == f"{tmp_path / 'out'}: 2 reports\n"
