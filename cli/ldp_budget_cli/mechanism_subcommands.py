@@ -181,7 +181,7 @@ class MechanismGroup(click.Group):
         if self._texts.collections and (names := sorted(_collection_names(ctx)[0])):
             whole = [self._texts.example.format(names[0]), *whole]
         words = len(" ".join(given[:1]).split()[1:]) + len(arguments)
-        tries = [" ".join([*given, *each.split()[words:]]) for each in whole]
+        tries = [" ".join([*given, *_without_key(each).split()[words:]]) for each in whole]
         what = "MECHANISM or COLLECTION" if self._texts.collections else "MECHANISM"
         raise click.UsageError(f"{what} is missing. Try: {', or: '.join(tries)}", ctx)
 
@@ -253,7 +253,13 @@ class MechanismGroup(click.Group):
             given = {name: text for name, text in declared.items() if text is not None}
             click.get_current_context().meta[_TYPED] = _typed(called, given)
             read = {name: _read(offered[name], text) for name, text in given.items()}
-            self._call(self._build(mechanism, read), values)
+            try:
+                built = self._build(mechanism, read)
+            except InvalidParameter as error:
+                if error.found is None and not error.hint:
+                    error.hint = f"Example: ldp-budget {_without_key(self._example(mechanism))}"
+                raise
+            self._call(built, values)
 
         return click.Command(
             called,
@@ -279,6 +285,10 @@ class MechanismGroup(click.Group):
         context = click.get_current_context()
         before = context.parent.params if context.parent is not None else {}
         self._function(mechanism, **before, **values)
+
+
+def _without_key(example: str) -> str:
+    return example.partition(" --key ")[0]
 
 
 def _typed(called: str, given: Mapping[str, Any]) -> str:

@@ -242,6 +242,12 @@ def test_missing_mechanism_says_what_to_type(command: CommandLine) -> None:
     assert tried is None, "without any argument the help is shown"
 
 
+def test_missing_option_of_a_mechanism_shows_an_example(command: CommandLine) -> None:
+    message = command.error("spend", "bob", "oue", "--epsilon", "1", code=2)
+    assert "--domain-size is missing: it must be a whole number from 2 to 4000000" in message
+    assert message.endswith("Example: ldp-budget spend alice oue --epsilon 0.5 --domain-size 7\n")
+
+
 def test_unknown_mechanism_lists_the_collections(command: CommandLine) -> None:
     command("collection", "add", "mood", "oue", "--epsilon", "0.5", "--categories", "good,bad")
     message = command.error("spend", "bob", "party", code=2)
