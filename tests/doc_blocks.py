@@ -28,7 +28,7 @@ from ldp_budget import Accountant
 RANDOM = "<!-- random -->"
 _NAMED = re.compile(r"# (\w+\.py)\n")
 _RECEIPT = re.compile(r"receipt (\d+)-[0-9a-f]{20}")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ| \d\d:\d\d)?")
 _MARK = "==== end of a command ===="
 _SECONDS = 300
 

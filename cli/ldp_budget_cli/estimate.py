@@ -24,20 +24,10 @@ from ldp_budget.reports.estimation import (
 
 from .app import collection_names
 from .inputs import find_collection, read_names
-from .output import (
-    JSON,
-    LINES,
-    counted,
-    decimal_option,
-    print_json,
-    print_row_table,
-    print_rows,
-    print_table,
-    rounded,
-    rows_options,
-)
+from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rounded, rows_options
 from .plots import plot_option
 from .table_reader import write_rows_to
+from .tables import print_row_table, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,15 +75,22 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--candidates",
     metavar="FILE|A,B,C",
-    help="The answers to count: a file, one a line, or a list; needed for sketches.",
+    help="Count only these answers: a list, or a file with one a line. Sketches need it.",
 )
-@click.option("--top", metavar="K", help="Show only the K answers with the largest counts, largest first.")
-@click.option("--confidence", default="0.95", metavar="C", help="Of the intervals, between 0 and 1 [default: 0.95]")
+@click.option(
+    "--top", metavar="K", help="Show only the K answers with the largest counts, largest first [default: all]"
+)
+@click.option(
+    "--confidence",
+    default="0.95",
+    metavar="C",
+    help="The confidence of the intervals, between 0 and 1 [default: 0.95]",
+)
 @plot_option("the estimate with its intervals; with --by-round a trend")
 @click.option(
     "--adjust",
     type=click.Choice(["nonnegative", "simplex"]),
-    help="Beside the unbiased counts, show counts >= 0, or ones that also add up.",
+    help="Also show adjusted counts: nonnegative are >= 0, simplex also add up to the total.",
 )
 @click.option(
     "--consistent/--unbiased",
@@ -104,15 +101,15 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--independent",
     is_flag=True,
-    help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
+    help="Say that each file has other users. Without it, memoized reports count as rounds of the same users.",
 )
 @click.option(
     "--mixed",
     is_flag=True,
-    help="Also estimate where some reports were charged to their users and others were not; warns.",
+    help="Allow a mix of reports that were charged to their users and reports that were not. Warns.",
 )
-@click.option("--by-round", is_flag=True, help="Each file is a round: estimate it by itself, under the file's name.")
-@click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to a file: CSV, or .parquet, .arrow.")
+@click.option("--by-round", is_flag=True, help="Estimate each file by itself, as a round with the file's name.")
+@click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to FILE: CSV, or .parquet, .arrow.")
 @rows_options
 @click.pass_context
 def estimate(
@@ -135,6 +132,10 @@ def estimate(
 
     All files together give one estimate; with --by-round, each file gives its own. A folder of partitions is one
     file.
+
+    \b
+    Example:
+      ldp-budget estimate mood mood.reports
     """
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
@@ -147,12 +148,12 @@ def estimate(
     ask = _Question(found, names, most, level, adjust, rows_to, mixed, consistent)
     if by_round:
         if independent:
-            raise click.UsageError("--independent: expected without --by-round, where no files are added up")
+            raise click.UsageError("--independent and --by-round exclude each other: --by-round adds up no files.")
         _show_rounds(ask, _estimate_rounds(ask, files), plot, form)
         return
     row = ask.estimate(files, independent=independent)
-    _warn_of_twins(files, "reports that are counted twice make the standard errors too small")
-    _tell_of_rounds(found, row, len(files))
+    _warn_of_twins(files, "reports that count twice make the standard errors too small")
+    _note_rounds(found, row, len(files))
     _show(ask, row, plot, form)
 
 
@@ -181,7 +182,7 @@ class _Question(NamedTuple):
             charges.update(charged=charged, uncharged=uncharged)
             both = counted(charged + uncharged, "report")
             click.echo(
-                f"Warning: {uncharged} of {both} were not charged to their users: this estimate is of a mix", err=True
+                f"Warning: {uncharged} of {both} were not charged to their users: the estimate is of a mix", err=True
             )
 
         result = estimate_files(
@@ -230,11 +231,11 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
     rounds = [
         {"round": name, **ask.estimate((path,))} for name, path in zip(names_of_rounds(files), files, strict=True)
     ]
-    _warn_of_twins(files, "what looks like two rounds is one")
+    _warn_of_twins(files, "two rounds here are one")
     if ask.collection.mechanism.repeats:
         click.echo(
-            f"Note: {ask.collection.name} memoises: where the same users report in several rounds, part of the noise "
-            "is the same in all of them, and the rounds are no independent evidence",
+            f"Note: {ask.collection.name} memoizes. If the same users report in several rounds, part of the noise is the "
+            "same in all rounds, and the rounds are not independent",
             err=True,
         )
     return rounds
@@ -288,12 +289,11 @@ def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
     return names
 
 
-def _tell_of_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:
+def _note_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:
     if "overlap" in row:
         click.echo(
-            f"Note: {collection.name} memoises, so reports of the same users repeat what they drew once. Standard "
-            f"errors are taken for {files} rounds of the same users; where each file has users of its own, say "
-            "--independent",
+            f"Note: {collection.name} memoizes, so reports of the same users repeat the same draws. The standard errors "
+            f"are for {files} rounds of the same users. If each file has other users, add --independent",
             err=True,
         )
 
@@ -306,7 +306,7 @@ def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
             content = hashlib.file_digest(file, "sha256").digest()
         if content in seen:
             click.echo(
-                f"Warning: {seen[content]} and {path} hold the same; {so}",
+                f"Warning: {seen[content]} and {path} have the same content; {so}",
                 err=True,
             )
         seen.setdefault(content, path)
@@ -320,14 +320,14 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
 
 
 def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None:
-    click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % intervals")
+    click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % confidence intervals")
     _print_cautions(row["answers"], out_of)
     cells = [_count_cells(each) for each in row["answers"]]
     print_table(_count_header(row["answers"])[: len(cells[0])], cells)
 
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
-    click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % intervals")
+    click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % confidence intervals")
     _print_cautions(rounds[0]["answers"], out_of)
     cells = [(row["round"], row["reports"], *_count_cells(row)) for row in flat_rows(rounds)]
     print_table(("round", "reports", *_count_header(rounds[0]["answers"]))[: len(cells[0])], cells)
@@ -335,13 +335,20 @@ def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int 
 
 def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
     if out_of is not None:
-        click.echo(f"the {len(rows)} largest of {out_of}, which are likelier to be too large than too small")
+        click.echo(
+            f"The {len(rows)} largest of {out_of} answers. Their counts are more likely too large than too small"
+        )
     if rows and "raw_count" in rows[0]:
         click.echo(
-            "consistent counts: at least 0, and together no more than the reports; the last column is unbiased"
+            "Consistent counts: at least 0, and together no more than the reports. The last column is unbiased"
         )
+    if rows and all(row["share_high"] - row["share_low"] >= _WIDE for row in rows):
+        click.echo("Too few reports: every interval is wider than half of all reports")
     if rows and "adjusted_share" in rows[0]:
-        click.echo("adjusted shares are for showing: they are not unbiased, and the intervals are not theirs")
+        click.echo("Adjusted shares are for display: they are biased, and the intervals are those of the counts")
+
+
+_WIDE = 0.5
 
 
 def _count_header(rows: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ OPTIONS = (
     "skip_invalid",
     "skipped_to",
     "spend",
+    "strict",
     "threads",
     "title",
     "to",

@@ -124,4 +124,4 @@ def test_audit_of_a_program_that_is_no_client_says_so(agreed: CommandLine, clien
 
 def test_audit_of_a_collection_runs_the_client(agreed: CommandLine) -> None:
     said = agreed.error("audit", "rr", "--epsilon", 1, "--client", "true", "--samples", 2000, code=2)
-    assert "--client draws for a collection; rr is none of this ledger" in said
+    assert "--client needs a collection: the ledger has none named 'rr'" in said

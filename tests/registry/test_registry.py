@@ -349,7 +349,7 @@ def test_broken_plugin_is_named_when_its_mechanism_is_requested(site: Site) -> N
     site.install("broken-plugin", "1 / 0")
     [answer] = site.run(["calibrate", "toy-one", "--epsilon", "1"])
     assert answer["code"] == 2
-    assert "no mechanism is named 'toy-one'" in answer["err"]
+    assert "No mechanism or collection is named 'toy-one'" in answer["err"]
     assert "broken-plugin 2.1 (ZeroDivisionError: division by zero)" in answer["err"]
 
 
@@ -379,7 +379,7 @@ def test_third_parties_with_one_name_both_fail_in_any_order(site: Site, names: t
     assert {row["plugin"] for row in rows(listed) if row["status"] == "ok"} == {OWN_DISTRIBUTION}
     assert asked["code"] == 1
     assert why in asked["err"]
-    assert "no mechanism is named 'toy-two'" in innocent["err"]
+    assert "No mechanism or collection is named 'toy-two'" in innocent["err"]
     assert_everything_else_works(others)
 
 
@@ -437,7 +437,7 @@ def test_plugin_installed_later_does_not_take_the_name_of_a_collection(site: Sit
     )
     assert both["code"] == 2
     assert "'toy-one' is both the mechanism toy-two and a collection of this ledger" in both["err"]
-    assert "collection:toy-one means the collection" in both["err"]
+    assert "For the collection, write collection:toy-one" in both["err"]
     assert json.loads(meant["out"])["cost"]["epsilon"] == 0.5
     assert json.loads(other["out"])["cost"]["epsilon"] == 0.25
 

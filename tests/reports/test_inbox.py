@@ -351,10 +351,10 @@ def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None
     (tmp_path / "sent.jsonl").write_text("\n".join(lines))
     done = command("inbox", "take", "party", tmp_path / "sent.jsonl")
     assert done.stdout == "2 taken, 1 repeated, 1 refused, 4 invalid\n"
-    assert "in hex" in done.stderr
+    assert "must be hex" in done.stderr
     assert "line 5: packed reports must have 3 bits: got padding bits that are set" in done.stderr
-    assert 'line 7: expected {"user": …, "key": …, "report": hex}, each a text' in done.stderr
-    assert "line 8: it is no JSON" in done.stderr
+    assert 'line 7: the line must be {"user": …, "key": …, "report": hex}, each value a text' in done.stderr
+    assert "line 8: the line is not JSON" in done.stderr
     assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out")
     sealing = command("inbox", "seal", "party", tmp_path / "out", "--group", 2)
     assert sealing.stdout == f"{tmp_path / 'out'}: 2 reports\n"
@@ -369,7 +369,7 @@ def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Pa
     (tmp_path / "sent.jsonl").write_text('{"user": "alice", "key": "1", "report": "01"}\n')
     command("inbox", "take", "party", tmp_path / "sent.jsonl")
     wrong = command.error("inbox", "seal", "party", tmp_path / "nowhere" / "w1.reports", "--group", 1)
-    assert "The ledger has round w1. Write it to another file: add --round 'w1'" in wrong
+    assert "The ledger has sealed round w1. To write it to another file, add --round 'w1'" in wrong
     again = command.json("inbox", "seal", "party", tmp_path / "out", "--round", "w1")
     assert again == {"round": "w1", "reports": 1, "out": str(tmp_path / "out"), "waiting": 0}
     assert sealed(tmp_path / "out") == [b"\1"]

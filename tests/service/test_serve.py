@@ -160,7 +160,7 @@ def test_serve_help_states_the_defaults_of_the_settings(command: CommandLine) ->
         (("serve", "--at", "2028-01-01"), "--at"),
         (("serve", "--proxy", "192.0.2.1"), "--proxy"),
         (("serve", "--port", "65536"), "65536 is not in the range"),
-        (("serve", "--in-memory"), "--in-memory: expected no other ledger"),
+        (("serve", "--in-memory"), "--in-memory uses no ledger file"),
     ],
 )
 def test_serve_with_invalid_options_is_refused(
@@ -175,7 +175,7 @@ def test_serve_without_the_extra_names_it(command: CommandLine, monkeypatch: pyt
         raise ModuleNotFoundError("No module named 'fastapi.responses'", name="fastapi.responses")
 
     monkeypatch.setattr(command_serve, "import_module", missing)
-    assert "the service needs fastapi: pip install 'ldp-budget[service]'" in command.error("serve")
+    assert "The service needs fastapi. Install it: pip install 'ldp-budget[service]'" in command.error("serve")
 
 
 def test_tracing_without_its_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

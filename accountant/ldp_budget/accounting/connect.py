@@ -11,12 +11,13 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._validation import check_call, check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, LedgerError, LedgerMissing
 from ..ledger import Ledger, lifecycle
-from ..ledger.keyfile import check_kind
+from ..ledger.keyfile import check_kind, key_path
 from ..ledger.migration_copy import Copy
 from ..ledger.migration_cutover import begin, check_empty, differences, fence, hand_over, open_target, size
 from ..ledger.verification import check_integrity, head_of
@@ -187,6 +188,17 @@ def open_store(
     if ledger_id is not None:
         ledger.key.set_ledger_id(ledger_id)
     return ledger
+
+
+def key_file_of(ledger: Ledger) -> str:
+    """The path of the ledger's key file on this machine; empty for a ledger in memory."""
+    if ledger.name == ":memory:":
+        return ""
+    if ledger.identity.startswith("file "):
+        return str(key_path(Path(ledger.name)))
+    from ..ledger.postgres.store import key_file_path
+
+    return str(key_file_path(ledger.identity))
 
 
 # A mistyped URL would become the name of a file, with its password in it.

@@ -115,6 +115,11 @@ class LedgerOperations:
     def __repr__(self) -> str:
         return f"<LedgerOperations of {self._ledger.name}>"
 
+    @property
+    def key_file(self) -> str:
+        """The path of the ledger's key file on this machine; empty for a ledger in memory."""
+        return connect.key_file_of(self._ledger)
+
     def check_up(self) -> dict[str, str | None]:
         """The health of the ledger: the reasons why no user could be charged now. Changes nothing.
 

@@ -8,6 +8,7 @@ The shares of a limit together never exceed it, amount by amount in whole units.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._validation import check_instance, check_many, check_whole, shown, shown_with_type
 from ..composition import RULES, capacity, compose, filter_rule, measure_of
-from ..composition.filters import suited_order
+from ..composition.filters import epsilon_of, suited_order
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Memoised, Number
 from ..guarantees.costs import RENYI, LabelCount, cost_in_window, measure_at
@@ -33,6 +34,7 @@ from ..guarantees.fixed_point import (
     decimal,
     float_up,
     from_units,
+    to_capacity,
 )
 from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named
 
@@ -49,6 +51,8 @@ _RULES = "of one of the rules basic, zcdp, gdp, renyi"
 
 # A plus sign that is not the sign of an exponent.
 _PLUS = re.compile(r"(?<![eE])\+")
+_COUNTED = {"basic": (0, EPSILON_DIGITS), "gdp": (3, MU_SQUARED_DIGITS)}
+"""The position in `Costs` of the amount that a rule adds up, and its digits."""
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 
@@ -327,6 +331,25 @@ class Limit:
                 for most, used in zip(self.capacity, spent, strict=True)
             )
         )
+
+    def epsilon_of(self, spent: Costs) -> float:
+        """The ε that the spent amounts imply at the limit's δ, rounded up; infinite where nothing is guaranteed.
+
+        Rule basic adds up the ε. The other rules convert their sum at the part of δ that they do not set aside.
+
+        Parameters:
+            spent: the sums of the account's window, in units.
+
+        Raises:
+            InvalidParameter: `spent` is not a `Costs`.
+        """
+        _costs("spent", spent)
+        place, digits = _COUNTED.get(self.rule, (2, RHO_DIGITS))  # under renyi a divergence takes the place of ρ
+        amount, aside = spent[place], to_capacity(self.aside, DELTA_DIGITS)
+        # Reports with a δ of their own take it from the part that is set aside.
+        if amount is None or (self.measure is not None and (spent.delta is None or spent.delta > aside)):
+            return math.inf
+        return epsilon_of(self.rule, from_units(amount, digits), DOWN.subtract(self.delta, self.aside))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all fields, including the capacity, which is computed once, when the limit is set."""

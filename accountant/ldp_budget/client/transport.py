@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import os
 import random
 import re
@@ -51,6 +52,8 @@ from ..errors import (
 if TYPE_CHECKING:
     import httpx2
 
+
+_LOG = logging.getLogger("ldp_budget.client")
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
@@ -458,6 +461,8 @@ class _Tries:
         self._wait = min(2 * self._wait, LONGEST_WAIT)
         if time.monotonic() + wait >= self._end:
             raise self.error(failure.why)
+        left = self._end - time.monotonic()
+        _LOG.info("%s: %s. Retrying for %.0f s.", self._service.url, failure.why, left)
         self._service.repeated[failure.reason] += 1
         time.sleep(wait)
 

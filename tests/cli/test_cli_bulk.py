@@ -1,7 +1,8 @@
-"""What a command does with users and budgets it says: nobody is passed over, charged twice or left out in silence."""
+"""Bulk commands say what they do: no user is left out, charged twice or passed over in silence."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
@@ -51,17 +52,15 @@ def spent(budget: CommandLine, *users: str) -> list[float]:
 
 
 @pytest.mark.parametrize("text", ["ann\nbob\n", "ann,Ulm\nbob,Bonn\n", "town,user\nUlm,ann\n"])
-def test_a_first_line_that_may_be_a_user_is_not_taken_for_a_header(
-    budget: CommandLine, tmp_path: Path, text: str
-) -> None:
+def test_first_line_that_may_be_a_user_is_an_error(budget: CommandLine, tmp_path: Path, text: str) -> None:
     message = budget.error("spend-many", file_of(tmp_path / "list.csv", text), *OUE, code=2)
     first = text.splitlines()[0].partition(",")[0]
-    assert "--user-column: expected the name of the column that holds the users, or --no-header" in message
-    assert f"begins with '{first}'" in message
+    assert f"Is '{first}' (line 1 of " in message
+    assert "add --no-header. If it is a header, add --user-column NAME" in message
     assert spent(budget, "ann", "bob", "Ulm") == [0, 0, 0]
 
 
-def test_without_a_header_the_first_user_is_charged_too(budget: CommandLine, tmp_path: Path) -> None:
+def test_no_header_charges_the_first_user(budget: CommandLine, tmp_path: Path) -> None:
     done = budget("spend-many", file_of(tmp_path / "list.csv", "ann\nbob\n"), *OUE, "--no-header")
     assert done.stdout == "spent: 2, refused: 0, repeated: 0\n"
     assert f"users from column 1 of {tmp_path / 'list.csv'}\n" in done.stderr
@@ -71,33 +70,29 @@ def test_without_a_header_the_first_user_is_charged_too(budget: CommandLine, tmp
 
 
 @pytest.mark.parametrize("name", ["user", "User ID", "id", "user_id", "E-Mail", "respondent", "NAME", "employee id"])
-def test_a_column_that_is_called_like_users_is_taken_and_named(
-    budget: CommandLine, tmp_path: Path, name: str
-) -> None:
+def test_user_column_with_a_known_name_is_used(budget: CommandLine, tmp_path: Path, name: str) -> None:
     done = budget("spend-many", file_of(tmp_path / "list.csv", f"{name},town\nann,Ulm\n"), *OUE)
     assert f"users from column {name} of {tmp_path / 'list.csv'}\n" in done.stderr
     assert spent(budget, "ann") == [0.5]
 
 
-def test_any_column_that_is_named_is_taken(budget: CommandLine, tmp_path: Path) -> None:
+def test_user_column_option_is_used(budget: CommandLine, tmp_path: Path) -> None:
     done = budget("spend-many", file_of(tmp_path / "list.csv", "who\nann\n"), *OUE, "--user-column", "who")
     assert "users from column who of" in done.stderr
     assert spent(budget, "ann", "who") == [0.5, 0]
 
 
-def test_a_list_with_a_header_and_nothing_else_charges_nobody_and_says_so(
-    budget: CommandLine, tmp_path: Path
-) -> None:
+def test_list_with_only_a_header_charges_no_user(budget: CommandLine, tmp_path: Path) -> None:
     done = budget("spend-many", file_of(tmp_path / "list.csv", "user\n"), *OUE)
     assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
-    assert done.stderr == f"nobody is in column user of {tmp_path / 'list.csv'}, so nobody was charged\n"
+    assert done.stderr == f"no user is in column user of {tmp_path / 'list.csv'}, so no user was charged\n"
     assert spent(budget, "user") == [0]
 
 
 # -- users who are listed twice ---------------------------------------------------------------------------------
 
 TWICE = "user,answer\nann,yes\nbob,no\nann,no\nann,perhaps\ncy,no\ncy,no\n"
-WARNING = "Warning: 2 users are listed more than once, which is 3 charges more than there are users; --once"
+WARNING = "Warning: 2 users appear more than once and are charged for each row (3 extra charges). Use --once"
 
 
 @pytest.fixture
@@ -112,70 +107,70 @@ def randomize(budget: CommandLine, tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-def test_who_is_listed_twice_is_charged_twice_and_that_is_said(
+def test_repeated_user_is_charged_twice_with_a_warning(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
     assert WARNING in randomize(TWICE, "--user-column", "user", "--spend").stderr
     assert spent(budget, "ann", "bob", "cy") == [1, 0.5, 1], "and ann's third report was refused"
     assert WARNING in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
     (tmp_path / "r").unlink()
-    assert "Warning" not in randomize(TWICE).stderr, "nobody is charged"
+    assert "Warning" not in randomize(TWICE).stderr, "no user is charged"
 
 
 SPELT = "user,answer\nZoë,yes\n Zoë,no\nZoe\u0308\t,no\nzoë,yes\nann,no\nAnn ,no\n"
-CASE = "Warning: 4 names differ from another one by case alone, and each has a budget of its own"
+CASE = "Warning: 4 names differ from another name only by case, and each has its own budget"
 
 
-def test_spellings_of_one_name_are_one_user_and_case_is_counted(
+def test_spellings_of_one_name_are_one_user(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
     """A trailing space, a tab or another Unicode form gave a user in a CSV file a budget of their own."""
     told = randomize(SPELT, "--user-column", "user", "--spend").stderr
-    assert "Warning: 1 user is listed more than once, which is 2 charges more than there are users" in told
+    assert "Warning: 1 user appears more than once and is charged for each row (2 extra charges)" in told
     assert CASE in told
     assert spent(budget, "Zoë", "zoë", "ann", "Ann") == [1, 0.5, 0.5, 0.5], "and the third report was refused"
     assert CASE in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
     listed = budget("spend-many", "-", *OUE, "--once", input=SPELT)
     assert CASE in listed.stderr
-    assert "listed more than once" not in listed.stderr
+    assert "appears more than once" not in listed.stderr
     (tmp_path / "r").unlink()
     once = randomize(SPELT, "--user-column", "user", "--spend", "--once").stderr
-    assert "2 rows left out, as its user was there before (--once)" in once
+    assert "2 rows left out: a repeated user (--once)" in once
     (tmp_path / "r").unlink()
     blank = randomize('user,answer\nann,yes\n" ",no\n', "--user-column", "user", code=1).stderr
-    assert "expected a user, found nothing" in blank
+    assert "the user is missing" in blank
 
 
-def test_with_once_each_name_is_charged_once_and_sends_one_report(
-    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
-) -> None:
+def test_once_charges_each_user_once(budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]) -> None:
     done = randomize(TWICE, "--user-column", "user", "--spend", "--once")
     assert "Warning" not in done.stderr
-    assert "3 rows left out, as its user was there before (--once)" in done.stderr
+    assert "3 rows left out: a repeated user (--once)" in done.stderr
     assert "3 reports written" in done.stderr
     assert spent(budget, "ann", "bob", "cy") == [0.5, 0.5, 0.5]
     again = budget("spend-many", tmp_path / "answers.csv", *OUE, "--once")
     assert (again.stdout, "Warning" in again.stderr) == ("spent: 3, refused: 0, repeated: 0\n", False)
-    assert "--spend: expected it with --once" in randomize(TWICE, "--once", code=2).stderr
+    assert "--once needs --spend" in randomize(TWICE, "--once", code=2).stderr
 
 
-def test_of_a_stream_it_is_said_afterwards(budget: CommandLine) -> None:
+def test_repeated_user_of_a_stream_is_warned_about_at_the_end(budget: CommandLine) -> None:
     assert WARNING in budget("spend-many", "-", *OUE, input=TWICE).stderr
 
 
 # -- who was charged --------------------------------------------------------------------------------------------
 
 
-def test_without_spend_it_is_said_that_nobody_was_charged(budget: CommandLine, randomize: Callable[..., Any]) -> None:
-    free = "; nobody was charged, as --spend was not given\n"
-    assert randomize("user,answer\nann,yes\n").stderr.endswith(f"1 report written to {free}".partition(" to ")[2])
+def test_randomize_without_spend_says_that_no_user_was_charged(
+    budget: CommandLine, randomize: Callable[..., Any]
+) -> None:
+    free = "; no user was charged (add --spend to charge)\n"
+    assert free in randomize("user,answer\nann,yes\n").stderr
     assert free in randomize("user,answer\nann,yes\n", "--json").stderr
     (Path(budget.ledger).parent / "r").unlink()
-    assert "nobody was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
+    assert "no user was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
     assert spent(budget, "ann") == [0.5]
 
 
-def test_the_refused_of_randomize_get_a_file(
+def test_randomize_with_refused_to_writes_the_refused_users(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
     refused = tmp_path / "refused.csv"
@@ -183,7 +178,7 @@ def test_the_refused_of_randomize_get_a_file(
     assert "5 reports written" in done.stderr
     assert "1 user was refused and sent nothing" in done.stderr
     assert refused.read_text().split() == ["user", "ann"]
-    assert "--spend: expected it with --refused-to" in randomize(TWICE, "--refused-to", refused, code=2).stderr
+    assert "--refused-to needs --spend" in randomize(TWICE, "--refused-to", refused, code=2).stderr
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------
@@ -191,7 +186,7 @@ def test_the_refused_of_randomize_get_a_file(
 
 @contextmanager
 def stopping(users: int | None) -> Iterator[Callable[[int], None]]:
-    """In place of the progress bar: somebody stops the command in the second batch."""
+    """Replace the progress bar by a user who stops the command in the second batch."""
     batches = iter([None])
 
     def advance(batch: int) -> None:
@@ -201,7 +196,7 @@ def stopping(users: int | None) -> Iterator[Callable[[int], None]]:
     yield advance
 
 
-def test_a_run_without_a_key_that_is_stopped_says_how_many_were_charged_and_how_to_go_on(
+def test_stopped_run_without_a_key_prints_a_key_to_continue(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = file_of(tmp_path / "list.csv", "user\n" + "".join(f"u{number}\n" for number in range(6)))
@@ -210,16 +205,17 @@ def test_a_run_without_a_key_that_is_stopped_says_how_many_were_charged_and_how_
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE)
     told = re.search(
-        r"Stopped: 4 users were charged and 0 refused; the same command with (--key \S+) goes on", message
+        r"Stopped: 4 users were charged and 0 refused. To continue, run the same command again with (--key \S+):",
+        message,
     )
     assert told is not None, message
-    assert message.rstrip().endswith("and charges nobody twice")
+    assert message.rstrip().endswith("it charges no user twice.")
     done = budget("spend-many", people, *OUE, *told[1].split())
     assert done.stdout == "spent: 2, refused: 0, repeated: 4\n"
     assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
 
 
-def test_a_run_with_a_key_that_is_stopped_needs_no_other(
+def test_stopped_run_with_a_key_continues_with_it(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
@@ -227,39 +223,42 @@ def test_a_run_with_a_key_that_is_stopped_needs_no_other(
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE, "--key", "monday")
-    assert "Stopped: 4 users were charged and 0 refused; the same command goes on from there" in message
+    assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again: it" in message
     assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
 
 
-def test_a_stream_that_is_wrong_halfway_says_the_same(budget: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_with_a_wrong_row_prints_a_key_to_continue(
+    budget: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
-    assert "-, line 5, column user: expected a user, found nothing; 2 users were charged and 0 refused" in message
-    [key] = re.findall(r"when that is put right, the same command with (--key \S+) goes on from there", message)
+    assert "-, line 5, column user: the user is missing" in message
+    assert ". 2 users were charged and 0 refused. Correct this, then run" in message
+    [key] = re.findall(r"then run the same command again with (--key \S+): it charges", message)
     done = budget("spend-many", "-", *OUE, *key.split(), input="user\na\nb\nc\nd\n")
     assert done.stdout == "spent: 2, refused: 0, repeated: 2\n"
 
 
-def test_of_a_file_everything_is_read_before_anybody_is_charged(
+def test_file_with_a_wrong_row_charges_no_user(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     people = file_of(tmp_path / "list.csv", 'user\na\nb\nc\n""\n')
-    assert "line 5, column user: expected a user, found nothing\n" in budget.error("spend-many", people, *OUE)
+    assert "line 5, column user: the user is missing. To leave" in budget.error("spend-many", people, *OUE)
     assert spent(budget, "a") == [0]
 
 
-def test_a_release_that_is_stopped_says_how_far_it_is_and_goes_on(
+def test_stopped_randomize_continues_with_the_same_command(
     budget: CommandLine, monkeypatch: pytest.MonkeyPatch, randomize: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(charged_release, "_BATCH", 2)
     text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
     options = ["--user-column", "user", "--spend"]
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["ldp_budget_cli.randomize"], "charging", stopping)
+        patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "charging", stopping)
         message = randomize(text, *options, code=1).stderr
-    assert "Stopped: 4 of 6 users charged or refused; the same command goes on from there" in message
-    assert "r.partial, and charges nobody twice" in message
+    assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
+    assert "r.partial and charges no user twice" in message
     assert "6 reports written" in randomize(text, *options).stderr
     assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
 
@@ -267,21 +266,21 @@ def test_a_release_that_is_stopped_says_how_far_it_is_and_goes_on(
 @pytest.mark.parametrize(
     ("words", "module", "name", "said"),
     [
-        (["balance", "ann"], "app", "ledger_path", "nothing was changed; run it again"),
-        (["policy", "list"], "app", "ledger_path", "`ldp-budget policy list` shows it"),
-        (["erase", "ann", "--yes"], "app", "ledger_path", "the same command again is safe"),
-        (["spend", "ann", "poll", "--key", "k"], "spend", "_answer", "the same command again charges nobody twice"),
-        (["spend", "ann", "poll"], "spend", "_answer", "`ldp-budget history ann` says whether ann was charged"),
+        (["balance", "ann"], "app", "ledger_path", "Nothing was changed. Run it again."),
+        (["policy", "list"], "app", "ledger_path", "To see: ldp-budget policy list"),
+        (["erase", "ann", "--yes"], "app", "ledger_path", "Run the same command again"),
+        (["spend", "ann", "poll", "--key", "k"], "spend", "_answer", "it charges nothing twice"),
+        (["spend", "ann", "poll"], "spend", "_answer", "To see: ldp-budget history ann"),
     ],
 )
-def test_every_command_that_is_stopped_ends_in_a_sentence(
+def test_stopped_command_ends_with_a_sentence(
     budget: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str], module: str, name: str, said: str
 ) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     budget("spend", "ann", "poll")
-    monkeypatch.setattr(sys.modules[f"ldp_budget_cli.{module}"], name, stop)
+    monkeypatch.setattr(importlib.import_module(f"ldp_budget_cli.{module}"), name, stop)
     message = budget.error(*words)
     assert message.startswith("Stopped: ")
     assert said in message
@@ -289,7 +288,7 @@ def test_every_command_that_is_stopped_ends_in_a_sentence(
 
 
 @pytest.mark.slow
-def test_a_signal_stops_a_run_that_then_goes_on(budget: CommandLine, tmp_path: Path) -> None:
+def test_signal_stops_a_run_that_continues_later(budget: CommandLine, tmp_path: Path) -> None:
     users = [f"u{number}" for number in range(60_000)]
     command = [sys.executable, "-m", "ldp_budget_cli", "spend-many", "-", *OUE]
     environment = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
@@ -346,7 +345,7 @@ SKETCHES = {
 
 
 @pytest.mark.parametrize("kind", ["cms", "hcms"])
-def test_texts_are_hashed_and_the_candidates_are_counted(
+def test_estimate_of_a_sketch_counts_the_candidates(
     budget: CommandLine, tmp_path: Path, towns: Path, kind: str
 ) -> None:
     budget("collection", "add", "towns", *SKETCHES[kind])
@@ -360,20 +359,20 @@ def test_texts_are_hashed_and_the_candidates_are_counted(
             assert abs(row["count"] - truth[row["answer"]]) < 5 * row["std_error"]
             assert row["std_error"] < 40
     top = budget("estimate", "towns", tmp_path / "t", "--candidates", named, "--top", "1").stdout
-    assert "the 1 largest of 5" in top
+    assert "The 1 largest of 5 answers" in top
     assert ("ulm" in top, "bonn" in top) == (True, False)
     message = budget.error("estimate", "towns", tmp_path / "t", code=2)
-    assert "--candidates: expected the answers to count" in message
+    assert "--candidates is missing: it must be the answers to count" in message
 
 
-def test_candidates_of_a_filter_are_counted_too(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
+def test_estimate_of_rappor_counts_the_candidates(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
     budget("collection", "add", "towns", *SKETCHES["rappor"], "--any-inputs")
     budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
     rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", "ulm,bonn,zürich,12,012")["answers"]
     assert abs(rows[0]["count"] - 400) < 5 * rows[0]["std_error"]
 
 
-def test_candidates_and_top_choose_among_answers_that_are_listed(
+def test_candidates_and_top_select_listed_answers(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
     randomize("answer\n" + "no\n" * 3000 + "yes\n" * 100)  # nine standard errors apart
@@ -389,24 +388,24 @@ def test_candidates_and_top_choose_among_answers_that_are_listed(
     [
         (
             ["--candidates", "no,other"],
-            "--candidates: expected answers of poll: one of yes, no, perhaps; found 'other'",
+            "--candidates must be answers of poll (one of yes, no, perhaps): got 'other'",
         ),
-        (["--candidates", "no,no"], "--candidates: expected distinct answers; found 'no' 2 times"),
-        (["--candidates", ""], "--candidates: expected answers of poll"),
-        (["--top", "0"], "--top: expected a whole number >= 1; found 0"),
-        (["--top", "two"], "--top: expected a whole number >= 1; found two"),
-        (["--confidence", "95"], "--confidence: expected a number > 0 and < 1; found 95"),
-        (["--confidence", "high"], "--confidence: expected a finite number; found high"),
+        (["--candidates", "no,no"], "--candidates must be distinct answers: got 'no' 2 times"),
+        (["--candidates", ""], "--candidates must be answers of poll"),
+        (["--top", "0"], "--top must be a whole number >= 1: got 0"),
+        (["--top", "two"], "--top must be a whole number >= 1: got two"),
+        (["--confidence", "95"], "--confidence must be a number > 0 and < 1: got 95"),
+        (["--confidence", "high"], "--confidence must be a finite number: got high"),
     ],
 )
-def test_what_cannot_be_chosen_is_told(
+def test_estimate_with_a_wrong_choice_names_the_option(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any], options: list[str], said: str
 ) -> None:
     randomize("answer\nno\n")
     assert said in budget.error("estimate", "poll", tmp_path / "r", *options, code=2)
 
 
-def test_intervals_have_the_confidence_that_is_asked_for(
+def test_estimate_intervals_have_the_given_confidence(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
     randomize("answer\n" + "no\nyes\n" * 500)
@@ -419,15 +418,15 @@ def test_intervals_have_the_confidence_that_is_asked_for(
     assert widths[0] == pytest.approx(2 * 0.6744898 * row["std_error"], rel=0.05)
     assert widths[0] < widths[1] < widths[2]
     told = budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
-    assert "1000 reports; 99.9 % intervals\n" in told
-    assert "; 95 % intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
+    assert "1000 reports; 99.9 % confidence intervals\n" in told
+    assert "; 95 % confidence intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
 
 
-def test_a_mean_has_no_candidates_and_no_top(budget: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_a_mean_refuses_candidates_and_top(budget: CommandLine, tmp_path: Path) -> None:
     budget("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
     source = file_of(tmp_path / "ages.csv", "age\n20\n")
     budget("randomize", "age", source, "--column", "age", "--out", tmp_path / "a")
     for options in (["--top", "1"], ["--candidates", "20"]):
         message = budget.error("estimate", "age", tmp_path / "a", *options, code=2)
-        assert f"{options[0]}: expected a collection of answers to count; found age, a mean" in message
+        assert f"{options[0]} must be left out, because the answers of collection age are numbers" in message
     assert budget.json("estimate", "age", tmp_path / "a", "--confidence", "0.5")["reports"] == 1
