@@ -342,11 +342,11 @@ def _both(first: str, one: object, second: str, other: object) -> bool:
 def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
-        click.echo("Standard error of a share, predicted")
+        click.echo("Predicted standard error of a share: the mean over the answers, and at worst; bits of a report")
         if "respondents" in shares[0]:
-            click.echo("respondents: how many give every share the margin of error, at 95 %; - where none do")
-        more = ("bits of a report", *(("respondents",) if "respondents" in shares[0] else ()))
-        header = ("mechanism", "mean over the answers", "at worst", *more, "setting")
+            click.echo("respondents: the number that gives every share the margin of error, at 95 %; - if none does")
+        more = ("bits", *(("respondents",) if "respondents" in shares[0] else ()))
+        header = ("mechanism", "mean", "at worst", *more, "setting")
         print_table(header, [_share_cells(row) for row in shares])
     values = [row for row in rows if row["kind"] == "numeric"]
     if values:
