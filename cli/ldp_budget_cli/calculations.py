@@ -342,7 +342,7 @@ def _both(first: str, one: object, second: str, other: object) -> bool:
 def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
-        click.echo("Predicted standard error of a share: the mean over the answers, and at worst; bits of a report")
+        click.echo("Predicted standard error of a share: mean over the answers, and at worst")
         if "respondents" in shares[0]:
             click.echo("respondents: the number that gives every share the margin of error, at 95 %; - if none does")
         more = ("bits", *(("respondents",) if "respondents" in shares[0] else ()))

@@ -379,7 +379,7 @@ def test_compare_answers_and_range_prints_both_tables(command: CommandLine) -> N
     assert kinds == sorted(kinds)
     assert all("mean_error" in row for row in rows if row["kind"] == "numeric")
     shown = command(*arguments).stdout
-    assert "Standard error of a share" in shown
+    assert "standard error of a share" in shown
     assert "Error of the mean of 944 users" in shown
 
 
