@@ -15,6 +15,7 @@ from .d_bit_flip import DBitFlip
 from .declared import Declared
 from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
+from .projective_geometry import ProjectiveGeometryResponse
 from .random_substitution import RandomSubstitution, SubsetSelection
 from .randomized_response import RandomizedResponse
 from .rappor import Rappor
@@ -36,6 +37,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         OptimizedUnaryEncoding,
         RandomSubstitution,
         SubsetSelection,
+        ProjectiveGeometryResponse,
         MatrixSubstitution,
         CountMeanSketch,
         HadamardCountMeanSketch,
