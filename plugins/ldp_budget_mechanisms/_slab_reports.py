@@ -89,21 +89,23 @@ class SlabAggregate:
             self.counts = np.zeros(len(self.listed), np.int64)
             np.add.at(self.counts, places, counts)
         else:
-            self.counts, self.listed = self.dense(), np.empty(0, np.int64)
-            other._add_to(self.counts)
+            self.counts, self.listed = self._all(), np.empty(0, np.int64)
+            if other.given is None:
+                self.counts += other.counts
+            else:
+                self.counts[other.listed] += other.counts
         self.reports += other.reports
         return self
 
-    def dense(self) -> Ints:
-        """Return the counts of all slabs; those of the aggregate itself if it has them."""
-        if self.reports * _SPARSE >= self.slabs:
+    @property
+    def given(self) -> Ints | None:
+        """The slabs that `counts` belong to; None if they belong to all."""
+        return self.listed if self.reports * _SPARSE < self.slabs else None
+
+    def _all(self) -> Ints:
+        """Return the counts of all slabs."""
+        if self.given is None:
             return self.counts
         counts = np.zeros(self.slabs, np.int64)
         counts[self.listed] = self.counts
         return counts
-
-    def _add_to(self, counts: Ints) -> None:
-        if self.reports * _SPARSE >= self.slabs:
-            counts += self.counts
-        else:
-            counts[self.listed] += self.counts

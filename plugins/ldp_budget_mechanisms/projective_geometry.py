@@ -39,7 +39,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
 from ldp_budget.sampling import ONE, threshold
-from ldp_budget.sdk.channels import Comparison, Factor
+from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.linear_hashing import MOST_SLABS, LinearHashing, is_order
 from ldp_budget.sdk.parameters import integer, real
@@ -215,7 +215,7 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         total = self.total(reports)
-        return total.reports, self.space.supports(total.dense(), self.domain_size)
+        return total.reports, self.space.supports(total.counts, self.domain_size, total.given)
 
     def estimate(self, reports: Any) -> CountEstimate:
         from ldp_budget.sdk.estimates import CountAggregate
@@ -226,11 +226,7 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
 
     def compare(self, first: int, second: int) -> Comparison:
         """Compare two answers: a report holds the first, the second, both or neither; the same for any two."""
-        p, (held, both) = Fraction(self._keep, ONE), self.space.shares
-        inside, outside = p / held, (1 - p) / (1 - held)
-        one, neither = held - both, 1 - 2 * held + both
-        masses = ((inside, outside, one), (outside, inside, one), (inside, inside, both), (outside, outside, neither))
-        return Comparison.of(Factor(tuple((first * share, second * share) for first, second, share in masses)))
+        return Comparison.of(self.space.law(self._keep))
 
     def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
         import numpy as np
@@ -238,5 +234,5 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
         from ._slab_reports import slabs_of
 
         slabs = slabs_of(reports, self.space)
-        own, theirs = (self.space.holds(slabs, answer) for answer in (first, second))
+        own, theirs = (self.space.holds(slabs, np.array([answer])) for answer in (first, second))
         return np.select([own & ~theirs, theirs & ~own, own], [0, 1, 2], 3)

@@ -11,7 +11,7 @@ whose last digit that is not 0 is 1: (q^m - 1)/(q - 1) of them. For k > 1 all q^
 
 A client draws a slab that holds its answer with probability p, and another one otherwise, each uniformly. The affine
 maps of the space take any two points to any two others, and slabs to slabs. So such a report tells any two answers
-apart as well as any other two (`is_linear`). Of uniform slabs, the share k/q holds a point, and the share
+apart as well as any other two (`linear_law`). Of uniform slabs, the share k/q holds a point, and the share
 
     r = (k/q)(c + (1 - c)(k-1)/(q-1)),      c = (q^{m-1} - 1)/(q^m - 1),
 
@@ -32,6 +32,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ..guarantees.fixed_point import ONE
+from .channels import Factor
 from .client_program import Program, record, whole
 
 if TYPE_CHECKING:
@@ -135,6 +137,17 @@ class LinearHashing:
 
         return a * b % self.order if self._prime else np.array(self._products)[a, b]
 
+    def law(self, keep: int) -> Factor:
+        """Return the law of a report of one answer against that of another one, with p = `keep` / 2**64.
+
+        A report holds the first answer alone, the second alone, both, or neither.
+        """
+        p, (held, both) = Fraction(keep, ONE), self.shares
+        inside, outside = p / held, (1 - p) / (1 - held)
+        one, neither = held - both, 1 - 2 * held + both
+        masses = ((inside, outside, one), (outside, inside, one), (inside, inside, both), (outside, outside, neither))
+        return Factor(tuple((first * share, second * share) for first, second, share in masses))
+
     # -- the client ---------------------------------------------------------------------------------------
 
     def program(self, given: Mapping[str, Any], keep: int) -> Program:
@@ -177,12 +190,11 @@ class LinearHashing:
         """Return the slabs of these directions in which <x, y> + b is `places`, for the points `values`."""
         return directions * self.order + self._minus(places, self.hashed(directions, values))
 
-    def holds(self, slabs: Ints, point: int) -> NDArray[np.bool_]:
-        """Return True for each slab that holds the point."""
-        import numpy as np
-
-        directions, b = np.divmod(slabs, self.order)
-        return self._plus(self.hashed(directions, np.array([point])), b) < self.width  # type: ignore[no-any-return]
+    def holds(self, slabs: Ints, points: Ints) -> NDArray[np.bool_]:
+        """Return True where a slab holds a point; slabs and points broadcast."""
+        directions = slabs // self.order
+        held: NDArray[np.bool_] = self._plus(self.hashed(directions, points), slabs - directions * self.order)
+        return held < self.width
 
     def hashed(self, directions: Ints, values: Ints) -> NDArray[np.int32]:
         """Return <x, y> for each direction and point, which broadcast."""
@@ -223,14 +235,19 @@ class LinearHashing:
 
     # -- the server ---------------------------------------------------------------------------------------
 
-    def supports(self, counts: Ints, answers: int) -> NDArray[np.int64]:
+    def supports(self, counts: Ints, answers: int, listed: Ints | None = None) -> NDArray[np.int64]:
         """Return how many of the reported slabs hold each of the points 0..answers-1.
 
-        `counts`: how often each slab was reported, by its number.
+        `counts`: how often each slab was reported, by its number, or how often each of the `listed` ones was.
         """
         import numpy as np
 
         q = self.order
+        if listed is not None:
+            if len(listed) * answers <= self.slabs:
+                return counts @ self.holds(listed[:, None], np.arange(answers))
+            given, counts = counts, np.zeros(self.slabs, np.int64)
+            counts[listed] = given
         kind = np.int32 if self.width * int(counts.sum()) < 2**31 else np.int64
         lines = counts.astype(kind, copy=False).reshape(-1, q)
         if self.width > 1:
@@ -275,19 +292,19 @@ class LinearHashing:
         return np.ascontiguousarray(found.transpose(1, 2, 0)).reshape(rows, -1)
 
 
-def is_linear(program: Program) -> bool:
-    """Return True if these are the steps of `LinearHashing.program`, for answers that are all points of its space.
+def linear_law(program: Program) -> Factor | None:
+    """Return the law of any two answers if these are the steps of `LinearHashing.program`; else None.
 
-    Then any two answers are told apart as well as any other two.
+    All answers must be points of the space. Then any two of them are told apart as well as any other two.
     """
     steps: dict[str, Any] = dict(program.steps)
     try:
         order, width, keep = int(steps["report"][1][2]), int(steps["inside"][1]), int(steps["kept"][1])
-        # The hash has one product for each digit, in a sum that is as deep.
+        # The hash has one product for each digit.
         digits = str(steps["hash"]).count("'vector'")
-        if not is_order(order) or int(program.input["count"]) > order**digits:
-            return False
-        made = LinearHashing(order, digits, width).program(program.input, keep)
+        hashing = LinearHashing(order, digits, width)
+        if not is_order(order) or int(program.input["count"]) > hashing.points:
+            return None
+        return hashing.law(keep) if hashing.program(program.input, keep) == program else None
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        return False
-    return made == program
+        return None
