@@ -20,6 +20,7 @@ from .projective_geometry import ProjectiveGeometryResponse
 from .random_substitution import RandomSubstitution, SubsetSelection
 from .randomized_response import RandomizedResponse
 from .rappor import Rappor
+from .square_wave import SquareWave
 from .staircase import Staircase
 from .unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 
@@ -44,6 +45,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         HadamardCountMeanSketch,
         OneBitMean,
         Hybrid,
+        SquareWave,
         DBitFlip,
         Rappor,
         Declared,

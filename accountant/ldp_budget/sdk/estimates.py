@@ -466,6 +466,14 @@ class MeanEstimate(Estimate):
         low, high = self.interval(level)
         return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
 
+    def details(self, level: float = 0.95) -> dict[str, Any]:
+        """Return what else the reports say of the values, as `estimate --json` prints it; empty by default.
+
+        Parameters:
+            level: the confidence level of the intervals, above 0 and below 1.
+        """
+        return {}
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
 
