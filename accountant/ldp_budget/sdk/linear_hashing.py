@@ -159,27 +159,28 @@ class LinearHashing:
         products = [self._product_of(place) for place in range(self.digits)]
         added = functools.reduce(lambda total, product: ["add" if prime else "xor", total, product], products)
         moved = ["sub" if prime else "xor", "place", "hash"]
-        short: list[Any] = ["add", "direction", ["at", "shifts", ["sub", ["rank", "starts", "direction"], 1]]]
+        short: list[Any] = ["add", "direction", ["at", "shifts", ["rank", "starts", "direction"]]]
+        is_short = self.width == 1 < self.digits
         steps: tuple[tuple[str, Any], ...] = (
             ("direction", ["below", self.directions]),
+            ("vector", short if is_short else ["add", "direction", 1]),
+            ("hash", ["mod", added, q] if prime else added),
             ("kept", ["bit", whole(keep)]),
             ("inside", ["below", self.width]),
             ("outside", ["below", q - self.width]),
-            ("vector", short if self.width == 1 else ["add", "direction", 1]),
-            ("hash", ["mod", added, q] if prime else added),
             ("place", ["where", "kept", "inside", ["add", "outside", self.width]]),
             ("b", ["mod", moved, q] if prime else moved),
             ("report", ["add", ["mul", "direction", q], "b"]),
         )
-        tables: dict[str, Any] = {} if prime else {"times": self._products}
-        if self.width == 1:
-            tables |= {"starts": self.starts[:-1], "shifts": self._shifts}
+        tables: dict[str, Any] = {} if prime else {"times": [product for row in self._products for product in row]}
+        if is_short:
+            tables |= {"starts": self.starts[1:-1], "shifts": self._shifts}
         return Program(given, steps, record([["uint", "report", self.report_bytes, 1]]), tables)
 
     def _product_of(self, place: int) -> list[Any]:
         """Return the product of two digits, of the direction and of the answer, before it is reduced."""
         a, b = (["mod", ["div", name, self.order**place], self.order] for name in ("vector", "value"))
-        return ["mul", a, b] if self._prime else ["at", ["at", "times", a], b]
+        return ["mul", a, b] if self._prime else ["at", "times", ["add", ["mul", a, self.order], b]]
 
     @property
     def report_bytes(self) -> int:
