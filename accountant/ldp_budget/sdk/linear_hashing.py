@@ -48,8 +48,8 @@ _POLYNOMIALS = {4: 0b111, 8: 0b1011, 16: 0b10011}
 """For each order that is no prime, an irreducible polynomial over GF(2), whose bits are its coefficients."""
 MOST_SLABS = 2**24
 _MOST_ADDITIONS = 2**32
-_LARGEST_TABLE = 256
-"""The most numbers of which the products are listed: the table stays in the cache."""
+_LARGE_TABLE, _SMALL_TABLE = 256, 16
+"""The most numbers whose products are listed: by the server, so that they stay in the cache; and in a program."""
 _SHORT = 256
 
 
@@ -58,6 +58,19 @@ def is_order(number: int) -> bool:
     if number in _POLYNOMIALS:
         return True
     return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+
+
+def _exponent(power: int, order: int) -> int:
+    return round(math.log(power, order))
+
+
+def _digit(name: str, base: int, place: int) -> list[Any]:
+    """Return the expression of a digit of a number, in base `base`."""
+    return ["mod", ["div", name, base**place] if place else name, base]
+
+
+def _product_of(a: list[Any], b: list[Any], size: int, table: Any) -> list[Any]:
+    return ["mul", a, b] if table is None else ["at", "times", ["add", ["mul", a, size], b]]
 
 
 @dataclass(frozen=True)
@@ -156,7 +169,11 @@ class LinearHashing:
         `given`: the input of the program. A report is the number of the slab, q·direction + b.
         """
         q, prime = self.order, self._prime
-        products = [self._product_of(place) for place in range(self.digits)]
+        size, table = self._table(_SMALL_TABLE)
+        places = range(-(-self.digits // _exponent(size, q)))
+        products = [
+            _product_of(*(_digit(name, size, place) for name in ("vector", "value")), size, table) for place in places
+        ]
         added = functools.reduce(lambda total, product: ["add" if prime else "xor", total, product], products)
         moved = ["sub" if prime else "xor", "place", "hash"]
         short: list[Any] = ["add", "direction", ["at", "shifts", ["rank", "starts", "direction"]]]
@@ -172,15 +189,10 @@ class LinearHashing:
             ("b", ["mod", moved, q] if prime else moved),
             ("report", ["add", ["mul", "direction", q], "b"]),
         )
-        tables: dict[str, Any] = {} if prime else {"times": [product for row in self._products for product in row]}
+        tables: dict[str, Any] = {} if table is None else {"times": table.tolist()}
         if is_short:
             tables |= {"starts": self.starts[1:-1], "shifts": self._shifts}
         return Program(given, steps, record([["uint", "report", self.report_bytes, 1]]), tables)
-
-    def _product_of(self, place: int) -> list[Any]:
-        """Return the product of two digits, of the direction and of the answer, before it is reduced."""
-        a, b = (["mod", ["div", name, self.order**place], self.order] for name in ("vector", "value"))
-        return ["mul", a, b] if self._prime else ["at", "times", ["add", ["mul", a, self.order], b]]
 
     @property
     def report_bytes(self) -> int:
@@ -204,29 +216,33 @@ class LinearHashing:
         shifts: Any = 1
         if self.width == 1:
             shifts = np.take(self._shifts, np.searchsorted(self.starts[:-1], directions, side="right") - 1)
-        return self._summed((directions + shifts).astype(np.int32), values.astype(np.int32), *self._table)
+        return self._summed(
+            (directions + shifts).astype(np.int32), values.astype(np.int32), *self._table(_LARGE_TABLE)
+        )
 
-    @functools.cached_property
-    def _table(self) -> tuple[int, NDArray[np.int32] | None]:
-        """The products <a, b> of all pairs of numbers below a power of q, and that power; None where q is large."""
+    @functools.cache  # noqa: B019 - a few spaces, which `best_space` keeps anyway
+    def _table(self, most: int) -> tuple[int, NDArray[np.int32] | None]:
+        """Return the largest power of q up to `most`, or q; and the products <a, b> of the numbers below it.
+
+        None in place of the products that are those of whole numbers.
+        """
         import numpy as np
 
-        if self.order > _LARGEST_TABLE:
-            return self.order, None
         size = self.order
-        while size * self.order <= min(_LARGEST_TABLE, self.points):
+        while size * self.order <= min(most, self.points):
             size *= self.order
+        if size == self.order and self._prime:
+            return size, None
         numbers = np.arange(size, dtype=np.int32)
         single = None if self._prime else np.array(self._products, np.int32).reshape(-1)
-        table = self._summed(numbers[:, None], numbers, self.order, single)
-        return size, table.astype(np.int32).reshape(-1)
+        return size, self._summed(numbers[:, None], numbers, self.order, single).reshape(-1)
 
     def _summed(self, vectors: Ints, points: Ints, size: int, table: Ints | None) -> NDArray[np.int32]:
         """Return <x, y>, as the sum of the products in `table` of their digits in base `size`, a power of q."""
         import numpy as np
 
         total = np.zeros(np.broadcast_shapes(vectors.shape, points.shape), np.int32)
-        for left in reversed(range(0, self.digits, round(math.log(size, self.order)))):
+        for left in reversed(range(0, self.digits, _exponent(size, self.order))):
             higher, others = vectors // size, points // size
             a, b = (vectors - higher * size, points - others * size) if left else (vectors, points)
             product = a * b if table is None else table[a * size + b]
@@ -301,11 +317,12 @@ def linear_law(program: Program) -> Factor | None:
     steps: dict[str, Any] = dict(program.steps)
     try:
         order, width, keep = int(steps["report"][1][2]), int(steps["inside"][1]), int(steps["kept"][1])
-        # The hash has one product for each digit.
-        digits = str(steps["hash"]).count("'vector'")
-        hashing = LinearHashing(order, digits, width)
-        if not is_order(order) or int(program.input["count"]) > hashing.points:
+        directions = int(steps["direction"][1])
+        spaces = (LinearHashing(order, digits, width) for digits in range(1, MOST_SLABS.bit_length()))
+        hashing = next(space for space in spaces if space.directions >= directions)
+        known = hashing.slabs <= MOST_SLABS and 2 <= 2 * width <= order and is_order(order)
+        if not known or int(program.input["count"]) > hashing.points:
             return None
         return hashing.law(keep) if hashing.program(program.input, keep) == program else None
-    except (ArithmeticError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
         return None
