@@ -27,6 +27,7 @@ differ in κ alone.
 from __future__ import annotations
 
 import functools
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,7 +154,7 @@ class MovingWindow(NumericMechanism):
         if self._variance[2] > 0:
             found = (Fraction(total.total_squares, total.reports) - constant - linear * mean) / quadratic
             square = min(max(square, found), POINTS * mean)
-        return float(self._at(mean, square) * self._stretched[1] ** 2) ** 0.5
+        return math.sqrt(self._at(mean, square) * self._stretched[1] ** 2)
 
     # -- client and server ------------------------------------------------------------------------------
 
@@ -192,13 +193,15 @@ class MovingWindow(NumericMechanism):
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
         """Randomize values; reports are numbers (n,) on the public grid, also beyond lower and upper."""
+        import numpy as np
+
         from ldp_budget.sampling import open_stream
 
         from ._interval_grid import draw_cells
 
         origin, step = self.grid()
         cells = draw_cells(self._value_grid.points(values), open_stream(rng), self.draw)
-        reports: NDArray[np.float64] = origin + cells * step
+        reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
         return reports
 
     def client_program(self) -> Program:

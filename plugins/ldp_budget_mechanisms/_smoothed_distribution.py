@@ -157,7 +157,7 @@ class DistributionEstimate(MeanEstimate):
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
-        sums = np.kron(np.eye(self.shown), np.ones(len(self.shares) // self.shown))
+        sums: Floats = np.repeat(np.eye(self.shown), len(self.shares) // self.shown, axis=1)
         shares, margins = sums @ self.shares, self._margins(sums, level)
         edges = np.linspace(self.lower, self.upper, self.shown + 1).tolist()
         return [

@@ -98,7 +98,7 @@ class SumAggregate:
     total_squares: int = 0
 
     @classmethod
-    def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> SumAggregate:
+    def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> Self:
         """Return the sum of reports on a grid.
 
         Parameters:
@@ -471,7 +471,11 @@ class MeanEstimate(Estimate):
 
         Parameters:
             level: the confidence level of the intervals, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: `level` is not between 0 and 1.
         """
+        _quantile(level)
         return {}
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:

@@ -64,13 +64,10 @@ def _exponent(power: int, order: int) -> int:
     return round(math.log(power, order))
 
 
-def _digit(name: str, base: int, place: int) -> list[Any]:
-    """Return the expression of a digit of a number, in base `base`."""
-    return ["mod", ["div", name, base**place] if place else name, base]
-
-
-def _product_of(a: list[Any], b: list[Any], size: int, table: Any) -> list[Any]:
-    return ["mul", a, b] if table is None else ["at", "times", ["add", ["mul", a, size], b]]
+def _digits_product(base: int, place: int, table: Any) -> list[Any]:
+    """Return the expression of the product of two digits in that base, of the direction and of the answer."""
+    a, b = (["mod", ["div", name, base**place] if place else name, base] for name in ("vector", "value"))
+    return ["mul", a, b] if table is None else ["at", "times", ["add", ["mul", a, base], b]]
 
 
 @dataclass(frozen=True)
@@ -171,9 +168,7 @@ class LinearHashing:
         q, prime = self.order, self._prime
         size, table = self._table(_SMALL_TABLE)
         places = range(-(-self.digits // _exponent(size, q)))
-        products = [
-            _product_of(*(_digit(name, size, place) for name in ("vector", "value")), size, table) for place in places
-        ]
+        products = [_digits_product(size, place, table) for place in places]
         added = functools.reduce(lambda total, product: ["add" if prime else "xor", total, product], products)
         moved = ["sub" if prime else "xor", "place", "hash"]
         short: list[Any] = ["add", "direction", ["at", "shifts", ["rank", "starts", "direction"]]]
@@ -201,7 +196,8 @@ class LinearHashing:
 
     def draw(self, directions: Ints, values: Ints, places: Ints) -> Ints:
         """Return the slabs of these directions in which <x, y> + b is `places`, for the points `values`."""
-        return directions * self.order + self._minus(places, self.hashed(directions, values))
+        slabs: Ints = directions * self.order + self._minus(places, self.hashed(directions, values))
+        return slabs
 
     def holds(self, slabs: Ints, points: Ints) -> NDArray[np.bool_]:
         """Return True where a slab holds a point; slabs and points broadcast."""
@@ -262,11 +258,11 @@ class LinearHashing:
         q = self.order
         if listed is not None:
             if len(listed) * answers <= self.slabs:
-                return counts @ self.holds(listed[:, None], np.arange(answers))
+                return (counts @ self.holds(listed[:, None], np.arange(answers))).astype(np.int64)
             given, counts = counts, np.zeros(self.slabs, np.int64)
             counts[listed] = given
-        kind = np.int32 if self.width * int(counts.sum()) < 2**31 else np.int64
-        lines = counts.astype(kind, copy=False).reshape(-1, q)
+        kind: Any = np.int32 if self.width * int(counts.sum()) < 2**31 else np.int64
+        lines: Ints = counts.astype(kind, copy=False).reshape(-1, q)
         if self.width > 1:
             block = self._by_hash(np.concatenate((np.zeros((1, q), kind), lines)))
             for left in reversed(range(self.digits)):
@@ -286,7 +282,7 @@ class LinearHashing:
         import numpy as np
 
         values, columns = np.arange(self.order), np.ascontiguousarray(lines.T)
-        block = columns[self._minus(0, values)]
+        block: Ints = columns[self._minus(0, values)]
         for place in range(1, self.width):
             block += columns[self._minus(place, values)]
         return block
