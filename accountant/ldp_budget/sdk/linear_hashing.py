@@ -181,8 +181,8 @@ class LinearHashing:
             ("inside", ["below", self.width]),
             ("outside", ["below", q - self.width]),
             ("place", ["where", "kept", "inside", ["add", "outside", self.width]]),
-            ("b", ["mod", moved, q] if prime else moved),
-            ("report", ["add", ["mul", "direction", q], "b"]),
+            ("b", ["mod", moved, q]),
+            ("report", ["add", ["mul", q, "direction"], "b"]),
         )
         tables: dict[str, Any] = {} if table is None else {"times": table.tolist()}
         if is_short:
@@ -312,7 +312,7 @@ def linear_law(program: Program) -> Factor | None:
     """
     steps: dict[str, Any] = dict(program.steps)
     try:
-        order, width, keep = int(steps["report"][1][2]), int(steps["inside"][1]), int(steps["kept"][1])
+        order, width, keep = int(steps["report"][1][1]), int(steps["inside"][1]), int(steps["kept"][1])
         directions = int(steps["direction"][1])
         spaces = (LinearHashing(order, digits, width) for digits in range(1, MOST_SLABS.bit_length()))
         hashing = next(space for space in spaces if space.directions >= directions)

@@ -164,7 +164,7 @@ const SHAPES = [
       return numbers.reduce((one, other) => (one > other ? one : other));
     },
   },
-  ...[["mod", ["sub", "place", "hash"], "#m"], ["xor", "place", "hash"]].map((moved) => ({
+  ...["sub", "xor"].map((moved) => ({
     // One of m places, moved by a hash of the answer and of a direction that is drawn without it. The k first places are the likelier ones.
     steps: [
       ["direction", ["below", "#n"]],
@@ -174,14 +174,14 @@ const SHAPES = [
       ["inside", ["below", "#k"]],
       ["outside", ["below", "#a"]],
       ["place", ["where", "kept", "inside", ["add", "outside", "#k"]]],
-      ["b", moved],
-      ["report", ["add", ["mul", "direction", "#m"], "b"]],
+      ["b", ["mod", [moved, "place", "hash"], "#m"]],
+      ["report", ["add", ["mul", "#m", "direction"], "b"]],
     ],
     parts: [["uint", "report", "#size", 1]],
     largest(/** @type {Open} */ { n, t, k, a, m, size }, /** @type {any} */ definition) {
       const [least, most] = hashed(definition, ["direction", "vector", "hash"]);
       requires(k > 0n && a > 0n && a + k === m && least >= 0n && most < m, "places or hashes beyond the last place");
-      requires(moved[0] === "mod" || (m & (m - 1n)) === 0n, "places that are moved beyond the last one");
+      requires(moved === "sub" || (m & (m - 1n)) === 0n, "places that are moved beyond the last one");
       requires(n * m <= 1n << (8n * size) && t > 0n && t < WORD, "another shape");
       return bothWays(t * a, (WORD - t) * k);
     },
