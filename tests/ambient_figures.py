@@ -99,6 +99,9 @@ def figures() -> dict[str, Any]:
         ("staircase", {"epsilon": "1.2345678901", "lower": 0, "upper": 1}),
         ("bounded-staircase", {"epsilon": "1.2345678901", "lower": 0, "upper": 1}),
         ("bounded-laplace", {"epsilon": "1.2345678901", "lower": 0, "upper": 1}),
+        ("pgr", {"epsilon": "1.2345678901", "domain_size": 700}),
+        ("hybrid", {"epsilon": "1.2345678901", "lower": 0, "upper": 1}),
+        ("square-wave", {"epsilon": "1.2345678901", "lower": 0, "upper": 1}),
         ("rappor", {"f": "0.5", "p": "0.5", "q": "0.75", "bits": 64, "hashes": 2, "cohorts": 8}),
     ):
         note(f"mechanism {name}", lambda name=name, options=options: mechanism(name)(**options).guarantee)

@@ -215,15 +215,33 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
         from .plots.charts import plot_estimate
 
         plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
-    ask.write(row.get("answers", [row]))
+    rows = row.get("answers", row.get("bins", [row]))
+    ask.write(rows)
     if form == JSON:
         print_json(row)
     elif form is not None:
-        print_rows(_as_cells(row.get("answers", [row]), form), form)
+        print_rows(_as_cells(rows, form), form)
     elif "answers" in row:
         _print_counts(row, ask.level, out_of)
     else:
-        print_row_table([row])
+        _print_mean(row)
+
+
+def _print_mean(row: dict[str, Any]) -> None:
+    """Print a mean; of a distribution its quantiles and bins too."""
+    print_row_table([{name: value for name, value in row.items() if not isinstance(value, dict | list)}])
+    if "bins" not in row:
+        return
+    ends = row["quantile_intervals"]
+    click.echo("")
+    print_row_table(
+        [
+            {"quantile": name, "value": value, "low": ends[name][0], "high": ends[name][1]}
+            for name, value in row["quantiles"].items()
+        ]
+    )
+    click.echo("")
+    print_row_table(row["bins"])
 
 
 def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:

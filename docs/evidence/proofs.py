@@ -96,6 +96,7 @@ GRIDS = (
         {"ordered": True},
     ),
     Grid("subset-selection", {"epsilon": EPSILONS, "domain_size": (3, 6, 100)}),
+    Grid("pgr", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),
     Grid("matrix-substitution", {"matrix": MATRICES}),
     Grid("cms", {"epsilon": EPSILONS, "hashes": (1, 64), "width": (8, 256)}),
     Grid("hcms", {"epsilon": EPSILONS, "hashes": (1, 64), "width": (8, 256)}),
@@ -107,6 +108,8 @@ GRIDS = (
     Grid("d-bit-flip", {"epsilon": EPSILONS, "buckets": (20,), "bits": (1, 4), "memoize": (False, True)}),
     Grid("one-bit-mean", {"epsilon": EPSILONS}, {"maximum": 1}),
     Grid("one-bit-mean", {"epsilon": EPSILONS, "flip": ("0", "0.2")}, {"maximum": 10, "rounding": 1}),
+    Grid("hybrid", {"epsilon": EPSILONS}, RANGE),
+    Grid("square-wave", {"epsilon": EPSILONS}, RANGE),
 )
 
 

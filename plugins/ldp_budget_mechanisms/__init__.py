@@ -13,11 +13,14 @@ from .bounded_noise import BoundedLaplace, BoundedStaircase
 from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from .d_bit_flip import DBitFlip
 from .declared import Declared
+from .hybrid import Hybrid
 from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
+from .projective_geometry import ProjectiveGeometryResponse
 from .random_substitution import RandomSubstitution, SubsetSelection
 from .randomized_response import RandomizedResponse
 from .rappor import Rappor
+from .square_wave import SquareWave
 from .staircase import Staircase
 from .unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 
@@ -36,10 +39,13 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         OptimizedUnaryEncoding,
         RandomSubstitution,
         SubsetSelection,
+        ProjectiveGeometryResponse,
         MatrixSubstitution,
         CountMeanSketch,
         HadamardCountMeanSketch,
         OneBitMean,
+        Hybrid,
+        SquareWave,
         DBitFlip,
         Rappor,
         Declared,

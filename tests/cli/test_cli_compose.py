@@ -272,7 +272,7 @@ def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: Co
     rows = command.json("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
     errors = [row["mean_std_error"] for row in rows]
     assert errors == sorted(errors)
-    plain = {"oue", "sue", "random-substitution", "subset-selection"}
+    plain = {"oue", "sue", "random-substitution", "subset-selection", "pgr"}
     assert {row["mechanism"] for row in rows} == plain | {"d-bit-flip", "cms", "hcms"}
     for row in rows:
         assert row["mean_std_error"] <= row["worst_std_error"]
@@ -350,7 +350,7 @@ def test_compare_numeric_with_users_ranks_by_the_error_of_the_mean(command: Comm
     one = [row["mechanism"] for row in command.json(*arguments)]
     assert one[:2] == ["constant-output", "bounded-staircase"]
     rows = command.json(*arguments, "--users", 10_000)
-    assert (rows[0]["mechanism"], rows[-1]["mechanism"]) == ("one-bit-mean", "constant-output")
+    assert (rows[0]["mechanism"], rows[-1]["mechanism"]) == ("hybrid", "constant-output")
     errors = {row["mechanism"]: row["mean_error"] for row in rows}
     assert list(errors.values()) == sorted(errors.values())
     assert errors["constant-output"] == 38.5
@@ -368,7 +368,7 @@ def test_compare_ranks_every_pure_numeric_mechanism(command: CommandLine) -> Non
     rows = command.json("compare", "--epsilon", 1, "--lower", 18, "--upper", 70, "--users", 10_000)
     numeric = {each.name for each in mechanisms() if issubclass(each, NumericMechanism)}
     assert {row["mechanism"] for row in rows} == numeric - {"gaussian"} | {"constant-output"}
-    assert rows[0]["mechanism"] == "one-bit-mean"
+    assert rows[0]["mechanism"] == "hybrid"
 
 
 def test_compare_answers_and_range_prints_both_tables(command: CommandLine) -> None:

@@ -412,11 +412,14 @@ CALIBRATED: dict[str, dict[str, Any]] = {
     "oue": {"epsilon": 1, "domain_size": 7},
     "random-substitution": {"gamma": 10, "domain_size": 50},
     "subset-selection": {"epsilon": 1, "domain_size": 50},
+    "pgr": {"epsilon": 1, "domain_size": 50},
     "matrix-substitution": {"matrix": [["0.75", "0.25"], ["0.25", "0.75"]]},
     "rappor": {"bits": 32, "hashes": 2, "cohorts": 8, "f": "0.5", "p": "0.5", "q": "0.75"},
     "cms": {"epsilon": 20, "hashes": 16, "width": 64},
     "hcms": {"epsilon": 2, "hashes": 16, "width": 64},
     "one-bit-mean": {"epsilon": 1, "maximum": 24},
+    "hybrid": {"epsilon": 1, "lower": 0, "upper": 1},
+    "square-wave": {"epsilon": 1, "lower": 0, "upper": 1},
     "d-bit-flip": {"epsilon": 1, "buckets": 16, "bits": 4},
 }
 ONE_SETTING = {"unary-encoding", "matrix-substitution"}

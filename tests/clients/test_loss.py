@@ -123,8 +123,21 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
             "staircase": {"lower": 0, "upper": 1},
             "bounded-laplace": {"lower": 0, "upper": 1},
             "bounded-staircase": {"lower": 0, "upper": 1},
+            "pgr": {"domain_size": 300},
+            "hybrid": {"lower": 0, "upper": 1},
+            "square-wave": {"lower": 0, "upper": 1},
         }.items()
     },
+    # A hash outside its field, and a direction, a window or two numbers that do not hide the answer.
+    "a hash beyond the field": lambda: changed(
+        "pgr by wide slabs", ["mod", ["sub", "place", "hash"], 101], ["mod", ["sub", "place", "hash"], 103]
+    ),
+    "the answer in the direction": lambda: changed("pgr over a prime field", ["below", 7240], ["mod", "value", 7240]),
+    "a hash that leaves the field": lambda: changed(
+        "pgr", ["mod", ["xor", "place", "hash"], 4], ["xor", "place", ["mul", 4, "value"]]
+    ),
+    "fewer other cells than points": lambda: changed("square-wave", ["below", 2**20], ["below", 2**19]),
+    "two numbers further from chance": lambda: changed("hybrid", 13398106081913, 15 * 10**12),
     # A side channel.
     "the answer as a second part": lambda: in_clear(definition("oue")),
     "the answer in the hash function": lambda: changed("cms", ["below", 64], ["mod", "value", 64]),

@@ -251,6 +251,9 @@ SPENT = [
     ["randomized-response", "--truth", "0.5", "--yes", "0.5"],
     ["bounded-laplace", "--epsilon", "1", "--lower", "0", "--upper", "1"],
     ["bounded-staircase", "--epsilon", "1", "--lower", "0", "--upper", "1"],
+    ["pgr", "--epsilon", "0.1", "--domain-size", "1000"],
+    ["hybrid", "--epsilon", "0.1", "--lower", "0", "--upper", "1"],
+    ["square-wave", "--epsilon", "0.1", "--lower", "0", "--upper", "1"],
 ]
 
 

@@ -222,6 +222,7 @@ ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle
 ldp_budget.sdk.interpreter
+ldp_budget.sdk.linear_hashing
 ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
 ldp_budget.sdk.parameters

@@ -248,6 +248,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             COUNTS.repeated,
             {"rounds": [OUE.estimate(REPORTS[:1]), OUE.estimate(REPORTS[1:])]},
         ),
+        "MeanEstimate.details": (MEAN.details, {"level": 0.9}),
         "MeanEstimate.interval": (MEAN.interval, {"level": 0.9}),
         "MeanEstimate.repeated": (
             MEAN.repeated,
@@ -425,10 +426,10 @@ def is_a_sentence(error: Exception) -> bool:
 RANGE, ANSWERS = {"epsilon": 1, "lower": 0, "upper": 1}, {"epsilon": 1, "domain_size": 3}
 MECHANISMS: dict[str, dict[str, Any]] = {
     "gaussian": {"epsilon": 1, "delta": "1e-6", "lower": 0, "upper": 1},
-    **dict.fromkeys(("laplace", "staircase", "bounded-laplace", "bounded-staircase"), RANGE),
+    **dict.fromkeys(("laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"), RANGE),
     "randomized-response": {"epsilon": 1},
     "unary-encoding": {"p": "0.7", "q": "0.3", "domain_size": 3},
-    **dict.fromkeys(("sue", "oue", "random-substitution", "subset-selection"), ANSWERS),
+    **dict.fromkeys(("sue", "oue", "random-substitution", "subset-selection", "pgr"), ANSWERS),
     "matrix-substitution": {"matrix": [["3/4", "1/4"], ["1/4", "3/4"]]},
     "rappor": {"bits": 8, "hashes": 2, "cohorts": 2, "epsilon": 1, "epsilon_lifetime": 4},
     **{name: {"epsilon": 1, "hashes": 4, "width": 16} for name in ("cms", "hcms")},

@@ -26,6 +26,7 @@ COUNTED: list[tuple[str, dict[str, Any]]] = [
     ("grr", {"domain_size": 50}),
     ("grr", {"domain_size": 50, "draws": 3}),
     ("subset-selection", {"domain_size": 50}),
+    ("pgr", {"domain_size": 50}),
     ("randomized-response", {}),
 ]
 

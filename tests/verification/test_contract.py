@@ -162,6 +162,11 @@ class TestSubsetSelection(BuiltIn):
     targets = ({"epsilon": 1, "domain_size": 7},)
 
 
+class TestProjectiveGeometryResponse(OneOfAKind):
+    mechanism = mechanism("pgr")
+    targets = ({"epsilon": 1, "domain_size": 40}, {"epsilon": 3, "domain_size": 12})
+
+
 class TestMatrixSubstitution(BuiltIn):
     mechanism = mechanism("matrix-substitution")
     targets = ({"matrix": [["0.5", "0.25"], ["0.25", "0.5"], ["0.25", "0.25"]]},)
@@ -187,6 +192,16 @@ class TestMemoisedOneBitMean(BuiltIn):
     mechanism = mechanism("one-bit-mean")
     targets = ({"epsilon": 1, "maximum": 10, "rounding": 5, "flip": "0.2"},)
     unchecked = LISTED
+
+
+class TestHybrid(OneOfAKind):
+    mechanism = mechanism("hybrid")
+    targets = ({"epsilon": 2, "lower": -3, "upper": 5},)
+
+
+class TestSquareWave(BuiltIn):
+    mechanism = mechanism("square-wave")
+    targets = ({"epsilon": 1, **UNIT},)
 
 
 class TestDBitFlip(BuiltIn):

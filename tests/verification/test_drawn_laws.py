@@ -34,6 +34,9 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("random-substitution", {"epsilon": 1, "domain_size": 5, "draws": 3, "sampling": "distinct", "ordered": True}),
     ("subset-selection", {"epsilon": 1, "domain_size": 6}),
     ("subset-selection", {"epsilon": 3, "domain_size": 6, "draws": 5}),
+    ("pgr", {"epsilon": 1, "domain_size": 4}),
+    ("pgr", {"epsilon": 1, "domain_size": 6}),
+    ("pgr", {"epsilon": 3, "domain_size": 11}),
     ("matrix-substitution", {"matrix": [["0.5", "0.25"], ["0.25", "0.5"], ["0.25", "0.25"]]}),
     ("cms", {"epsilon": 2, "hashes": 3, "width": 4, "domain_size": 4}),
     ("hcms", {"epsilon": 2, "hashes": 3, "width": 4, "domain_size": 4}),
@@ -42,7 +45,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 2}),
     ("rappor", {"bits": 3, "hashes": 1, "cohorts": 2, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 3}),
 ]
-ON_A_GRID = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase"}
+ON_A_GRID = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"}
 
 
 def test_enumeration_includes_every_built_in_mechanism_except_grids() -> None:

@@ -24,7 +24,7 @@ from ldp_budget.verification.exact.dominance import hockey_stick
 from ldp_budget.verification.exact.numeric_grids import Bound, check_grid
 from ldp_budget.verification.exact.program_distribution import law
 
-NAMES = ["staircase", "bounded-laplace", "bounded-staircase"]
+NAMES = ["staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"]
 CHANCE = random.Random(24)
 SLOPES = [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(5), Fraction(1, 3)]
 
@@ -167,6 +167,12 @@ def test_grid_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
         ("bounded-staircase", "window", ["mul", str(2**47), "inside"]),
         ("bounded-staircase", "first", ["max", ["sub", "value", 5], 0]),
         ("bounded-staircase", "cell", ["where", ["eq", "value", 7], 0, "own"]),
+        ("hybrid", "windowed", ["bit", "0"]),
+        ("hybrid", "upper", ["bit_at", ["add", str(ONE // 16), ["mul", "value", str(2**44)]]]),
+        ("hybrid", "cell", ["where", ["eq", "value", 7], 0, "own"]),
+        ("square-wave", "kept", ["bit", str(ONE - 2**40)]),
+        ("square-wave", "inside", ["add", "value", 0]),
+        ("square-wave", "cell", ["where", ["eq", "value", 7], 0, "inside"]),
     ],
 )
 def test_grid_with_another_client_is_not_proved(name: str, step: str, expression: Any) -> None:

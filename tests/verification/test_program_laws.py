@@ -28,6 +28,8 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("random-substitution", {"epsilon": 1, "domain_size": 6, "draws": 3, "sampling": "distinct"}),
     ("random-substitution", {"epsilon": 1, "domain_size": 5, "draws": 3, "sampling": "distinct", "ordered": True}),
     ("subset-selection", {"epsilon": 1, "domain_size": 10}),
+    ("pgr", {"epsilon": 1, "domain_size": 60}),
+    ("pgr", {"epsilon": 3, "domain_size": 20}),
     ("matrix-substitution", {"matrix": [["0.5", "0.25"], ["0.25", "0.5"], ["0.25", "0.25"]]}),
     ("cms", {"epsilon": 2, "hashes": 4, "width": 8, "domain_size": 20}),
     ("hcms", {"epsilon": 2, "hashes": 16, "width": 32, "domain_size": 50}),
@@ -37,7 +39,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("d-bit-flip", {"epsilon": 1, "buckets": 6, "bits": 3, "memoize": True}),
     ("rappor", {"bits": 3, "hashes": 1, "cohorts": 2, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 3}),
 ]
-ENDLESS = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase"}
+ENDLESS = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"}
 
 
 def test_programs_of_all_mechanisms_except_grids_are_listed() -> None:

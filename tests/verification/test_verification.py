@@ -77,7 +77,7 @@ def lowered(promise: Guarantee) -> Guarantee:
 
 
 # The estimators of these are proved to be unbiased, with the variance that they state.
-PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "d-bit-flip"}
+PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "pgr", "d-bit-flip"}
 
 
 @pytest.mark.some(8)

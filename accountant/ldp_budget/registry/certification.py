@@ -79,12 +79,15 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "oue": _ANSWERS,
     "random-substitution": {**_ANSWERS, "draws": Within(1, 3)},
     "subset-selection": {**_EPSILON, "domain_size": Within(3, 100)},
+    "pgr": _ANSWERS,
     "cms": _SKETCH,
     "hcms": _SKETCH,
     "matrix-substitution": {},
     "rappor": {"bits": Within(8, 128), "hashes": Within(1, 4), "cohorts": Within(1, 64)},
     "d-bit-flip": {**_EPSILON, "buckets": Within(2, 20), "bits": Within(1, 4)},
     "one-bit-mean": _EPSILON,
+    "hybrid": _EPSILON,
+    "square-wave": _EPSILON,
 }
 _MOST_ANSWERS = 60
 """Maximum number of answers of a matrix."""

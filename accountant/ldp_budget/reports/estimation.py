@@ -227,7 +227,7 @@ def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dic
         "low": low,
         "high": high,
     }
-    row |= _overlap(result)
+    row |= _overlap(result) | result.details(level)
     return row if bias is None else {**row, "max_bias": bias}
 
 

@@ -98,7 +98,7 @@ class SumAggregate:
     total_squares: int = 0
 
     @classmethod
-    def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> SumAggregate:
+    def of(cls, fingerprint: str, reports: Any, grid: tuple[float, float], *, squares: bool) -> Self:
         """Return the sum of reports on a grid.
 
         Parameters:
@@ -452,6 +452,18 @@ class MeanEstimate(Estimate):
     def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         low, high = self.interval(level)
         return [{"mean": self.mean, "std_error": self.std_error, "low": low, "high": high}]
+
+    def details(self, level: float = 0.95) -> dict[str, Any]:
+        """Return what else the reports say of the values, as `estimate --json` prints it; empty by default.
+
+        Parameters:
+            level: the confidence level of the intervals, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: `level` is not between 0 and 1.
+        """
+        _quantile(level)
+        return {}
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.

@@ -675,6 +675,18 @@ export function checkMemo({ memo, tables, steps, report: { parts } }) {
   requires(needed.every((each) => told.has(each)) && own.has(memo), "reports depend on more of the answer than what they are charged by");
 }
 
+/**
+ * Bounds of the last of some steps, of which the first is drawn and given away. It is refused where that may fail, or has other draws.
+ * @param {any} definition
+ * @param {string[]} names of its first steps
+ */
+export function hashed(definition, names) {
+  const steps = definition.steps.slice(0, names.length);
+  const found = new Look({ ...definition, steps, report: { parts: [] } }, new Set(names.slice(0, 1)), false).known.get(names[names.length - 1]);
+  requires(isNumber(found) || found instanceof Span, "a hash that is drawn");
+  return endsOf(found);
+}
+
 /** Steps that may be given away. @param {any} definition @returns {string[]} */
 function openable({ steps, memo }) {
   const found = steps.filter((/** @type {any} */ [, [name]]) => /^(belows?|belows_from|subset|kept_belows|kept_top)$/.test(name));

@@ -43,12 +43,17 @@ function toldBy({ steps, report: { parts } }, report) {
     const [operator, ...given] = named.get(expression) ?? expression;
     return /^(kept_bits|bits?|eq|lt|ge)$/.test(operator) || (operator === "xor" && given.every(isBit));
   };
+  /** @type {(expression: any, size: number) => boolean} */
+  const isRest = (expression, size) => {
+    const [operator, , by] = named.get(expression) ?? expression;
+    return operator === "mod" && by <= size;
+  };
   /** @type {(expression: any, numbers: any[], name?: any) => void} */
   const tell = (expression, numbers, name) => {
     if (named.has(expression)) return tell(named.get(expression), numbers, expression);
     const [operator, a, b] = [expression].flat();
     const from = named.get(a);
-    if (operator === "add" && a[0] === "mul" && a[1] > 1 && isBit(b)) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
+    if (operator === "add" && a[0] === "mul" && a[1] > 1 && (isBit(b) || isRest(b, a[1]))) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
     if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
     if (/below/.test(operator)) told.set(name, { drawn: numbers });
     // So many vectors of draws come to it. Nothing else may be made of them.

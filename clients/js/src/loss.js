@@ -10,7 +10,7 @@
 
 import { ONE, fractionOf, normalKeeps, oddsBelow } from "./exponentials.js";
 import { Unconfirmed, requires } from "./intervals.js";
-import { checkMemo, choose, looks, product, quotient } from "./laws.js";
+import { checkMemo, choose, hashed, looks, product, quotient } from "./laws.js";
 import { literal, tabled } from "./program.js";
 
 export { Unconfirmed };
@@ -19,6 +19,16 @@ const WORD = 1n << 64n;
 const MOST_BOUND = 1n << 63n;
 
 /** @typedef {Record<"a" | "b" | "half" | "k" | "m" | "n" | "p" | "period" | "size" | "t" | "w", bigint> & { digits: bigint[] }} Open */
+
+/** Cells from the answer on, and the others: one of each is drawn. */
+const WINDOW = [
+  ["kept", ["bit", "#t"]],
+  ["near", ["below", "#w"]],
+  ["far", ["below", "#m"]],
+  ["inside", ["add", "value", "near"]],
+  ["outside", ["add", "far", ["where", ["ge", "far", "value"], "#w", 0]]],
+];
+const OWN_CELL = ["where", "kept", "inside", "outside"];
 
 /**
  * Programs with a proof of their own: their steps, with `#name` for a whole number and `#name…` for a list of whole numbers,
@@ -131,7 +141,58 @@ const SHAPES = [
     parts: [["float64", "cell", "*", "*", "#plus"]],
     largest: ({ m }, { input, tables }) => ofFalling(tables.below, m, lastOf(input)),
   },
+  {
+    // One of the cells of a window that begins at the answer, or one of the other cells.
+    steps: [...WINDOW, ["cell", OWN_CELL]],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest: (found, { input }) => ofWindow(found, lastOf(input)),
+  },
+  {
+    // The same, or one of two cells, of which the first is likelier the larger the answer. A mixture loses no more than either.
+    steps: [
+      ["windowed", ["bit", "#p"]],
+      ...WINDOW,
+      ["own", OWN_CELL],
+      ["upper", ["bit_at", ["add", "#a", ["mul", "value", "#b"]]]],
+      ["cell", ["where", "windowed", "own", ["where", "upper", "#n", "#k"]]],
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest(found, { input }) {
+      const [least, most] = [found.a, found.a + found.b * lastOf(input)];
+      requires(found.p <= WORD && least > 0n && most < WORD, "a number that one answer alone can give");
+      const numbers = [quotient(most, least), quotient(WORD - least, WORD - most), ofWindow(found, lastOf(input))];
+      return numbers.reduce((one, other) => (one > other ? one : other));
+    },
+  },
+  ...["sub", "xor"].map((moved) => ({
+    // One of m places, moved by a hash of the answer and of a direction that is drawn without it. The k first places are the likelier ones.
+    steps: [
+      ["direction", ["below", "#n"]],
+      ["vector", "*"],
+      ["hash", "*"],
+      ["kept", ["bit", "#t"]],
+      ["inside", ["below", "#k"]],
+      ["outside", ["below", "#a"]],
+      ["place", ["where", "kept", "inside", ["add", "outside", "#k"]]],
+      ["b", ["mod", [moved, "place", "hash"], "#m"]],
+      ["report", ["add", ["mul", "#m", "direction"], "b"]],
+    ],
+    parts: [["uint", "report", "#size", 1]],
+    largest(/** @type {Open} */ { n, t, k, a, m, size }, /** @type {any} */ definition) {
+      const [least, most] = hashed(definition, ["direction", "vector", "hash"]);
+      requires(k > 0n && a > 0n && a + k === m && least >= 0n && most < m, "places or hashes beyond the last place");
+      requires(moved === "sub" || (m & (m - 1n)) === 0n, "places that are moved beyond the last one");
+      requires(n * m <= 1n << (8n * size) && t > 0n && t < WORD, "another shape");
+      return bothWays(t * a, (WORD - t) * k);
+    },
+  })),
 ];
+
+/** The likelihoods of a cell of the window and of another one. @param {Open} found @param {bigint} last */
+function ofWindow({ t, w, m }, last) {
+  requires(t > 0n && t < WORD && w > 0n && m > 0n && last <= m, "another shape");
+  return bothWays(t * m, (WORD - t) * w);
+}
 
 /** A normal deviate of standard deviation 1, moved by d/2^k: of the promises with a δ, the one that is known. */
 const NORMAL = { steps: [["noise", ["normal", "#k"]], ["noisy", ["add", "value", "noise"]]], parts: [["float64", "noisy", "*", "*", "#plus"]] };

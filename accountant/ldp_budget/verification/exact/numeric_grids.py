@@ -1,6 +1,6 @@
 """Proofs for clients that send a number as a cell of a public grid: bounds over all values.
 
-The bounds are derived from the program's steps. Inputs are the points 0..last between the cells. Four kinds of steps
+The bounds are derived from the program's steps. Inputs are the points 0..last between the cells. Five kinds of steps
 are supported:
 
 - Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. Its
@@ -23,6 +23,8 @@ are supported:
   falls in a. On each remaining edge V is concave.
 - A window of K cells that moves with the point and is not cut off. A report is in it with probability p, else in
   one of M other cells. Two points d apart differ in min(d, K) cells of either window.
+- The same with some probability, and else one of two cells, of which the upper one is likelier the larger the point,
+  linearly. The loss is at most the larger of both kinds, and H(λ), which is convex, at most the mean of both.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def _bound_of(program: Program) -> Bound | None:
     if given["kind"] != "number" or program.memo or sent != {"cell"}:
         return None
     last, steps = int(given["last"]), dict[str, Any](program.steps)
-    for read in (_staircase_of, _weights_of, _window_of, _moving_of):
+    for read in (_staircase_of, _weights_of, _window_of, _moving_of, _mixture_of):
         try:
             found = read(steps, dict(program.tables), last)
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
@@ -362,3 +364,53 @@ def _moving_of(steps: dict[str, Any], tables: dict[str, Any], last: int) -> _Mov
     if tables:
         return None
     return _Moving(int(steps["kept"][1]), int(steps["near"][1]), int(steps["far"][1]), last)
+
+
+# -- a window that moves, or one of two numbers ----------------------------------------------------------------------
+
+
+class _Mixture(NamedTuple):
+    moving: _Moving
+    windowed: int
+    least: int
+    growth: int
+    high: int
+    low: int
+
+    def drawing(self) -> tuple[tuple[str, Any], ...]:
+        *steps, (_, own) = self.moving.drawing()
+        number: list[Any] = ["where", "upper", self.high, self.low]
+        return (
+            ("windowed", ["bit", whole(self.windowed)]),
+            *steps,
+            ("own", own),
+            ("upper", ["bit_at", ["add", whole(self.least), ["mul", "value", whole(self.growth)]]]),
+            ("cell", ["where", "windowed", "own", number]),
+        )
+
+    def bound(self, tables: Any) -> Bound | None:
+        window, ends = self.moving.bound(tables), (self.least, self.least + self.growth * self.moving.last)
+        if window is None or not (0 <= self.windowed <= ONE and self.growth >= 0 and 0 < ends[0] <= ends[1] < ONE):
+            return None
+        first, last = (Fraction(end, ONE) for end in ends)
+        share = Fraction(self.windowed, ONE)
+
+        def excess(slope: Fraction) -> Fraction:
+            # H is convex in the pair of inputs, so the two ends are the worst.
+            numbers = max(_bit_excess(first, last, slope), _bit_excess(last, first, slope))
+            return share * window.excess(slope) + (1 - share) * numbers
+
+        return Bound(max(window.ratio, last / first, (1 - first) / (1 - last)), excess)
+
+
+def _bit_excess(p: Fraction, q: Fraction, slope: Fraction) -> Fraction:
+    return max(Fraction(0), p - slope * q) + max(Fraction(0), 1 - p - slope * (1 - q))
+
+
+def _mixture_of(steps: dict[str, Any], tables: dict[str, Any], last: int) -> _Mixture | None:
+    _, (_, least, (_, _, growth)) = steps["upper"]
+    _, _, _, (_, _, high, low) = steps["cell"]
+    moving = _moving_of(steps, tables, last)
+    if moving is None:
+        return None
+    return _Mixture(moving, int(steps["windowed"][1]), int(least), int(growth), int(high), int(low))

@@ -23,6 +23,7 @@ from ...errors import NotSupported
 from ...guarantees import Memoised, Pure, SymmetricPair, Unbounded
 from ...sdk.channels import Comparison
 from ...sdk.interpreter import read
+from ...sdk.linear_hashing import linear_law
 from .. import undefined
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
 from .memoisation_checks import (
@@ -92,6 +93,8 @@ def check_program(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_
     try:
         return _checked(mechanism, program, inputs, most)
     except NotSupported as error:
+        if (linear := linear_law(program)) is not None:
+            return _linear(mechanism, Comparison.of(linear), inputs)
         return ProgramFinding(UNPROVEN, f"the law of the client program is not listed, {_BY_HAND}: {error}")
     except _NoReport as error:
         return ProgramFinding(VIOLATED, f"client program: {error}")
@@ -256,6 +259,16 @@ def _over_cells(guarantee: Guarantee, program: Program, most: int) -> Finding | 
     if found.verdict != VIOLATED or program.memo:  # every value of the memo is that of some answer
         return found
     return Finding(UNPROVEN, f"of two answers that share no cell, if there are any, {found.why}")
+
+
+def _linear(mechanism: Mechanism, found: Comparison, inputs: Sequence[Any]) -> ProgramFinding:
+    """Check the law of every two answers of a client that sends a slab, see `linear_hashing`."""
+    finding = worst(check(mechanism.guarantee, each) for each in (found, found.swapped()))
+    described = mechanism.compare(inputs[0], inputs[1]).merged()
+    if finding.verdict == HOLDS and sorted(described) != sorted(found.merged()):
+        finding = Finding(VIOLATED, f"the law of the program is not what compare({inputs[0]}, {inputs[1]}) says")
+    why = f"client program: {finding.why}" if finding.why else ""
+    return ProgramFinding(finding.verdict, why, finding.verdict == HOLDS)
 
 
 # -- comparison with the guarantee -------------------------------------------------------------------------------------

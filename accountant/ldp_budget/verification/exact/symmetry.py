@@ -10,6 +10,8 @@ If the answer enters through one public hash alone, the cells of the hash are pe
 function that was drawn. Two answers are then distinguished by the functions under which their cells differ, and under
 each of these alike. Pairs of answers differ in the number of these functions, see `memoisation_checks`. If the parity
 of some bits of a cell is sent, linear maps change the cells together with the draw that chooses the bits.
+
+A program that reports a hyperplane of the affine space of all answers is recognized as a whole, see `linear_hashing`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...sdk.client_program import OPERATORS
+from ...sdk.linear_hashing import linear_law
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +69,8 @@ class _Unknown(Exception):  # noqa: N818 - a reason to give up, no error
 
 def answers_are_alike(program: Program) -> bool:
     """Return True if the steps show that one pair of answers covers every pair."""
+    if linear_law(program) is not None:
+        return True
     if program.input["kind"] != "answer":
         return False
     kinds = _Kinds(program)

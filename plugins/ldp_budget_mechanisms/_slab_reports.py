@@ -1,0 +1,111 @@
+"""Reports of projective geometry response: numbers of slabs, how they are drawn, and how they are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldp_budget.errors import NotSupported
+from ldp_budget.sampling import bernoulli, integers
+from ldp_budget.sampling.rng import blocks
+from ldp_budget.sdk.estimates import check_same
+from ldp_budget.sdk.interpreter import as_reports
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ldp_budget.sampling import Stream
+    from ldp_budget.sdk.linear_hashing import LinearHashing
+
+    Ints = NDArray[np.int64]
+
+_BLOCK = 1 << 15
+"""Reports at a time: their numbers stay in the cache."""
+_SPARSE = 8
+"""With this many times fewer reports than slabs, only the reported slabs are listed."""
+
+
+def draw_slabs(stream: Stream, space: LinearHashing, answers: Ints, keep: int) -> NDArray[np.uint8]:
+    """Return a report for each answer: a slab that holds it with probability `keep` / 2**64, or another one."""
+    reports = np.empty((len(answers), space.report_bytes), np.uint8)
+    for part in blocks(len(answers), _BLOCK):
+        count = part.stop - part.start
+        directions = integers(stream, space.directions, count)
+        kept = bernoulli(stream, keep, count)
+        # Both are drawn for every user, so that the time taken does not depend on what is kept.
+        inside = integers(stream, space.width, count)
+        outside = integers(stream, space.order - space.width, count) + space.width
+        slabs = space.draw(directions, answers[part], np.where(kept, inside, outside)).astype("<u4")
+        reports[part] = slabs.view(np.uint8).reshape(-1, 4)[:, : space.report_bytes]
+    return reports
+
+
+def slabs_of(reports: Any, space: LinearHashing) -> Ints:
+    """Return the numbers of the reported slabs, (n,). Raises `NotSupported` for anything but reports."""
+    rows, size = as_reports(reports), space.report_bytes
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != size:
+        expected = f"reports of pgr, uint8 of shape (n, {size})"
+        raise NotSupported(f"expected {expected}; found {rows.dtype} of shape {rows.shape}")
+    slabs = rows[:, 0].astype(np.int64)
+    for place in range(1, size):
+        slabs |= rows[:, place].astype(np.int64) << 8 * place
+    if slabs.size and int(slabs.max()) >= space.slabs:
+        raise NotSupported(f"expected numbers of slabs below {space.slabs}; found {slabs.max()}")
+    return slabs
+
+
+@dataclass
+class SlabAggregate:
+    """How often each slab was reported: of a few reports the reported ones alone, else all of them.
+
+    `listed`: the numbers of the slabs that `counts` belong to, ascending; empty if they belong to all.
+    """
+
+    fingerprint: str
+    reports: int
+    slabs: int
+    listed: Ints
+    counts: Ints
+
+    @classmethod
+    def of(cls, fingerprint: str, given: Ints, space: LinearHashing) -> SlabAggregate:
+        """Return the aggregate of reports with these numbers."""
+        listed = np.empty(0, np.int64)
+        if len(given) * _SPARSE < space.slabs:
+            listed, counts = np.unique(given, return_counts=True)
+        else:
+            counts = np.bincount(given, minlength=space.slabs)
+        return cls(fingerprint, len(given), space.slabs, listed, counts.astype(np.int64, copy=False))
+
+    def merge(self, other: SlabAggregate) -> SlabAggregate:
+        """Add `other`; raises `NotSupported` if another mechanism made it."""
+        check_same(self, other)
+        if (self.reports + other.reports) * _SPARSE < self.slabs:
+            numbers = np.concatenate((self.listed, other.listed))
+            counts = np.concatenate((self.counts, other.counts))
+            self.listed, places = np.unique(numbers, return_inverse=True)
+            self.counts = np.zeros(len(self.listed), np.int64)
+            np.add.at(self.counts, places, counts)
+        else:
+            self.counts, self.listed = self._all(), np.empty(0, np.int64)
+            if other.given is None:
+                self.counts += other.counts
+            else:
+                self.counts[other.listed] += other.counts
+        self.reports += other.reports
+        return self
+
+    @property
+    def given(self) -> Ints | None:
+        """The slabs that `counts` belong to; None if they belong to all."""
+        return self.listed if self.reports * _SPARSE < self.slabs else None
+
+    def _all(self) -> Ints:
+        """Return the counts of all slabs."""
+        if self.given is None:
+            return self.counts
+        counts = np.zeros(self.slabs, np.int64)
+        counts[self.listed] = self.counts
+        return counts
