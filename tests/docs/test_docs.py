@@ -6,7 +6,6 @@ The tutorial, the repeated survey and the reference have tests of their own, `te
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from doc_blocks import Command, Shell, at_free_port, blocks, commands, differences, follow
+from doc_blocks import (
+    Command,
+    Shell,
+    at_free_port,
+    blocks,
+    commands,
+    differences,
+    follow,
+    follow_chain,
+    page_environment,
+    record,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -64,17 +74,7 @@ def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_pat
     for module in NEEDS.get(page.stem, ()):
         pytest.importorskip(module)
     _wait_over_midnight()
-    environment = {
-        "PATH": programs,
-        "LDP_BUDGET_LEDGER": str(tmp_path / "ledger.db"),
-        "LDP_BUDGET_CERTIFICATES": str(tmp_path / "certificates.json"),
-        "LDP_BUDGET_NO_PLUGINS": "1",
-        "HOME": str(tmp_path),  # where Ray would keep a token
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a page that runs pytest shows none, and they load for seconds
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])),
-    }
-    found = follow(page, tmp_path, environment)
+    found = follow(page, tmp_path, page_environment(tmp_path, programs))
     assert found == [], "\n".join(found)
 
 
@@ -222,6 +222,28 @@ def test_a_page_that_shows_something_else_is_found_out(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\n```console\n$ echo 3\n4\n```\n", encoding="utf-8")
     assert follow(page, tmp_path, {}) == ["page.md, line 5:\n1\n", "page.md, line 10:\n3\n"]
+
+
+@needs_bash
+def test_record_writes_outputs_into_the_page_and_keeps_random_ones_of_equal_shape(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.md", tmp_path / "second.md"
+    first.write_text("```console\n$ name=Ada; echo 'old text' > note\n```\n", encoding="utf-8")
+    text = (
+        "<!-- continues: first.md -->\n\n```console\n$ echo $name\nBob\n$ cat note\n> cat note\n```\n\n"
+        "<!-- random -->\n```console\n$ echo 1 2\n8 9\n```\n\n```python\nprint(1)\n```\n\n```text\n```\n\n"
+        "```pycon\n>>> 1 + 1\n3\n>>> def f():\n...     return 5\n>>> f()\n```\n\n```sh\nfalse\n```\n"
+    )
+    second.write_text(text, encoding="utf-8")
+    found = [at for page, at in follow_chain(second, tmp_path, {}) if page == second]
+    assert [at.printed.partition("\n")[0] for at in record(second, found)] == ["this failed: false"]
+    assert second.read_text(encoding="utf-8") == (
+        text.replace("Bob", "Ada")
+        .replace("> cat note\n", "> cat note\nold text\nold text\n")
+        .replace("```text\n", "```text\n1\n")
+        .replace("1 + 1\n3", "1 + 1\n2")
+        .replace(">>> f()\n", ">>> f()\n5\n")
+    )
+    assert [at.printed for _, at in follow_chain(second, tmp_path, {})] == ["this failed: false\n"]
 
 
 # -- links ----------------------------------------------------------------------------------------------------------
