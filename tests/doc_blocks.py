@@ -49,10 +49,13 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MARK = "==== end of a command ===="
 _SECONDS = 300
 # `pip install WHAT` of a page: no network, and nothing of it stays. The page then sees plugins.
-_PIP = (
-    "pip() { unset LDP_BUDGET_NO_PLUGINS; python -m pip install --quiet --no-deps --no-build-isolation --no-compile "
-    '--disable-pip-version-check --upgrade --target "$SITE" "${@: -1}"; }'
-)
+_PIP = """pip() {
+  unset LDP_BUDGET_NO_PLUGINS
+  set -- "${@: -1}"
+  [ -d "$1" ] && set -- "./${1#./}"
+  python -m pip install --quiet --no-deps --no-build-isolation --no-compile --disable-pip-version-check --upgrade \\
+    --target "$SITE" "$1"
+}"""
 
 
 class Block(NamedTuple):
