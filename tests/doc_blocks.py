@@ -47,7 +47,7 @@ _NAMED = re.compile(r"# (?P<part>from )?(?P<path>[\w/.-]+\.(?:py|toml))\n")
 _RECEIPT = re.compile(r"receipt (\d+)-[0-9a-f]{20}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MARK = "==== end of a command ===="
-_SECONDS = 300
+_SECONDS = 900
 # `pip install WHAT` of a page: no network, and nothing of it stays. The page then sees plugins.
 _PIP = """pip() {
   unset LDP_BUDGET_NO_PLUGINS
@@ -306,7 +306,7 @@ def page_environment(folder: Path, path: str | None = None) -> dict[str, str]:
         **({} if path is None else {"PATH": path}),
         "EXAMPLES": str(EXAMPLES),
         "HOME": str(folder),
-        "LDP_BUDGET_CERTIFICATES": str(folder / "certificates.json"),
+        "LDP_BUDGET_CERTIFICATES": "certificates.json",  # as the pages show it
         "LDP_BUDGET_LEDGER": str(folder / "ledger.db"),
         "LDP_BUDGET_NO_PLUGINS": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a page that runs pytest shows none, and they load for seconds
