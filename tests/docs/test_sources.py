@@ -11,7 +11,7 @@ from ldp_budget.registry.plugins import registry
 from ldp_budget_mechanisms import _citations
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "explanation" / "sources.md"
+PAGE = ROOT / "docs" / "evidence" / "sources.md"
 SOURCES = [value for name, value in vars(_citations).items() if name.isupper()]
 KOREAN = re.compile(r'"([^"]+)" \((.+?)\)(?:,|$)')
 
