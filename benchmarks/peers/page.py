@@ -164,7 +164,7 @@ def _head(results: Figure) -> str:
         "with what "
         "its script says of that.",
     )
-    return "\n\n".join(["# Beside other libraries", commands, said, *_repeated(results)])
+    return "\n\n".join(["# Comparison with other libraries", commands, said, *_repeated(results)])
 
 
 def _repeated(results: Figure) -> list[str]:

@@ -175,7 +175,7 @@ def test_blocks_of_shell_commands_run_or_say_why_not() -> None:
 def test_shell_block_with_a_command_that_fails_is_told(tmp_path: Path, text: str, wrong: str) -> None:
     with Shell(tmp_path) as shell:
         assert shell.run_block(text).partition("\n")[0] == (f"this failed: {wrong}" if wrong else "")
-        assert shell.run("sleep 100 & echo $x\n") == ("1\n" if "x=1" in text else "\n"), "and it goes on"
+        assert shell.run("sleep 100 & echo $x\n") == ("1\n" if "x=1" in text else "\n"), "the shell continues"
 
 
 # -- what a block shows ---------------------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ def test_rounds_of_an_unchanged_answer_are_charged_along_the_curve(memoised: Any
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=4"])
         for number in range(4):
-            accountant.spend("somebody", memoised, label="value", key=f"round {number}")
-            spent = accountant.balance("somebody").limits[0].to_json()["spent"]["epsilon"]
+            accountant.spend("alice", memoised, label="value", key=f"round {number}")
+            spent = accountant.balance("alice").limits[0].to_json()["spent"]["epsilon"]
             assert Decimal(str(spent)) == guarantee.curve[number].quantize(Decimal("1e-9"), rounding="ROUND_UP")
 
 

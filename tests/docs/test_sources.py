@@ -1,4 +1,4 @@
-"""The five texts the project grew from: cited by author and title wherever they are, and told of on one page."""
+"""The five texts the project grew from: cited by author and title, and described on one page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The piecewise mechanism: promise and moments by enumeration, the client held to them, and the paper's figures."""
+"""The piecewise mechanism: guarantee and moments by enumeration, a check of the client against them, and the paper's figures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def law(mechanism: Piecewise, point: int, points: int) -> list[Fraction]:
-    """How likely every cell is, from the two draws of the client: in the window or not, then one of so many cells."""
+    """The probability of every cell, from the two draws of the client: in the window or not, then one of so many cells."""
     keep, window = Fraction(mechanism._keep, ONE), mechanism.window
     inside = range(point, point + window)
     return [keep / window if cell in inside else (1 - keep) / points for cell in range(window + points)]

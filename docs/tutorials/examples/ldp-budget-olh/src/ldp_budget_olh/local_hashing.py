@@ -1,6 +1,6 @@
 """Optimal local hashing: a public random hash of the answer, randomized among g values (Wang et al. 2017, 4.4).
 
-The client draws a hash function h, the same way whatever its answer v is, and reports h together with h(v) as
+The client draws a hash function h, in the same way for every answer v, and reports h together with h(v) as
 generalized randomized response over g values keeps or changes it:
 
     P[the report is h(v)] = p = e^ε/(e^ε+g-1),      P[it is another given value] = p' = 1/(e^ε+g-1).
@@ -18,7 +18,7 @@ known exactly. The larger τ is the true one, and it is the one promised.
 **What is estimated.** A report supports the answer u if it is h(u): with probability p where u = v, else with
 q = c·p + (1 - c)·p'. Functions are drawn afresh for each report, so reports are independent.
 
-The client draws by integers out of 2**64, the threshold of p rounded down. That makes p larger for nobody: the drawn
+The client draws by integers out of 2**64, the threshold of p rounded down. That never makes p larger: the drawn
 p/p' is at most e^ε, and the total variation (1 - c)(p - p') at most that of the stated pair, so it dominates.
 """
 
@@ -148,7 +148,7 @@ class OptimalLocalHashing(FrequencyMechanism):
         answers = self.domain.check(values)
         stream, n = open_stream(rng), len(answers)
         functions = draw_functions(stream, n)
-        # Another value is drawn for everybody, so that the time taken does not depend on what is kept.
+        # Another value is drawn for each user, so that the time taken does not depend on what is kept.
         kept, moved = bernoulli(stream, self._keep, n), integers(stream, self.g - 1, n) + 1
         cells = (hashed(functions, answers, self.g) + np.where(kept, 0, moved)) % self.g
         return np.column_stack([functions, cells]).astype(np.uint32)
@@ -199,7 +199,7 @@ class OptimalLocalHashing(FrequencyMechanism):
         )
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Where the function tells the answers apart: the first one's hash, the second one's, or another value.
+        """Two cases. The function separates the answers: the first one's hash, the second one's, or another value.
 
         Where they collide: their hash, or another value, as likely for either.
         """
