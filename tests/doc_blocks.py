@@ -81,7 +81,7 @@ class Difference(NamedTuple):
 
     line: int
     first: int
-    count: int
+    shown: int
     printed: str
 
 
@@ -180,7 +180,7 @@ class Shell:
         assert self._process.stdout is not None
         self._process.stdin.write(f"{{ {command}}} </dev/null\nstatus=$?; echo '{_MARK}'; (exit $status)\n")
         self._process.stdin.flush()
-        lines = []
+        lines = list[str]()
         for line in self._process.stdout:
             if line.endswith(_MARK + "\n"):
                 return "".join([*lines, line.removesuffix(_MARK + "\n")])
@@ -338,13 +338,13 @@ def follow(page: Path, folder: Path, environment: Mapping[str, str]) -> list[str
 
 def record(page: Path, differences: list[Difference]) -> list[Difference]:
     """Write the new outputs into a page; the differences that a person must look at: failures, tracebacks, paths."""
-    lines, left = page.read_text(encoding="utf-8").splitlines(keepends=True), []
+    lines, left = page.read_text(encoding="utf-8").splitlines(keepends=True), list[Difference]()
     for at in sorted(differences, reverse=True, key=lambda each: each.first):
         if not at.first or "Traceback" in at.printed or tempfile.gettempdir() in at.printed:
             left.append(at)
         else:
             ending = "" if not at.printed or at.printed.endswith("\n") else "\n"
-            lines[at.first - 1 : at.first - 1 + at.count] = [at.printed + ending]
+            lines[at.first - 1 : at.first - 1 + at.shown] = [at.printed + ending]
     page.write_text("".join(lines), encoding="utf-8")
     return left
 
