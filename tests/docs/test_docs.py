@@ -288,6 +288,36 @@ def test_guides_address_the_reader() -> None:
     assert 1000 * sum(word in ("you", "your", "yours", "yourself") for word in words) / len(words) >= 15
 
 
+@pytest.mark.parametrize(
+    "term",
+    [
+        "audit",
+        "confidence interval",
+        "docker",
+        "faq",
+        "gdpr",
+        "glossary",
+        "install",
+        "migrate",
+        "quickstart",
+        "rate limit",
+        "retry",
+        "sandbox",
+        "tamper",
+        "threat",
+        "troubleshooting",
+        "vulnerability",
+    ],
+)
+def test_term_that_readers_search_for_is_in_a_heading(term: str) -> None:
+    headings = [
+        heading.lower()
+        for page in [ROOT / "SECURITY.md", *DOCS.rglob("*.md")]
+        for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    ]
+    assert [heading for heading in headings if term in heading]
+
+
 # -- links ----------------------------------------------------------------------------------------------------------
 
 
