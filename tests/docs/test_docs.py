@@ -62,7 +62,9 @@ SLOW = (
     "operations",
     "plugin-publish",
     "remote",
+    "repeated-survey",
     "sandbox",
+    "survey-choices",
     "survey-page",
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")
