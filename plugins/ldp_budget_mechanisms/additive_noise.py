@@ -151,7 +151,7 @@ class Gaussian(NumericMechanism):
 
     name = "gaussian"
     summary = "one number plus normal noise, for (ε, δ)"
-    source = f"{GAUSSIAN}; Balle and Wang, ICML 2018, Theorem 8"
+    source = f"Balle and Wang, ICML 2018, Theorem 8; {GAUSSIAN}"
 
     # These limits keep every intermediate figure within the range of a double.
     epsilon = optional_real("privacy loss of one report, together with delta", at_least=1e-100, at_most=1000)

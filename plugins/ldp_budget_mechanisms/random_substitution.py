@@ -141,8 +141,8 @@ class RandomSubstitution(FrequencyMechanism):
     aliases = ("grr",)
     summary = "generalized randomized response: the answer or another one, drawn once or more"
     source = (
-        f"{RANDOM_SUBSTITUTION}, corrected; Agrawal and Haritsa, ICDE 2005; "
-        "Ye and Barg, IEEE Transactions on Information Theory 64 (2018)"
+        "Kairouz, Bonawitz and Ramage, ICML 2016; Agrawal and Haritsa, ICDE 2005; "
+        f"Ye and Barg, IEEE Transactions on Information Theory 64 (2018); {RANDOM_SUBSTITUTION}, corrected"
     )
 
     targets = ("epsilon", "gamma", "rho1", "rho2")
