@@ -149,7 +149,7 @@ def test_the_standard_error_is_that_of_the_users_at_hand() -> None:
     "reports", [[0.0, math.nan], [math.inf], [1e9], [-1e9], [1, 2], [[0.0]]], ids=lambda reports: str(reports)
 )
 def test_what_no_client_sends_is_refused(reports: Any) -> None:
-    with pytest.raises(ldp_budget.NotSupported, match="expected reports"):
+    with pytest.raises(ldp_budget.NotSupported, match="reports of piecewise"):
         made().aggregate(np.array(reports))
 
 

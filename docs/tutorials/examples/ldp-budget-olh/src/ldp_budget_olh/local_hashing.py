@@ -174,10 +174,10 @@ class OptimalLocalHashing(FrequencyMechanism):
 
         rows = np.asarray(reports)
         if rows.dtype != np.uint32 or rows.ndim != 2 or rows.shape[1] != 3:
-            raise NotSupported(f"expected reports of olh, uint32 of shape (n, 3); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports of olh are uint32 of shape (n, 3): got {rows.dtype} {rows.shape}")
         a, b, cell = rows.T
         if not ((a > 0) & (a < PRIME) & (b < PRIME) & (cell < self.g)).all():
-            raise NotSupported(f"expected hash functions of the family and values below {self.g}; found others")
+            raise NotSupported(f"reports of olh hold functions of the family and values below {self.g}: got others")
         return rows
 
     # -- what can be checked ------------------------------------------------------------------------------

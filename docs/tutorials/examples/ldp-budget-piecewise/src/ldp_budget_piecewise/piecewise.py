@@ -236,12 +236,12 @@ class Piecewise(NumericMechanism):
 
         rows = np.asarray(reports)
         if rows.ndim != 1 or rows.dtype.kind != "f":
-            raise NotSupported(f"expected reports of piecewise, floats (n,); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports of piecewise are floats of shape (n,): got {rows.dtype} {rows.shape}")
         origin, step = self.grid()
         steps = np.rint((rows - origin) / step)
         # Not a number is not >= 0 either.
         if not ((steps >= 0) & (steps < self.window + POINTS)).all():
-            raise NotSupported("expected reports within the range that piecewise sends; found others")
+            raise NotSupported("reports of piecewise are within its range: got others")
         return steps.astype(np.int64)
 
     def aggregate(self, reports: Any) -> SumAggregate:
