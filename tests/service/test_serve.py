@@ -193,12 +193,30 @@ def test_command_line_starts_without_the_service() -> None:
 
 # -- the guide -----------------------------------------------------------------------------------------------
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+OPERATING = (
+    "api-keys",
+    "backup",
+    "detect-rollback",
+    "monitoring",
+    "operations",
+    "rate-limits",
+    "rotate-the-ledger-key",
+)
 
 
 def test_guide_names_existing_options(command: CommandLine) -> None:
-    told = GUIDE.read_text(encoding="utf-8")
-    commands = (("serve",), ("api-key", "create"), ("api-key", "rotate"), ("ledger", "rotate-key"))
+    told = "\n".join((GUIDES / f"{name}.md").read_text(encoding="utf-8") for name in OPERATING)
+    told = re.sub(r"^\$ curl.*?(?=^[^>])|^sudo.*$", "", told, flags=re.DOTALL | re.MULTILINE)
+    commands = (
+        ("serve",),
+        ("spend", "alice", "oue"),
+        ("api-key", "create"),
+        ("api-key", "list"),
+        ("api-key", "rotate"),
+        ("ledger", "rotate-key"),
+        ("invite",),
+    )
     helps = [command(*words, "--help").stdout for words in commands]
     known = set(re.findall(r"--[a-z-]+", " ".join([*helps, "--ledger --limit --expect"])))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told))
@@ -207,7 +225,9 @@ def test_guide_names_existing_options(command: CommandLine) -> None:
 
 
 def test_guide_names_all_metrics_and_no_others() -> None:
-    told = set(re.findall(r"^\| `(ldp_budget_\w+)`", GUIDE.read_text(encoding="utf-8"), re.MULTILINE))
+    told = set(
+        re.findall(r"^\| `(ldp_budget_\w+)`", (GUIDES / "monitoring.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         Verifications(accountant).run()
