@@ -48,7 +48,6 @@ from ..api.schemas import (
     collection_body,
     header_of,
     in_path,
-    missing_there,
     policy_name,
     sendable,
     shares_form,
@@ -56,7 +55,6 @@ from ..api.schemas import (
 )
 from ..errors import (
     InvalidParameter,
-    KeyConflict,
     LdpBudgetError,
     LedgerError,
     NotSupported,
@@ -66,7 +64,7 @@ from ..errors import (
 from ..guarantees.fixed_point import LARGEST
 from ..registry.collections import Collection
 from .batch import PATH, charge_all, chunks_of, count, line_of
-from .transport import Service
+from .transport import Rewording, Service, in_thread
 
 if TYPE_CHECKING:
     import ssl
@@ -216,7 +214,7 @@ class Client(BudgetClient):
             **({} if start is None else {"start": start.isoformat()}),
         }
         path = f"/v1/policies/{in_path(policy_name(policy))}/simulation"
-        with _Named(self.name, mechanism):
+        with Rewording(self.name, mechanism):
             answer = self._service.ask("GET", path, query=query)
         return tuple(self._read_all(schemas.binding_of, answer))
 
@@ -232,7 +230,7 @@ class Client(BudgetClient):
         policy: str = DEFAULT,
     ) -> Receipt:
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
-        with _Named(self.name, mechanism):
+        with Rewording(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(schemas.receipt_of, answer)
 
@@ -266,7 +264,7 @@ class Client(BudgetClient):
         strict: bool = False,
     ) -> Receipt:
         spend = partial(self.spend, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy)
-        return await _in_thread(spend, user, mechanism, strict=strict)
+        return await in_thread(spend, user, mechanism, strict=strict)
 
     def spend_many(
         self,
@@ -289,7 +287,7 @@ class Client(BudgetClient):
         mine = check_shard(shard, key)
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
-        with _Named(self.name, mechanism, run if key is None else key):
+        with Rewording(self.name, mechanism, run if key is None else key):
             charged_now = charge_all(self._service, users, common, run, mine, ends=key is not None)
             for batch, rows in charged_now:
                 refused = self._read_value(partial(count, result, batch, fresh=key is None), rows, True)
@@ -335,7 +333,7 @@ class Client(BudgetClient):
         strict: bool = False,
     ) -> Receipt:
         reserve = partial(self.reserve, reports=reports, expires=expires, key=key, label=label, digest=digest)
-        return await _in_thread(reserve, user, mechanism, note=note, policy=policy, strict=strict)
+        return await in_thread(reserve, user, mechanism, note=note, policy=policy, strict=strict)
 
     def commit(self, receipt: str) -> Receipt:
         return self._ask_to_end(receipt, "commit")
@@ -355,7 +353,7 @@ class Client(BudgetClient):
         return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
 
     async def balance_async(self, user: str, policy: str = DEFAULT) -> Balance:
-        return await _in_thread(self.balance, user, policy)
+        return await in_thread(self.balance, user, policy)
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         # An unknown policy raises an error even if no balance is asked for.
@@ -479,7 +477,7 @@ class Client(BudgetClient):
 
     def add_collection(self, collection: Collection) -> None:
         check_instance("collection", collection, Collection, "a `Collection`")
-        with _Named(self.name, collection):
+        with Rewording(self.name, collection):
             self._service.ask("POST", "/v1/collections", collection_body(collection), writes=True)
 
     def collection(self, name: str) -> Collection:
@@ -547,7 +545,7 @@ class Client(BudgetClient):
     ) -> Receipt:
         check_switch("strict", strict)
         sent = header_of(key)
-        with _Named(self.name, chosen, sent if key is None else key):
+        with Rewording(self.name, chosen, sent if key is None else key):
             answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
             position = answer.headers.get(POSITION, "")
             if answer.code != BUDGET_EXCEEDED:
@@ -597,35 +595,6 @@ class Client(BudgetClient):
             why = f"the answer of the service cannot be read: {error}"
             unknown = f"{why}. It is unknown whether the request was carried out." if wrote else why
             raise LedgerError(self.name, unknown, unknown=wrote) from None
-
-
-class _Named:
-    """Rewords errors for the caller: names the plugin that the service lacks, or the key to repeat the request with."""
-
-    def __init__(self, url: str, chosen: Mechanism | Collection | object, key: str | None = None) -> None:
-        self._url, self._chosen, self._key = url, chosen, key
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, UnknownName) and error.kind == "mechanism":
-            raise missing_there(self._url, self._chosen) from None
-        if self._key is None:
-            return
-        if isinstance(error, KeyConflict):
-            raise KeyConflict(self._key) from None
-        if isinstance(error, LedgerError) and error.unknown:
-            vars(error)["key"] = self._key
-            hint = f"Repeat the request with the key {self._key!r} to find out."
-            error.args, error.hint = (error.completed(hint),), hint
-
-
-async def _in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """Return what a call returns in a thread, while the event loop runs other tasks."""
-    from asyncio import to_thread  # an event loop has imported it
-
-    return await to_thread(call, *arguments, **more)
 
 
 def _of_version(policy: Policy, told: Any) -> Balance:

@@ -16,16 +16,17 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from .._validation import check_instance, check_switch, shown, shown_with_type
 from ..accounting.batch import FAILED
 from ..api.problem_details import ServiceProblem, code_of, error_of
+from ..api.schemas import missing_there
 from ..errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -52,6 +53,8 @@ from ..errors import (
 if TYPE_CHECKING:
     import httpx2
 
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger("ldp_budget.client")
 
@@ -544,3 +547,35 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+# -- errors for the caller -----------------------------------------------------------------------------------
+
+
+class Rewording:
+    """Rewords errors for the caller: names the plugin that the service lacks, or the key to repeat the request with."""
+
+    def __init__(self, url: str, chosen: object, key: str | None = None) -> None:
+        self._url, self._chosen, self._key = url, chosen, key
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnknownName) and error.kind == "mechanism":
+            raise missing_there(self._url, self._chosen) from None
+        if self._key is None:
+            return
+        if isinstance(error, KeyConflict):
+            raise KeyConflict(self._key) from None
+        if isinstance(error, LedgerError) and error.unknown:
+            vars(error)["key"] = self._key
+            hint = f"Repeat the request with the key {self._key!r} to find out."
+            error.args, error.hint = (error.completed(hint),), hint
+
+
+async def in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """Return what a call returns in a thread, while the event loop runs other tasks."""
+    from asyncio import to_thread  # an event loop has imported it
+
+    return await to_thread(call, *arguments, **more)

@@ -35,12 +35,15 @@ from .schema import PARTITIONED, ask_catalog, compare_catalog
 from .write_buffer import (
     ACCOUNT_MACS,
     AMOUNTS,
+    CHARGE,
     COUNTERS,
     ENTRIES,
     ENTRY,
     NOTES,
     NUMBERED_ROWS,
+    POLICY,
     RECORDS,
+    RENEWED,
     REPORTS,
     SUMS,
     USERS,
@@ -62,8 +65,6 @@ END = f"SELECT partition, entry, at, chain_hash, {', '.join(COUNTERS)}, row_mac 
 _LABELLED = (
     f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (partition, entry) WHERE partition = %s"
 )
-_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
-_POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
@@ -117,34 +118,6 @@ _SET_QUOTA = (
     "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
     " ON CONFLICT (partition, account, plan, guarantee) DO UPDATE SET used = excluded.used"
 )
-# For each table, the statement that inserts its rewritten rows, and its columns without the partition.
-_RENEWED = {
-    "users": (USERS, "account, user_hash, row_mac"),
-    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
-    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
-    "memoised_counts": (
-        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
-        "account, label, priced_mechanism, window_name, reports",
-    ),
-    "entry_labels": (
-        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
-        "entry, label, salt",
-    ),
-    "notes": (NOTES, "entry, note, row_mac"),
-    "collections": (
-        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
-        "number, name, fingerprint, definition, row_mac",
-    ),
-    "priced_mechanisms": (
-        BulkStatement(
-            "INSERT INTO priced_mechanisms SELECT * FROM",
-            "int4 int8 text text text text int8 int8 int8 int8 text bytea",
-        ),
-        _CHARGE,
-    ),
-    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
-    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
-}
 _RENEWED_TOGETHER = 5_000
 
 
@@ -362,7 +335,7 @@ class PostgresRows:
         self._ahead = None
         self._unit.be_patient()
         for table, renew in tables.items():
-            statement, columns = _RENEWED[table]
+            statement, columns = RENEWED[table]
             found = self._ask(f"SELECT {columns} FROM {table} WHERE partition = %s", self._partition).fetchall()
             rows = [(self._partition, *renew(row)) for row in found]
             self._unit.run(f"DELETE FROM {table} WHERE partition = %s", (self._partition,))
@@ -392,21 +365,19 @@ class PostgresRows:
         return None if row is None else int(row[0])
 
     def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
-        sql = f"SELECT {_CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
+        sql = f"SELECT {CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
         return map(PricedMechanism._make, self._ask(sql, self._partition, first))
 
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
-        self._write(
-            f"INSERT INTO priced_mechanisms (partition, {_CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge
-        )
+        self._write(f"INSERT INTO priced_mechanisms (partition, {CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge)
 
     def policy(self, name: str) -> StoredPolicy | None:
-        sql = f"SELECT {_POLICY} FROM policies WHERE partition = %s AND name = %s ORDER BY version DESC LIMIT 1"
+        sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND name = %s ORDER BY version DESC LIMIT 1"
         row = self._one(sql, self._partition, name)
         return None if row is None else StoredPolicy._make(row)
 
     def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
-        sql = f"SELECT {_POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
+        sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
         return map(StoredPolicy._make, self._ask(sql, self._partition, first))
 
     def was_charged(self, policy: int) -> bool:
@@ -414,7 +385,7 @@ class PostgresRows:
         return self._one(sql, self._partition, policy) is not None
 
     def add_policy(self, policy: StoredPolicy) -> None:
-        self._write(f"INSERT INTO policies (partition, {_POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
+        self._write(f"INSERT INTO policies (partition, {POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
 
     def collection(self, name: str) -> StoredCollection | None:
         sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s AND name = %s"

@@ -32,6 +32,8 @@ ENTRY = (
     f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
     " has_record, has_note, api_key, sub_limit, period"
 )
+CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
+POLICY = "policy, name, version, created_at, definition, row_mac"
 COUNTERS = PartitionHead._fields[3:]
 
 _LONG_SECONDS = 3600.0
@@ -156,6 +158,36 @@ def _checked(parts: Sequence[tuple[str, int]]) -> str:
     writes = ", ".join(f"w{place} AS ({sql} RETURNING 1)" for place, (sql, _) in enumerate(parts))
     counts = " AND ".join(f"(SELECT count(*) FROM w{place}) = {rows:d}" for place, (_, rows) in enumerate(parts))
     return f"WITH {writes} SELECT 1 / ({counts})::int"
+
+
+# For each table, the statement that inserts its rewritten rows, and its columns without the partition.
+RENEWED = {
+    "users": (USERS, "account, user_hash, row_mac"),
+    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
+    "memoised_counts": (
+        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
+        "account, label, priced_mechanism, window_name, reports",
+    ),
+    "entry_labels": (
+        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        "entry, label, salt",
+    ),
+    "notes": (NOTES, "entry, note, row_mac"),
+    "collections": (
+        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        "number, name, fingerprint, definition, row_mac",
+    ),
+    "priced_mechanisms": (
+        BulkStatement(
+            "INSERT INTO priced_mechanisms SELECT * FROM",
+            "int4 int8 text text text text int8 int8 int8 int8 text bytea",
+        ),
+        CHARGE,
+    ),
+    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), POLICY),
+    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
+}
 
 
 # -- the write buffer ----------------------------------------------------------------------------------------
