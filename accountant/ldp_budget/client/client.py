@@ -53,14 +53,7 @@ from ..api.schemas import (
     shares_form,
     user_body,
 )
-from ..errors import (
-    InvalidParameter,
-    LdpBudgetError,
-    LedgerError,
-    NotSupported,
-    RecordConflict,
-    UnknownName,
-)
+from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
 from ..guarantees.fixed_point import LARGEST
 from ..registry.collections import Collection
 from .batch import PATH, charge_all, chunks_of, count, line_of
