@@ -218,12 +218,12 @@ class MovingWindow(NumericMechanism):
 
         rows = as_reports(reports)
         if rows.ndim != 1 or rows.dtype.kind not in "iuf":
-            raise NotSupported(f"expected reports of {self.name}, numbers (n,); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports of {self.name} must be numbers of shape (n,): got {rows.dtype} of shape {rows.shape}")
         origin, step = self.grid()
         cells = np.rint((rows - origin) / step)
         if not ((cells >= 0) & (cells < self.cells)).all():  # also not a number
             most = origin + (self.cells - 1) * step
-            raise NotSupported(f"expected reports of {self.name} from {origin:.6g} to {most:.6g}; found others")
+            raise NotSupported(f"reports of {self.name} must be from {origin:.6g} to {most:.6g}: got others")
         return cells.astype(np.int64)
 
     def aggregate(self, reports: Any) -> SumAggregate:

@@ -46,13 +46,12 @@ def slabs_of(reports: Any, space: LinearHashing) -> Ints:
     """Return the numbers of the reported slabs, (n,). Raises `NotSupported` for anything but reports."""
     rows, size = as_reports(reports), space.report_bytes
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != size:
-        expected = f"reports of pgr, uint8 of shape (n, {size})"
-        raise NotSupported(f"expected {expected}; found {rows.dtype} of shape {rows.shape}")
+        raise NotSupported(f"reports of pgr must be uint8 of shape (n, {size}): got {rows.dtype} of shape {rows.shape}")
     slabs = rows[:, 0].astype(np.int64)
     for place in range(1, size):
         slabs |= rows[:, place].astype(np.int64) << 8 * place
     if slabs.size and int(slabs.max()) >= space.slabs:
-        raise NotSupported(f"expected numbers of slabs below {space.slabs}; found {slabs.max()}")
+        raise NotSupported(f"the slabs in reports of pgr must be below {space.slabs}: got {slabs.max()}")
     return slabs
 
 

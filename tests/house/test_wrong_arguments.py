@@ -162,6 +162,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "affordable_along": {"curve": RAPPOR.guarantee, "done": 0, "spent": costs},
         **{
             "remaining": {"spent": costs},
+            "epsilon_of": {"spent": costs},
             "from_json": {"data": LIMIT.to_json()},
             "parse": {"text": "day=1", "asked": ()},
         },

@@ -215,7 +215,7 @@ def test_spend_of_unlabelled_memoised_report_under_a_window_is_refused(
     receipt = accountant.spend("alice", mechanism)
     assert not receipt
     assert f"limit {period}" in receipt.why
-    assert "--label" in receipt.why
+    assert "Add the label of its value" in receipt.why
     assert not accountant.reserve("alice", mechanism)
     many = accountant.spend_many(["bob", "carol"], mechanism)
     assert (many.spent, many.refused) == (0, 2)
@@ -237,6 +237,6 @@ def test_spend_of_unlabelled_memoised_report_through_a_share_is_refused(accounta
     """The label of a share may have reports that other shares charged."""
     accountant.set_policy("default", ["lifetime=90"], shares={"team": ["lifetime=20"]})
     team = accountant.acting_for(ApiKeys(accountant).create("key-of-team", ["spend"], share="team")[0].caller)
-    assert "--label" in team.spend("alice", promising(CURVE)).why
+    assert "Add the label of its value" in team.spend("alice", promising(CURVE)).why
     assert team.spend("alice", promising(CURVE), label="home")
     check(accountant)

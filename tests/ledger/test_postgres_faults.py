@@ -118,7 +118,7 @@ def test_acknowledged_spend_survives_a_killed_server(server: Server, kills: int)
                 again = after.spend(user, coin(1), key=key)
                 assert (again.repeated, again.receipt) == (True, receipt)
             assert entries(after, user) == found
-    assert sum(len(granted) for granted, _, _ in outcomes) > 32
+    assert sum(len(granted) for granted, _, _ in outcomes) >= 32
 
 
 @pytest.mark.slow
@@ -168,7 +168,7 @@ def test_spend_without_a_key_and_a_lost_commit_is_unknown(proxied: tuple[Proxy, 
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=90"])
         proxy.cuts = [when]
-        with pytest.raises(LedgerError, match="is not known") as told:
+        with pytest.raises(LedgerError, match="It is unknown whether it was charged") as told:
             accountant.spend("alice", coin(1))
         assert told.value.unknown
         assert NOTHING not in str(told.value)

@@ -250,7 +250,7 @@ def test_create_second_finds_the_ledger_after_any_server_error(monkeypatch: pyte
 
 def test_create_without_rights_reports_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "TABLES", ["CREATE TYPE meta", "CREATE TYPE meta"])
-    with pytest.raises(LedgerError, match=r"its tables cannot be made: .*already exists"):
+    with pytest.raises(LedgerError, match=r"its tables cannot be created: .*already exists"):
         Accountant(new_ledger(4))
 
 

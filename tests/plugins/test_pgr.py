@@ -270,11 +270,11 @@ def test_reports_of_another_form_are_refused() -> None:
     for wrong in (reports[:, :1], reports.astype(np.int64), reports[0]):
         with pytest.raises(NotSupported, match=r"expected reports of pgr, uint8 of shape \(n, 2\)"):
             mechanism.aggregate(wrong)
-    with pytest.raises(NotSupported, match="expected numbers of slabs below 1364; found 65535"):
+    with pytest.raises(NotSupported, match="must be below 1364: got 65535"):
         mechanism.check_reports(np.full((1, 2), 255, np.uint8))
 
 
 def test_a_loss_too_small_to_be_drawn_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="epsilon: expected a loss large enough to be drawn"):
+    with pytest.raises(InvalidParameter, match="epsilon must be a loss large enough to be drawn"):
         made(1000, "1e-19")
     assert made(1000, "1e-17")._keep * 2 > ONE

@@ -125,7 +125,7 @@ def test_distribution_is_nearer_than_the_best_binning(epsilon: str, rounds: int)
         for bins in (8, 16, 32):
             subset: Any = ldp_budget.mechanism("subset-selection").calibrate(epsilon=epsilon, domain_size=bins)
             reports = subset.randomize(np.minimum((values * bins).astype(int), bins - 1), rng=round_)
-            found = ldp_budget.sdk.estimates.adjusted(subset.estimate(reports), "simplex") / users
+            found = ldp_budget.sdk.consistency.adjusted(subset.estimate(reports), "simplex") / users
             errors[bins] += np.abs(np.cumsum(np.repeat(found, 256 // bins) * bins / 256 - truth)).mean()
     assert errors["square-wave"] <= 0.8 * min(errors[bins] for bins in (8, 16, 32))
 

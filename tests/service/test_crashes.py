@@ -90,7 +90,7 @@ def test_killed_servers_lose_nothing_and_charge_nothing_twice(farm: Farm, tmp_pa
     last = farm.start(place, port)
     crowd.stop()
     assert last.end() == 0
-    assert sum(answered) > 5 * kills
+    assert sum(answered) > 2 * kills
     assert crowd.replays() > 0  # some were charged, and did not hear of it
     check_exactly_once(place, crowd)
 
