@@ -68,7 +68,7 @@ def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Bes
                 **({} if beside is None else beside(mechanism)),
             }
         )
-    return Ranking(sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"])))
+    return Ranking(sorted(rows, key=lambda row: _rounded(row["mean_std_error"])))
 
 
 def rank_numeric(
@@ -108,7 +108,12 @@ def rank_numeric(
         rows.append({**row, **({} if beside is None else beside(mechanism))})
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
-    return Ranking(sorted(rows, key=lambda row: (row[order], row["mechanism"])))
+    return Ranking(sorted(rows, key=lambda row: _rounded(row[order])))
+
+
+def _rounded(error: float) -> float:
+    """Return an error as far as it counts: of equal ones, the mechanism that was registered first is ranked first."""
+    return float(f"{error:.12g}")
 
 
 def check_number(name: str, value: Number) -> None:
