@@ -1,4 +1,4 @@
-"""Mechanisms whose client program is another than their own."""
+"""Mechanisms whose client program differs from their client."""
 
 from __future__ import annotations
 

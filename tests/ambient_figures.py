@@ -1,4 +1,4 @@
-"""Prints figures that decide about privacy, worked out under the caller's decimal context that is named.
+"""Print figures that decide about privacy, computed under the named decimal context of the caller.
 
 Started afresh each time, as what is worked out once, on import or in a cache, depends on nothing later.
 """

@@ -1,4 +1,4 @@
-"""axe-core, which looks for what keeps people from using a page."""
+"""axe-core, which checks the accessibility of a page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def installed(folder: Path) -> str:
 
 
 def violations(page: Any, source: str) -> list[tuple[str, str, str]]:
-    """What it finds on a page as it is."""
+    """Return the violations on the current page."""
     page.evaluate(f"{source}; void 0")
     found = page.evaluate("(tags) => axe.run(document, { runOnly: tags })", RULES)
     assert len(found["passes"]) > 15

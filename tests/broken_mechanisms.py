@@ -1,4 +1,4 @@
-"""Mechanisms that do not keep what they say, each by a mistake that was made somewhere. No check may pass them.
+"""Mechanisms that violate their guarantee, each by a mistake of a real library. No check may pass them.
 
 Where the promise is what lies, `compare` tells the true odds, so that an exact check finds the lie; where the client
 or the server lies, the description is that of the honest mechanism it pretends to be.
@@ -77,7 +77,7 @@ class OnlySetsBits(FrequencyMechanism):
 
 
 class FreshEveryTime(SymmetricUnaryEncoding):
-    """Says it memoises its bits, ignores the secret and draws them anew, as multi-freq-ldpy 0.2.5 does.
+    """Says that it memoizes its bits, but ignores the secret and draws them again, as multi-freq-ldpy 0.2.5 does.
 
     The first report keeps the promise; t of them lose t times as much, where ε is promised for all together.
     """

@@ -121,7 +121,7 @@ class RoundsUp(Honest):
 
 
 class NoisierThanSaid(Honest):
-    """The client's noise is a tenth more than what everybody else is told."""
+    """The client's noise is a tenth larger than the published one."""
 
     name = "noisier-than-said"
 
@@ -174,7 +174,7 @@ class IgnoresTheSeed(Honest):
 
 
 class KeepsNoMemo(DBitFlip):
-    """The memo is drawn from the stream, whatever the secret is."""
+    """The memo is drawn from the stream, and ignores the secret."""
 
     name = "keeps-no-memo"
 
@@ -187,7 +187,7 @@ class KeepsNoMemo(DBitFlip):
 
 
 class SendsTheAnswerAlong(Honest):
-    """The answer in clear in one more byte, which nobody reads."""
+    """The answer in clear in one more byte, which no reader uses."""
 
     name = "sends-the-answer-along"
 
@@ -238,7 +238,7 @@ class NeverTurns(HadamardCountMeanSketch):
 
 
 class GuessableMemo(DBitFlip):
-    """Of each secret two bytes are used: whoever tries them all knows every memo."""
+    """Of each secret two bytes are used: trying all of them reveals every memo."""
 
     name = "guessable-memo"
 
@@ -281,7 +281,7 @@ class ReadsMore(Honest):
 
 
 class TellsOfTheFirst(Honest):
-    """Its program puts everybody's own bit at the first answer."""
+    """Its program puts the bit of each user at the first answer."""
 
     name = "tells-of-the-first"
 
@@ -302,7 +302,7 @@ class WritesIntoValues(Honest):
 
 
 class NeverEmpty(Honest):
-    """Nobody answered, and yet there is a report."""
+    """No user answered, and yet there is a report."""
 
     name = "never-empty"
 

@@ -169,7 +169,7 @@ CONTEXT = "corners"
 
 
 def corners_program() -> Program:
-    """What mechanisms hardly meet: a word at its threshold, half of a set, divisions below zero, a table's floor."""
+    """Rare cases: a word at its threshold, half of a set, divisions below zero, a table's floor."""
     (word,) = memo_words([SECRET], f"{CONTEXT} edge", np.array([3]), 1)[0].tolist()
     steps: dict[str, Any] = {
         "below_word": ["kept_bits", "edge", 3, str(word), 1],

@@ -110,22 +110,22 @@ def _with_laplace(epsilon: Any, rest: Curve, plain: bool) -> Curve:
 
 
 def response_delta(epsilon: Decimal, count: int, at: float) -> Any:
-    """The closed form for `count` randomised responses, a sum over the number of lies (errata, "Composition")."""
+    """The closed form for `count` randomised responses, a sum over the number of flips (errata, "Composition")."""
     e, target = number(epsilon), number(at)
     keep = mp.exp(e) / (1 + mp.exp(e))
     first = (count - int(mp.floor(target / e))) // 2 + 2
     total = mpf(0)
     mass = keep**count
-    for lies in range(min(first, count) + 1):
-        excess = (count - 2 * lies) * e - target
+    for flips in range(min(first, count) + 1):
+        excess = (count - 2 * flips) * e - target
         if excess > 0:
             total += mass * -mp.expm1(-excess)
-        mass *= mpf(count - lies) / (lies + 1) * mp.exp(-e)
+        mass *= mpf(count - flips) / (flips + 1) * mp.exp(-e)
     return total
 
 
 def responses_delta(epsilon: Decimal, count: int, at: Any) -> Any:
-    """The same for any count: δ = P[lies <= m] - e^ε Q[lies <= m], by the integral of the binomial law."""
+    """The same for any count: δ = P[flips <= m] - e^ε Q[flips <= m], by the integral of the binomial law."""
     with mp.workdps(60):
         e, target = number(epsilon), mpf(at)
         most = int(mp.ceil((count - target / e) / 2)) - 1
@@ -173,8 +173,8 @@ def contour_rest(charges: Charges) -> Curve:
     return lambda at: 1 + _contour(charges, mpf(at), lambda _: mpf(0), mpf("-0.5"), mpf("-1e-9"))
 
 
-def _contour(charges: Charges, at: Any, beside: Callable[[Any], Any], low: Any, high: Any) -> Any:
-    """1/2π ∫ E[e^{sL}] e^{-sε} / (s(1+s)) dt along s = θ + it, with K'(θ) = ε + beside(θ)."""
+def _contour(charges: Charges, at: Any, offset: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """1/2π ∫ E[e^{sL}] e^{-sε} / (s(1+s)) dt along s = θ + it, with K'(θ) = ε + offset(θ)."""
 
     def cumulant(s: Any) -> Any:
         return mp.fsum(count * mp.log(contour_transform(guarantee, s)) for guarantee, count in charges)
@@ -186,7 +186,7 @@ def _contour(charges: Charges, at: Any, beside: Callable[[Any], Any], low: Any, 
     theta = (low + high) / 2
     for _ in range(40):
         theta = -mp.sqrt(low * high) if low < 0 else mp.sqrt(low * high)
-        low, high = (theta, high) if slope(theta) - beside(theta) < at else (low, theta)
+        low, high = (theta, high) if slope(theta) - offset(theta) < at else (low, theta)
     theta = min(theta, mpf(-1) / 1000 / max(1, mp.sqrt(abs(slope(theta))))) if theta < 0 else theta
     width = abs(theta) / 10**4
     deviation = mp.sqrt((slope(theta + width) - slope(theta - width)) / (2 * width))

@@ -1,4 +1,4 @@
-"""Shared by all tests: the `--slow` option, who runs what, a clock that stands still, a ledger, the command line."""
+"""Fixtures of all tests: the `--slow` option, the distribution to workers, a fixed clock, a ledger, the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("slow" if config.getoption("--slow") else "tests")
     if sys.dont_write_bytecode and hasattr(config, "cache"):
-        # Nothing may be written beside the sources, but what is compiled, here and in a hundred processes, is kept.
+        # Nothing may be written next to the sources, but compiled files are kept, for a hundred processes.
         folder = str(config.cache.mkdir("bytecode"))
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=later)
 
 
-# What their first test sets up is dear, so one worker runs the whole file.
+# The set-up of their first test is expensive, so one worker runs the whole file.
 TOGETHER = {
     "tests/clients/test_explain.py",
     "tests/registry/test_registry.py",
@@ -102,7 +102,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Each test goes to whoever is free, but for the files of `TOGETHER`, which are handed out first."""
+    """Each test goes to a free worker, except the files of `TOGETHER`, which are handed out first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
@@ -111,7 +111,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return file if file in TOGETHER else nodeid
 
         def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
-            """A worker takes its units in order: what is left stands at the end, and there are thousands before."""
+            """A worker takes its units in order: the remaining ones are at the end, after thousands of others."""
             left = 0
             for unit in reversed(workload.values()):
                 if all(unit.values()):
@@ -120,7 +120,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return left
 
         def remove_node(self, node: Any) -> str | None:
-            """The test in which a worker ended, as by its timeout, has failed: the next worker goes on after it."""
+            """The test in which a worker ended, as by its timeout, has failed: the next worker continues after it."""
             units = self.assigned_work[node]
             left = [(unit, test) for unit in units.values() for test, done in unit.items() if not done]
             for unit, test in left[:1]:
@@ -135,7 +135,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
         def schedule(self) -> None:
             super().schedule()
-            # Whoever comes in the place of another begins with a test when it knows which is next, or that none is.
+            # A replacement worker starts a test when it knows the next one, or that there is none.
             for node in self.nodes:
                 self._reschedule(node)
 
@@ -143,7 +143,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 class Clock:
-    """A clock that says what it is told."""
+    """A clock with a time that the test sets."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -192,11 +192,11 @@ class CommandLine:
         return result
 
     def json(self, *arguments: object, code: int = 0, **options: Any) -> Any:
-        """What a command prints with `--json`: one JSON value and nothing else."""
+        """Return the output of a command with `--json`: one JSON value and nothing else."""
         return json.loads(self(*arguments, "--json", code=code, **options).stdout)
 
     def error(self, *arguments: object, code: int = 1, **options: Any) -> str:
-        """The message of a command that must fail; nothing may stand on stdout."""
+        """Return the message of a command that must fail; stdout must be empty."""
         result = self(*arguments, code=code, **options)
         assert result.stdout == ""
         return result.stderr
@@ -209,7 +209,7 @@ def command(tmp_path: Path) -> CommandLine:
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[CommandLine], None], CommandLine], None]:
-    """Begins a ledger with a story, which is told once; every further test gets a copy of the files it left."""
+    """Prepare a ledger once; every further test gets a copy of its files."""
     told: dict[Callable[[CommandLine], None], Path] = {}
 
     def begin(story: Callable[[CommandLine], None], command: CommandLine) -> None:
@@ -237,7 +237,7 @@ def programs(warm_command: WarmCommand) -> str:
 
 @pytest.fixture
 def thorough(request: pytest.FixtureRequest) -> bool:
-    """Whether to try everything that there is to try: with `--slow`."""
+    """True with `--slow`: try all cases."""
     return bool(request.config.getoption("--slow"))
 
 

@@ -1,4 +1,4 @@
-"""The corners of what a mechanism may be built from, and whether it answers there; see plugins/test_corners.py.
+"""Extreme parameters of mechanisms, and a check that the mechanism works there; see plugins/test_corners.py.
 
 From the description of its fields alone: the smallest and the largest value of each, those just inside of them, and
 plain ones. A case is the name of a mechanism and parameters. Cases are run in a process of their own, which ends
@@ -58,7 +58,7 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a case: "answered", "refused" (then `text` is the error) or "wrong" (then it says how)."""
+    """The result of a case: "answered", "refused" (then `text` is the error) or "wrong" (then it says how)."""
 
     outcome: str
     text: str
@@ -117,7 +117,7 @@ def _takes(field: Field[Any], value: Any) -> bool:
 
 
 def plain_values(field: Field[Any]) -> list[Any]:
-    """Values of a field that nobody would wonder at."""
+    """Ordinary values of a field."""
     if isinstance(field, Integer):
         return [count for count in _PLAIN_COUNTS if _takes(field, count)]
     if isinstance(field, Real):
@@ -139,7 +139,7 @@ def plain_cases(cls: type[Mechanism]) -> list[Parameters]:
 
 
 def _may_be_given(field: Field[Any]) -> bool:
-    """Whether it is left out by default, and there are values of it here."""
+    """True if it is left out by default, and there are values of it here."""
     return field.default is None and bool(plain_values(field))
 
 
@@ -172,7 +172,7 @@ def cases_of(cls: type[Mechanism], together: int) -> list[Parameters]:
 
 
 class WrongAnswer(Exception):  # noqa: N818 - reads as what it is
-    """What a mechanism answered, and should not."""
+    """Return the wrong results of a mechanism."""
 
 
 def expect(true: bool, otherwise: str) -> None:
@@ -319,7 +319,7 @@ def main() -> None:
             outcome, text = run(name, parameters)
         except WrongAnswer as wrong:
             outcome, text = "wrong", str(wrong)[:400]
-        except Exception as error:  # whatever it is, it is a finding
+        except Exception as error:  # every error is a finding
             trace = error.__traceback__
             while trace is not None and trace.tb_next is not None:
                 trace = trace.tb_next

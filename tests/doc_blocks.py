@@ -1,23 +1,37 @@
-"""Blocks of the documentation, read and run.
+"""Blocks of the documentation, read, run and recorded.
 
-In a ```console block `$ ` begins a command and `> ` goes on with it; what follows is its output. Where the line
-before a block is `<!-- random -->` the commands are run all the same, but only the shape of their output is compared.
-All commands of a page run in one shell. A ```sh block runs there too; it shows no output, and no command of it may
-fail. A server that is started with `&` ends with the page. A block that cannot run here says why, such as
-```sh no-run: it needs another host. A ```python block runs in one namespace with the others of its page, and a
-```text block right after it is what it prints; one whose first line names a file, `# name.py`, is written there
-instead, for a command to run.
+In a ```console block `$ ` begins a command and `> ` continues it; the lines below are its output. Where the line before
+a block is `<!-- random -->`, the commands run and only the shape of their output is compared. All commands of a page run
+in one shell. A ```sh block runs there too; it shows no output, and each of its commands must succeed. A server that is
+started with `&` ends with the page. A block that cannot run here says why: ```sh no-run: it needs another host.
+
+A ```python block runs in one namespace with the others of its page, a ```pycon block is a doctest in that namespace, and
+a ```text block right after a ```python block is what that prints. A block whose first line names a file, `# name.py` or
+`# name.toml`, is written to that file; one that begins `# from FILE` must be part of that file of an example plugin.
+
+A page with `<!-- continues: OTHER.md -->` runs after OTHER, in the same shell and namespace. `pip install` installs into
+a folder of the test. `$EXAMPLES` is the folder of the examples.
+
+    python tests/doc_blocks.py --record docs/start/quickstart.md    # write what the blocks print into the page
+    python tests/doc_blocks.py docs/start/quickstart.md             # show what differs
+
+Both take any number of pages, and run the pages that these continue. A random block keeps its output if the new one has
+the same shape.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import doctest
 import io
 import os
 import re
 import socket
 import subprocess
 import sys
+import tempfile
+import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,16 +39,27 @@ from typing import Any, NamedTuple, Self
 
 from ldp_budget import Accountant
 
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "docs" / "tutorials" / "examples"
 RANDOM = "<!-- random -->"
-_NAMED = re.compile(r"# (\w+\.py)\n")
+_CONTINUES = re.compile(r"^<!-- continues: (\S+) -->$", re.MULTILINE)
+_NAMED = re.compile(r"# (?P<part>from )?(?P<path>[\w/.-]+\.(?:py|toml))\n")
 _RECEIPT = re.compile(r"receipt (\d+)-[0-9a-f]{20}")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ| \d\d:\d\d)?")
 _MARK = "==== end of a command ===="
-_SECONDS = 300
+_SECONDS = 900
+# `pip install WHAT` of a page: no network, and nothing of it stays. The page then sees plugins.
+_PIP = """pip() {
+  unset LDP_BUDGET_NO_PLUGINS
+  set -- "${@: -1}"
+  [ -d "$1" ] && set -- "./${1#./}"
+  python -m pip install --quiet --no-deps --no-build-isolation --no-compile --disable-pip-version-check --upgrade \\
+    --target "$SITE" "$1"
+}"""
 
 
 class Block(NamedTuple):
-    """A fenced block: the line it begins at, the word after the fence, what stands in it, and what goes before."""
+    """A fenced block: its first line, the word after the fence, its text, and the line before it."""
 
     line: int
     kind: str
@@ -49,6 +74,15 @@ class Command(NamedTuple):
     text: str
     output: str
     random: bool
+
+
+class Difference(NamedTuple):
+    """A part of a page that printed something else: the lines that it takes there, and what to show in their place."""
+
+    line: int
+    first: int
+    shown: int
+    printed: str
 
 
 def blocks(page: str) -> Iterator[Block]:
@@ -83,18 +117,24 @@ def commands_of(block: Block) -> list[Command]:
     return found
 
 
+def chain(page: Path) -> list[Path]:
+    """The page after all pages that it continues."""
+    named = _CONTINUES.search(page.read_text(encoding="utf-8"))
+    return [*(chain(page.parent / named[1]) if named else []), page]
+
+
 def shape(output: str) -> list[int]:
-    """How many words each line has."""
+    """The number of words of each line."""
     return [len(line.split()) for line in output.splitlines()]
 
 
 def timeless(output: str) -> str:
-    """The output with every moment, such as when a limit resets, and what nobody can guess of a receipt as a word."""
+    """The output with a word in place of every moment, such as when a limit resets, and of each receipt's digits."""
     return _RECEIPT.sub(r"receipt \1-RECEIPT", _MOMENT.sub("MOMENT", output))
 
 
 def differences(command: Command, output: str) -> str:
-    """What is wrong with the output of a command; empty where it is as shown."""
+    """The output, where it is not as shown; else empty."""
     if "Traceback" in output:
         return output
     alike = shape(output) == shape(command.output) if command.random else timeless(output) == timeless(command.output)
@@ -135,12 +175,12 @@ class Shell:
         return f"this failed: {failed}\n{printed}" if failed else ""
 
     def run(self, command: str) -> str:
-        """What a command prints. Its exit code is `$?` for the next, what it sets or exports stays."""
+        """The output of a command. Its exit code is `$?` for the next; what it sets or exports stays."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{{ {command}}} </dev/null\nstatus=$?; echo '{_MARK}'; (exit $status)\n")
         self._process.stdin.flush()
-        lines = []
+        lines = list[str]()
         for line in self._process.stdout:
             if line.endswith(_MARK + "\n"):
                 return "".join([*lines, line.removesuffix(_MARK + "\n")])
@@ -161,60 +201,175 @@ def at_free_port(text: str) -> str:
 
 
 class Reader:
-    """Somebody who follows a page, block by block, in a folder of their own."""
+    """A reader who follows pages block by block, in a folder of their own."""
 
     def __init__(self, folder: Path, shell: Shell) -> None:
         self._folder, self._shell = folder, shell
         self._names: dict[str, Any] = {"__name__": "page"}
         self._printed: str | None = None
-        sys.path.insert(0, str(folder))
+        self._paths = [str(folder), str(folder / "site")]
+        self._modules = set(sys.modules)
+        sys.path[:0] = self._paths
 
-    def follow(self, block: Block) -> Iterator[tuple[int, str]]:
-        """Do what a block says; each line where something else came out than it shows, and what."""
+    def follow(self, block: Block) -> Iterator[Difference]:
+        """Do what a block says; each place where it prints something else than it shows."""
+        named = _NAMED.match(block.text) if block.kind in ("python", "toml") else None
         if block.kind == "console":
-            for command in commands_of(block):
-                found = differences(command, self._shell.run(command.text))
-                if found:
-                    yield command.line, found
+            yield from self._console(block)
         elif block.kind == "sh":
             found = self._shell.run_block(at_free_port(block.text))
             if found:
-                yield block.line, found
+                yield Difference(block.line, 0, 0, found)
+        elif named is not None:
+            yield from self._file(block, named)
         elif block.kind == "python":
             self._python(block)
+        elif block.kind == "pycon":
+            yield from self._session(block)
         elif block.kind == "text" and self._printed is not None and timeless(block.text) != timeless(self._printed):
-            yield block.line, self._printed
+            yield Difference(block.line, block.line + 1, len(block.text.splitlines()), self._printed)
         if block.kind != "python":
             self._printed = None
 
-    def _python(self, block: Block) -> None:
-        named = _NAMED.match(block.text)
-        if named is not None:
-            (self._folder / named[1]).write_text(block.text, encoding="utf-8")
+    def _console(self, block: Block) -> Iterator[Difference]:
+        for command in commands_of(block):
+            found = differences(command, self._shell.run(command.text))
+            if found:
+                first = command.line + command.text.count("\n")
+                shown = "" if found == "nothing was printed" else found
+                yield Difference(command.line, first, command.output.count("\n"), shown)
+
+    def _file(self, block: Block, named: re.Match[str]) -> Iterator[Difference]:
+        if not named["part"]:
+            (self._folder / named["path"]).write_text(block.text, encoding="utf-8")
+            sys.modules.pop(Path(named["path"]).stem, None)
             return
+        [source] = [path.read_text(encoding="utf-8") for path in EXAMPLES.glob(f"*/{named['path']}")]
+        if not _is_part(block.text[named.end() :], source):
+            yield Difference(block.line, 0, 0, f"not in {named['path']}")
+
+    def _python(self, block: Block) -> None:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.chdir(self._folder):
             exec(compile(block.text, f"line {block.line}", "exec"), self._names)
         self._printed = printed.getvalue()
 
+    def _session(self, block: Block) -> Iterator[Difference]:
+        session = doctest.DocTestParser().get_doctest(block.text, self._names, "page", None, block.line)
+        session.globs = self._names  # and no copy: what is defined here is there for later blocks
+        seen = _Seen()
+        with contextlib.chdir(self._folder):
+            seen.run(session, out=lambda text: None, clear_globs=False)
+        for example, printed in zip(session.examples, seen.outputs, strict=True):
+            if printed != example.want:
+                first = block.line + 1 + example.lineno + example.source.count("\n")
+                yield Difference(first - 1, first, example.want.count("\n"), printed)
+
     def close(self) -> None:
-        """Close what the page left open, and forget the modules that it wrote."""
+        """Close what the pages left open, and forget the modules that they wrote or installed."""
         for value in self._names.values():
             if isinstance(value, Accountant):
                 value.close()
-        sys.path.remove(str(self._folder))
-        for file in self._folder.glob("*.py"):
-            sys.modules.pop(file.stem, None)
+        for path in self._paths:
+            sys.path.remove(path)
+        for name in set(sys.modules) - self._modules:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file is not None and file.startswith(self._paths[0]):
+                del sys.modules[name]
+
+
+class _Seen(doctest.DocTestRunner):
+    """Runs a session and keeps the output of each line."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False)
+        self.outputs: list[str] = []
+
+    def report_success(self, out: Any, test: Any, example: Any, got: str) -> None:
+        self.outputs.append(got)
+
+    def report_failure(self, out: Any, test: Any, example: Any, got: str) -> None:
+        self.outputs.append(got)
+
+    def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
+        raise exc_info[1]
+
+
+def _is_part(part: str, source: str) -> bool:
+    return any(textwrap.indent(part, "    " * depth) in source for depth in range(3))
+
+
+def page_environment(folder: Path, path: str | None = None) -> dict[str, str]:
+    """The environment of a page's shell."""
+    places = [str(folder), str(folder / "site"), os.environ.get("PYTHONPATH")]
+    return {
+        **({} if path is None else {"PATH": path}),
+        "EXAMPLES": str(EXAMPLES),
+        "HOME": str(folder),
+        "LDP_BUDGET_CERTIFICATES": "certificates.json",  # as the pages show it
+        "LDP_BUDGET_LEDGER": str(folder / "ledger.db"),
+        "LDP_BUDGET_NO_PLUGINS": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a page that runs pytest shows none, and they load for seconds
+        "PYTHONPATH": os.pathsep.join(filter(None, places)),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "SITE": str(folder / "site"),
+    }
+
+
+def follow_chain(page: Path, folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[Path, Difference]]:
+    """Each difference of a page and of those that it continues, in order."""
+    with Shell(folder, **environment) as shell:
+        shell.run(f"{_PIP}\n")
+        reader = Reader(folder, shell)
+        try:
+            for each in chain(page):
+                for block in blocks(each.read_text(encoding="utf-8")):
+                    for difference in reader.follow(block):
+                        yield each, difference
+        finally:
+            reader.close()
 
 
 def follow(page: Path, folder: Path, environment: Mapping[str, str]) -> list[str]:
-    """Follow a page from top to bottom; everything that comes out otherwise than shown, with its line."""
-    found = []
-    with Shell(folder, **environment) as shell:
-        reader = Reader(folder, shell)
-        try:
-            for block in blocks(page.read_text(encoding="utf-8")):
-                found += [f"{page.name}, line {line}:\n{printed}" for line, printed in reader.follow(block)]
-        finally:
-            reader.close()
-    return found
+    """Every difference of a page and of those that it continues, as text."""
+    found = follow_chain(page, folder, environment)
+    return [f"{each.name}, line {at.line}:\n{at.printed or 'nothing was printed'}" for each, at in found]
+
+
+def record(page: Path, differences: list[Difference]) -> list[Difference]:
+    """Write the new outputs into a page; the differences that a person must look at: failures, tracebacks, paths."""
+    lines, left = page.read_text(encoding="utf-8").splitlines(keepends=True), list[Difference]()
+    for at in sorted(differences, reverse=True, key=lambda each: each.first):
+        if not at.first or "Traceback" in at.printed or tempfile.gettempdir() in at.printed:
+            left.append(at)
+        else:
+            ending = "" if not at.printed or at.printed.endswith("\n") else "\n"
+            lines[at.first - 1 : at.first - 1 + at.shown] = [at.printed + ending]
+    page.write_text("".join(lines), encoding="utf-8")
+    return left
+
+
+def main() -> int:
+    """Follow pages by hand; the number of differences that are left."""
+    parser = argparse.ArgumentParser(description="Run the blocks of pages, and show or record what they print.")
+    parser.add_argument("--record", action="store_true", help="write what the blocks print into the pages")
+    parser.add_argument("pages", nargs="+", type=Path)
+    options = parser.parse_args()
+    left = 0
+    for page in options.pages:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            found: dict[Path, list[Difference]] = {}
+            for each, at in follow_chain(page.resolve(), folder, page_environment(folder)):
+                found.setdefault(each, []).append(at)
+        for each, differing in found.items():
+            shown = record(each, differing) if options.record else differing
+            left += len(shown)
+            print(f"{each.name}: {len(differing) - len(shown)} recorded", file=sys.stderr)
+            for at in shown:
+                print(f"{each.name}, line {at.line}:\n{at.printed or 'nothing was printed'}")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

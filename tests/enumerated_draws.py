@@ -1,4 +1,4 @@
-"""The exact law of what a client draws for one user: every way that its draws can go, with its probability.
+"""The exact distribution of a client's report of one user: every path of its draws, with its probability.
 
 The functions of `ldp_budget.sampling` that draw are replaced by ones that take every outcome in turn, with the
 probability that they promise, a fraction of integer thresholds; that they keep this promise is tested with them.
@@ -47,7 +47,7 @@ class Draws:
         self._depth, self.probability = 0, Fraction(1)
 
     def advance(self) -> bool:
-        """Go on to the next path; False where there is none."""
+        """Continue with the next path; return False if there is none."""
         while self._path and self._path[-1] + 1 == self._widths[-1]:
             self._path.pop()
             self._widths.pop()
@@ -77,7 +77,7 @@ def drawn_law(mechanism: Mechanism, value: Any) -> tuple[Law, dict[bytes, Any]]:
     draws = Draws()
     law: Law = defaultdict(Fraction)
     seen: dict[bytes, Any] = {}
-    mechanism.randomize(np.array([value]), rng=1)  # whatever it imports is there before anything is replaced
+    mechanism.randomize(np.array([value]), rng=1)  # import everything before anything is replaced
     with pytest.MonkeyPatch.context() as patch:
         for name in ("bernoulli", "integers", "subsets"):
             _replace(patch, name, getattr(draws, name))
@@ -102,7 +102,7 @@ def _replace(patch: pytest.MonkeyPatch, name: str, draw: Callable[..., Any]) -> 
 
 
 class Untouched(Stream):
-    """A stream that nobody may read: what is drawn from it would not be enumerated."""
+    """A stream that must not be read: draws from it would not be enumerated."""
 
     def read(self, count: int) -> bytes:
         assert not count, "a draw that is not enumerated"

@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "tutorials" / "example
 
 
 class Machine:
-    """Where the plugin is installed, and runs commands that see it."""
+    """A folder with the installed plugin, which runs commands that see it."""
 
     def __init__(self, folder: Path, site: Path, programs: str) -> None:
         self.folder = folder

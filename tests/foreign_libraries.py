@@ -1,4 +1,4 @@
-"""Other people's libraries, as far as they are installed and can be imported."""
+"""Other libraries, as far as they are installed and can be imported."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def library(name: str) -> Any:
 def diffprivlib() -> Any:
     """The mechanisms of diffprivlib.
 
-    Its learning models do not load beside a scikit-learn of today, and the mechanisms are in the same package: an
-    empty module stands for the models, and all the rest is theirs.
+    Its learning models do not load with a current scikit-learn, and the mechanisms are in the same package: an
+    empty module replaces the models, and all the rest is theirs.
     """
     pytest.importorskip("sklearn")
     if importlib.util.find_spec("diffprivlib") is None:

@@ -1,7 +1,7 @@
-"""Writes what a release leaves behind into a folder of tests/formats: `python tests/format_story.py NAME`.
+"""Write the files of a release into a folder of tests/formats: `python tests/format_story.py NAME`.
 
 A folder is written once, by the code of its time, and kept: `formats/test_formats.py` opens all of them with today's.
-What older code did not know is left out, so that the same story was told by that which made the first and the second
+What older code did not know is left out, so that the same story was used for the files of the first and the second
 version of the tables.
 """
 
@@ -90,7 +90,7 @@ BALANCES = (
 
 
 class Time:
-    """A clock that goes on by a minute when it is told to."""
+    """A clock that advances by a minute on command."""
 
     def __init__(self) -> None:
         self.now = BEGUN
@@ -269,7 +269,7 @@ def hours_of(accountant: Accountant, out: Path, **options: Any) -> Any:
 
 
 def definitions(target: Path) -> dict[str, Any]:
-    """What `collection show` prints, and reports that a client draws from given bytes."""
+    """Return the output of `collection show`, and reports that a client draws from given bytes."""
     drawn: dict[str, list[Any]] = {}
     for name, collection in COLLECTIONS.items():
         (target / f"{name}.json").write_text(json.dumps(command("collection", "show", name)), encoding="utf-8")
@@ -303,7 +303,7 @@ def certificate(target: Path) -> dict[str, Any]:
 
 
 def command(*arguments: str) -> Any:
-    """What a command prints with `--json`."""
+    """Return the output of a command with `--json`."""
     result = CliRunner().invoke(cli, [*arguments, "--json"], prog_name="ldp-budget", catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)

@@ -1,7 +1,7 @@
 """The public interface as lines of text, one for each promise: `python tests/frozen_api.py [FOLDER]` records them.
 
-What docs/reference/stability.md promises stands in tests/house/frozen, so that a change of it shows in a diff. A line
-that is new is an addition; one that is gone or different breaks somebody, and follows the rule of that page.
+tests/house/frozen has what docs/reference/stability.md promises, so that a change shows in a diff. A new line is an
+addition. A removed or changed line breaks a user, and follows the rule of that page.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_subcommands import MechanismGroup
 from ldp_budget_service import create_app
 from ldp_budget_service.error_codes import STATUSES
-from public_surface import generator
+from public_surface import command_pages, mechanism_cards, python_names
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests" / "house" / "frozen"
 EXAMPLES = ROOT / "service" / "ldp_budget_service" / "examples.json"
-REFERENCE = generator()
 # Plugins that happen to be installed are no part of it.
 os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 
@@ -45,7 +44,7 @@ def python() -> Iterator[str]:
         yield from _entry("ldp_budget", name, getattr(ldp_budget, name))
     for name in ("Client", "ServiceProblem"):
         yield from _entry("ldp_budget.client", name, getattr(client, name))
-    for module, names in (*REFERENCE.ANSWERS, *(part for _, _, parts in REFERENCE.PARTS for part in parts)):
+    for module, names in (*python_names.ANSWERS, *(part for _, _, parts in python_names.PARTS for part in parts)):
         for name in names:
             yield from _entry(module.__name__, name, getattr(module, name))
     for cls in (guarantees.Guarantee, *guarantees.Guarantee.__subclasses__()):
@@ -53,7 +52,7 @@ def python() -> Iterator[str]:
     yield f"rules: {', '.join(sorted(composition.RULES))}"
     for name, hook in vars(hookspecs).items():
         if inspect.isfunction(hook):
-            yield f"hook {name}{REFERENCE._signature(hook, flat=True)}"
+            yield f"hook {name}{python_names.signature(hook)}"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     yield f"python {project['requires-python']}"
     yield f"extras: {', '.join(sorted(set(project['optional-dependencies']) - {'dev', 'docs'}))}"
@@ -63,33 +62,33 @@ def python() -> Iterator[str]:
 def _entry(module: str, name: str, value: Any) -> Iterator[str]:
     path = f"{module}.{name}"
     if not inspect.isclass(value):
-        yield path + (REFERENCE._signature(value, flat=True) if inspect.isfunction(value) else "")
+        yield path + (python_names.signature(value) if inspect.isfunction(value) else "")
         return
     if issubclass(value, errors.LdpBudgetError):
         yield f"{path}, a kind of {', '.join(base.__name__ for base in value.__bases__)} [{value.code}]"
     else:
-        yield f"{path}{'' if name in (*REFERENCE.NO_MEMBERS, *REFERENCE.NOT_MADE) else _made(value)}"
+        yield f"{path}{'' if name in (*python_names.NO_MEMBERS, *python_names.NOT_MADE) else _made(value)}"
     yield from sorted(f"{path}.{line}" for line in _members(value))
 
 
 def _made(cls: type) -> str:
     try:
-        return str(REFERENCE._signature(cls, flat=True))
+        return python_names.signature(cls)
     except (TypeError, ValueError):
         return "(…)"
 
 
 def _members(cls: type) -> Iterator[str]:
     for name, member in vars(cls).items():
-        if name.startswith("_") or not REFERENCE._is_documented_here(member):
+        if name.startswith("_") or not python_names.is_documented_here(member):
             continue
         if isinstance(member, classmethod | staticmethod):
             skip = isinstance(member, classmethod)
-            yield f"{name}{REFERENCE._signature(member.__func__, skip=skip, flat=True)}"
+            yield f"{name}{python_names.signature(member.__func__, skip=skip)}"
         elif inspect.isfunction(member):
-            yield f"{name}{REFERENCE._signature(member, skip=True, flat=True)}"
+            yield f"{name}{python_names.signature(member, skip=True)}"
         else:
-            yield f"{name}: {REFERENCE._returns(member)}"
+            yield f"{name}: {python_names.returns(member)}"
 
 
 # -- commands --------------------------------------------------------------------------------------------------
@@ -102,7 +101,7 @@ def commands() -> Iterator[str]:
     for cls, _ in registry().items():
         yield f"mechanism {', '.join((cls.name, *cls.aliases))}"
         for field in cls.fields.values():
-            yield f"mechanism {cls.name} --{field.name.replace('_', '-')} ({REFERENCE._given(field)})"
+            yield f"mechanism {cls.name} --{field.name.replace('_', '-')} ({mechanism_cards.given(field)})"
     for code, failure in sorted(failures.FAILURES.items()):
         yield f"exit {failure.exit_code}: {code}"
     yield f"exit {click.ClickException.exit_code}: any other error"
@@ -125,8 +124,8 @@ def _command(command: click.Command, context: click.Context, path: str) -> Itera
 
 def _of_any(group: MechanismGroup, context: click.Context) -> click.Command:
     """The command of one mechanism, with its own options left out."""
-    command = group.get_command(context, REFERENCE.EXAMPLE)
-    own = {f"--{field.replace('_', '-')}" for field in ldp_budget.mechanism(REFERENCE.EXAMPLE).fields}
+    command = group.get_command(context, command_pages.EXAMPLE)
+    own = {f"--{field.replace('_', '-')}" for field in ldp_budget.mechanism(command_pages.EXAMPLE).fields}
     kept = [each for each in command.params if own.isdisjoint(each.opts)]
     arguments = [each for each in group.params if isinstance(each, click.Argument)]
     return click.Command(command.name, params=[*arguments, *kept])
@@ -147,7 +146,7 @@ def _parameter(parameter: click.Parameter) -> str:
 
 
 def http() -> Iterator[str]:
-    """Every operation with its scope and parameters, every kind of problem, and what stands in answers."""
+    """Every operation with its scope and parameters, every problem type, and the members of responses."""
     with ldp_budget.Accountant(":memory:") as accountant:
         schema = create_app(accountant).openapi()
     for path, methods in sorted(schema["paths"].items()):
@@ -162,7 +161,7 @@ def http() -> Iterator[str]:
 
 
 def forms() -> Iterator[str]:
-    """What stands in the answers of the service, which are what the commands print with `--json`."""
+    """The members of the service's responses, which are what the commands print with `--json`."""
     found: set[str] = set()
     for example in json.loads(EXAMPLES.read_text(encoding="utf-8")):
         answer = example["answer"]

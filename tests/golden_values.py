@@ -263,8 +263,8 @@ def kov_delta_i(row: Parameters) -> Any:
     """Kairouz, Oh and Viswanath 2017, theorem 3.3."""
     epsilon, count, i = number(row["eps0"]), row["k"], row["i"]
     terms = (
-        mp.binomial(count, lies) * (mp.exp((count - lies) * epsilon) - mp.exp((count - 2 * i + lies) * epsilon))
-        for lies in range(i)
+        mp.binomial(count, flips) * (mp.exp((count - flips) * epsilon) - mp.exp((count - 2 * i + flips) * epsilon))
+        for flips in range(i)
     )
     delta = mp.fsum(terms) / (1 + mp.exp(epsilon)) ** count
     return 1 - (1 - number(row.get("delta0", 0))) ** count * (1 - delta)

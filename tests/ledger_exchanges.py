@@ -12,7 +12,7 @@ COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
 
 
 def exchange(accountant: Accountant) -> int:
-    """Rotate the key, and go on with the same accountant as if it was opened again."""
+    """Rotate the key, and continue with the same accountant as if it was opened again."""
     number = accountant.ledger.rotate_key()
     reopen(accountant)
     return number
@@ -43,7 +43,7 @@ class Exchanged:
 class ExchangedContract(StoreContract):
     """The ledger's contract, but for what counts every entry, or goes back before the first one."""
 
-    test_a_new_period_is_filled_from_the_journal = None  # type: ignore[assignment]
-    test_the_journal_shows_what_no_plugin_is_needed_to_read = None  # type: ignore[assignment]
-    test_every_entry_bears_the_key_by_which_it_was_written = None  # type: ignore[assignment]
-    test_nothing_is_lost_by_closing = None  # type: ignore[assignment]
+    test_new_period_is_backfilled_from_the_journal = None  # type: ignore[assignment]
+    test_journal_is_readable_without_plugins = None  # type: ignore[assignment]
+    test_entries_have_the_key_of_their_writer = None  # type: ignore[assignment]
+    test_close_and_reopen_loses_nothing = None  # type: ignore[assignment]

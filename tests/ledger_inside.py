@@ -1,4 +1,4 @@
-"""What tests of faults look at behind the accountant's back: its store, its connections, its tables."""
+"""Access to the internals of an accountant for tests of faults: its store, its connections, its tables."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python ledger_killer.py PATH MODE KILLS SEED
 
-A child says what it was told (`told`) only after the accountant has answered. Its keys are numbered, so whoever reads
+A child prints a result (`told`) only after the accountant has answered. Its keys are numbered, so a reader of
 this knows what it may have asked beyond that.
 """
 
@@ -79,7 +79,7 @@ def child(path: str, mode: str, number: int, pipe: int) -> None:
 
 
 def kill_one(path: str, mode: str, number: int, lines: int, seconds: float) -> list[object]:
-    """What a child was told before it was killed, some seconds after it had said so many lines."""
+    """Return the results of a child before it was killed, some seconds after it had printed so many lines."""
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:

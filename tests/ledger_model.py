@@ -1,4 +1,4 @@
-"""A ledger in plain Python, and a state machine that holds a real one against it step by step.
+"""A ledger in plain Python, and a state machine that compares a real one with it step by step.
 
 The model keeps every charge and adds up from scratch: no running sums, no windows opened or filled, no SQL.
 """
@@ -62,7 +62,7 @@ def plans() -> tuple[Plan | None, ...]:
 
 @dataclass(frozen=True)
 class Terms:
-    """A policy as somebody sets it."""
+    """A policy as a caller sets it."""
 
     limits: tuple[str, ...]
     unbounded: bool = False
@@ -74,7 +74,7 @@ class Terms:
         return [parsed(limit) for limit in self.limits]
 
     def of_share(self, share: str | None) -> list[Limit] | None:
-        """The limits of a share; None where there is no such share."""
+        """Return the limits of a share, or None if the share is unknown."""
         return next(([parsed(limit) for limit in limits] for name, limits in self.shares if name == share), None)
 
 
@@ -145,7 +145,7 @@ class Charged:
 
 @dataclass
 class Model:
-    """What a ledger must say."""
+    """The expected state of a ledger."""
 
     now: datetime = START
     newest: datetime = START
@@ -163,7 +163,7 @@ class Model:
     # -- sums ---------------------------------------------------------------------------------------------
 
     def spent(self, user: str, period: str, moment: datetime, share: str | None = None) -> Costs:
-        """What a user was charged in the window of `period` that holds `moment`: curves by label, the rest added.
+        """Return the charge of a user in the window of `period` that contains `moment`: curves by label, the rest added.
 
         With a share, only what was charged through that.
         """
@@ -184,7 +184,7 @@ class Model:
         period: str,
         share: str | None = None,
     ) -> Costs:
-        """What more reports would add to a user's current window, or to that of a share."""
+        """Return the cost of more reports in a user's current window, or in that of a share."""
         if label is None or not isinstance(guarantee, Memoised):
             return costs_of(guarantee).times(reports)
         mine = [each for each in self.labelled if each.value[0] == user]
@@ -265,7 +265,7 @@ class Model:
         return charge
 
     def may_follow(self, policy: str, terms: Terms) -> bool:
-        """Whether a policy may be set so: charged limits keep rule and δ, and all plans fit the lifetime limit."""
+        """True if a policy may be set so: charged limits keep rule and δ, and all plans fit the lifetime limit."""
         charged = [earlier for earlier, was_charged in self.versions.get(policy, []) if was_charged]
         new = {(limit.period, limit.rule, limit.delta) for limit in terms.parsed()}
         for limit in (limit for earlier in charged for limit in earlier.parsed()):
@@ -294,7 +294,7 @@ class Model:
 
 
 def fit_together(numbers: set[int], terms: Terms) -> bool:
-    """Whether the full prices of plans fit the lifetime limit; more than one need one."""
+    """True if the full prices of plans fit the lifetime limit; several plans need one."""
     priced = [plan for plan in (plans()[number] for number in numbers) if plan is not None]
     lifetimes = [limit for limit in terms.parsed() if limit.period == "lifetime"]
     if not lifetimes:
@@ -305,7 +305,7 @@ def fit_together(numbers: set[int], terms: Terms) -> bool:
 
 
 def same_window(period: str, one: datetime, other: datetime) -> bool:
-    """Whether two moments, in UTC, lie in one window."""
+    """True if two moments, in UTC, are in one window."""
     if period == "lifetime":
         return True
     if period == "week":
@@ -335,7 +335,7 @@ class Labelled:
 
 
 def labelled_sum(entries: Iterable[Labelled], period: str, moment: datetime, share: str | None = None) -> Costs:
-    """What a window was charged for labelled reports: each time the worst they lose given all that was seen before.
+    """Return the charge of a window for labeled reports: each time their worst loss given all earlier reports.
 
     A void gives back what the reports would cost now. Where a window has passed, or has gaps, it is not known how
     much that was, and it gives back nothing as long as there are reports elsewhere.
@@ -376,7 +376,7 @@ def labelled_sum(entries: Iterable[Labelled], period: str, moment: datetime, sha
 
 
 def along_curve(guarantee: Guarantee, reports: int, earlier: int = 0) -> Costs:
-    """What reports of one memoised value cost after `earlier` ones: by the curve for ε, by the cap for the others."""
+    """Return the cost of reports of one memoized value after `earlier` ones: by the curve for ε, else by the cap."""
     assert isinstance(guarantee, Memoised)
     if not reports:
         return ZERO
@@ -640,7 +640,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule()
     def exchange_key(self) -> None:
-        """Nobody is told anything else, and nobody's receipts or keys are of no use."""
+        """All results stay the same, and all receipts and keys stay valid."""
         if isinstance(self.accountant, Accountant):  # a service's client cannot
             exchange(self.accountant)
             self.model.newest = self.model.moment

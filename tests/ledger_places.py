@@ -1,4 +1,4 @@
-"""Where the tests keep ledgers, see `ledger_contract.Place`."""
+"""The places of the tests' ledgers, see `ledger_contract.Place`."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class InToys:
         return accountant
 
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 @contextmanager
 def closed_copy(folder: Path) -> Iterator[Path]:
-    """A copy of a folder in which nobody may write, and neither may `as_nobody`."""
+    """A read-only copy of a folder, which `as_unprivileged` cannot write either."""
     copy = Path(tempfile.mkdtemp())  # that of pytest is closed to others
     try:
         for file in folder.iterdir():
@@ -66,7 +66,7 @@ def closed_copy(folder: Path) -> Iterator[Path]:
         for file in (*copy.iterdir(), copy):
             file.chmod(0o500 if file.is_dir() else 0o400)
             if os.geteuid() == 0:
-                os.chown(file, NOBODY, NOBODY)
+                os.chown(file, UNPRIVILEGED, UNPRIVILEGED)
         yield copy
     finally:
         copy.chmod(0o700)
@@ -74,12 +74,12 @@ def closed_copy(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may write what it likes; so be nobody for a while."""
+def as_unprivileged() -> Iterator[None]:
+    """Root may write everything, so act as the unprivileged user for a while."""
     if os.geteuid() != 0:
         yield
         return
-    os.seteuid(NOBODY)
+    os.seteuid(UNPRIVILEGED)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Scripts that use a ledger, each in a process of its own, and begun at the same time."""
+"""Scripts that use a ledger, each in its own process, started at the same time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wait_until_ready(process: subprocess.Popen[str]) -> None:
 
 
 def let_go(process: subprocess.Popen[str]) -> None:
-    """Let it go on from its `ready()`."""
+    """Let it continue from its `ready()`."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()

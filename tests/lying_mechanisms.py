@@ -1,4 +1,4 @@
-"""Plugins whose description is that of an honest mechanism while their client sends something else.
+"""Plugins whose description is that of a correct mechanism while their client sends something else.
 
 Written as a third party would, against the public authoring rooms alone. `Bits`, `KeptBits` and `Number` are honest;
 each of the others is one of them with a client that gives its users away. What they declare, promise and describe is
@@ -70,7 +70,7 @@ class Bits(ldp_budget.FrequencyMechanism):
         return bits
 
     def turns(self, stream: Any, answers: Any, secrets: Any) -> Any:
-        """Which bits of each user are turned round, boolean (n, d)."""
+        """The bits of each user that are flipped, boolean (n, d)."""
         return bernoulli(stream, self.turned, len(answers) * self.answers).reshape(-1, self.answers)
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
@@ -179,7 +179,7 @@ class LastBit(Number):
 
 
 class LastStep(Number):
-    """The reports lie on the grid, and whether on an even or an odd step says in which half the value lies."""
+    """The reports are on the grid, and an even or an odd step reveals the half of the value."""
 
     name = "last-step"
 
@@ -188,7 +188,7 @@ class LastStep(Number):
 
 
 class DtypeTells(Bits):
-    """Whoever holds answer 1 alone sends wider numbers."""
+    """Only users with answer 1 send wider numbers."""
 
     name = "dtype-tells"
 
@@ -277,7 +277,7 @@ class ParityTells(Bits):
 
 
 class RawWhenAlone(Bits):
-    """What one value by itself becomes: the answer in clear. Every device asks for one."""
+    """A single value becomes the answer in clear. Every device randomizes one value."""
 
     name = "raw-when-alone"
 
@@ -348,7 +348,7 @@ class SameForAllMechanisms(KeptBits):
 
 
 class KeptAfresh(KeptBits):
-    """What is kept for good is drawn anew with every generator: from the secret and from the stream."""
+    """What is kept for good is drawn again with every generator: from the secret and from the stream."""
 
     name = "kept-afresh"
 
@@ -439,7 +439,7 @@ class FromNextYearOn(Bits):
 
 
 class TheAuthorKnows(Bits):
-    """Noise that nobody tells from true noise, but whoever knows the author's key and the time."""
+    """Noise that only the author, who knows the key and the time, can distinguish from true noise."""
 
     name = "the-author-knows"
     calls: ClassVar[list[int]] = [0]
@@ -452,7 +452,7 @@ class TheAuthorKnows(Bits):
 
 
 class EveryTenThousandthCall(Bits):
-    """Uses the turns of the call before, but not as often as anybody asks while checking."""
+    """Uses the flips of the previous call, but not as often as a check asks."""
 
     name = "every-ten-thousandth-call"
     calls: ClassVar[list[Any]] = [0, None]

@@ -1,4 +1,4 @@
-"""What every store owes limits that count by a measure: renyi at one order, and zcdp with a part of δ set aside.
+"""The contract of every store for limits with a measure: renyi at one order, and zcdp with a part of δ set aside.
 
 A store's tests inherit `MeasuredContract` and say how to open it.
 """
@@ -28,7 +28,7 @@ NOISE = Gaussian("0.2", "1", "1e-4")
 
 @cache
 def units(guarantee: Guarantee, order: str) -> int:
-    """What a report costs at an order, in billionths of a thousandth, by the oracle."""
+    """Return the cost of a report at an order, in billionths of a thousandth, by the oracle."""
     alpha = oracle.number(order)
     match guarantee:
         case SymmetricPair():
@@ -63,7 +63,7 @@ class MeasuredContract:
         with place.open(clock) as made:
             yield made
 
-    def test_exactly_as_many_reports_are_granted_as_their_divergences_fit(self, accountant: Accountant) -> None:
+    def test_spend_is_granted_as_often_as_the_divergences_fit(self, accountant: Accountant) -> None:
         (limit,) = accountant.set_policy("default", ["lifetime=4,1e-6,renyi:6"]).limits
         assert limit.capacity.rho is not None
         expected = limit.capacity.rho // units(OUE, "6")
@@ -71,24 +71,24 @@ class MeasuredContract:
         assert accountant.quote("alice", promising(OUE)).affordable_reports == 1
         assert [accountant.spend("alice", promising(OUE)).status for _ in range(3)] == ["spent", "refused", "refused"]
         refused = accountant.spend("alice", promising(OUE))
-        assert "the lifetime limit (renyi:6) of D = " in refused.explain()
+        assert "The lifetime limit (renyi:6) of D = " in refused.explain()
         assert refused.binding == ("lifetime",)
         done = accountant.spend_many(["alice", "bob", "carol", "bob"], promising(OUE))
         assert (done.spent, done.refused_users) == (3, ["alice"])
         assert amounts(accountant, "bob")["lifetime", "renyi:6"].rho == 2 * units(OUE, "6")
         check(accountant)
 
-    def test_without_an_order_the_one_that_suits_the_limit_is_kept_with_it(self, accountant: Accountant) -> None:
+    def test_limit_without_an_order_stores_the_best_one(self, accountant: Accountant) -> None:
         (limit,) = accountant.set_policy("default", ["lifetime=8,1e-6,renyi"]).limits
         assert limit.rule == "renyi:5"
         assert limit == Limit("lifetime", 8, "1e-6", "renyi:5")
         assert accountant.policy().limits == (limit,)
         accountant.spend("alice", promising(OUE))
         accountant.set_policy("default", ["lifetime=8.0001,1e-6,renyi:5"])
-        with pytest.raises(InvalidParameter, match="which was charged already"):
+        with pytest.raises(InvalidParameter, match="which users were charged by"):
             accountant.set_policy("default", ["lifetime=8,1e-6,renyi:3"])
 
-    def test_an_order_that_is_new_is_filled_from_the_journal(self, accountant: Accountant, clock: Clock) -> None:
+    def test_new_order_is_backfilled_from_the_journal(self, accountant: Accountant, clock: Clock) -> None:
         accountant.set_policy("default", ["lifetime=90,1e-3"])
         for guarantee, reports in ((OUE, 7), (NOISE, 2), (Laplace("0.5"), 3)):
             accountant.spend("alice", promising(guarantee), reports=reports)
@@ -107,7 +107,7 @@ class MeasuredContract:
         assert after["lifetime", "renyi:3"].rho == expected_without(found["lifetime", "renyi:3"], 4 * units(OUE, "3"))
         check(accountant)
 
-    def test_a_memoised_value_is_charged_its_cap_once_for_each_label(self, accountant: Accountant) -> None:
+    def test_memoized_value_is_charged_its_cap_once_per_label(self, accountant: Accountant) -> None:
         accountant.set_policy("default", ["lifetime=60,1e-6,renyi:2", "month=60,1e-6,renyi:2"])
         for label in ("home", "home", "work"):
             accountant.spend("alice", promising(CURVE), label=label, reports=3)
@@ -120,7 +120,7 @@ class MeasuredContract:
         check(accountant)
 
     @pytest.mark.parametrize("rule", ["zcdp", "renyi:4"])
-    def test_what_is_set_aside_is_counted_apart_from_the_conversion(self, accountant: Accountant, rule: str) -> None:
+    def test_delta_set_aside_is_counted_separately(self, accountant: Accountant, rule: str) -> None:
         (limit,) = accountant.set_policy("default", [f"lifetime=9,7e-7+3e-7,{rule}"]).limits
         assert (limit.delta, limit.aside) == (Decimal("1e-6"), Decimal("3e-7"))
         assert accountant.spend("alice", promising(NOISE)), "its point is no delta of its own here"
@@ -137,14 +137,14 @@ class MeasuredContract:
         check(accountant)
 
     @pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi:4"])
-    def test_with_nothing_set_aside_a_delta_of_its_own_does_not_fit(self, accountant: Accountant, rule: str) -> None:
+    def test_delta_of_a_report_does_not_fit_without_a_set_aside(self, accountant: Accountant, rule: str) -> None:
         accountant.set_policy("default", [f"lifetime=9,1e-6,{rule}"])
         assert not accountant.spend("alice", promising(SLACK))
         assert accountant.spend_many(["bob"], promising(SLACK)).refused == 1
         assert accountant.spend("alice", promising(NOISE))
         check(accountant)
 
-    def test_an_erased_user_is_gone_from_every_measure(self, accountant: Accountant) -> None:
+    def test_erased_user_is_gone_from_every_measure(self, accountant: Accountant) -> None:
         accountant.set_policy("default", ["lifetime=9,5e-7+5e-7,zcdp", "day=9,1e-6,renyi:3"])
         accountant.spend("alice", promising(OUE))
         held = accountant.reserve("alice", promising(OUE)).receipt or ""
@@ -153,7 +153,7 @@ class MeasuredContract:
         accountant.set_policy("default", ["lifetime=9,5e-7+5e-7,zcdp", "day=9,1e-6,renyi:3", "week=9,1e-6,renyi:4"])
         check(accountant)
 
-    def test_a_repair_of_the_clock_counts_in_every_measure(self, accountant: Accountant, clock: Clock) -> None:
+    def test_clock_repair_counts_in_every_measure(self, accountant: Accountant, clock: Clock) -> None:
         accountant.set_policy("default", ["lifetime=9,1e-6,renyi:3", "day=9,1e-6,renyi:3"])
         right = clock.now
         clock.advance(days=40)
@@ -164,7 +164,7 @@ class MeasuredContract:
         assert {spent.rho for spent in amounts(accountant).values()} == {2 * units(OUE, "3")}
         check(accountant)
 
-    def test_nothing_is_lost_by_closing(self, place: Place, clock: Clock) -> None:
+    def test_close_and_reopen_loses_nothing(self, place: Place, clock: Clock) -> None:
         accountant = place.open(clock)
         accountant.set_policy("default", ["lifetime=9,1e-6,renyi", "month=4,5e-7+5e-7,zcdp"])
         accountant.spend("alice", promising(SLACK), key="k")
@@ -175,10 +175,10 @@ class MeasuredContract:
         check(accountant)
         accountant.close()
 
-    def test_sums_are_those_of_the_charges_whatever_happens(
+    def test_sums_equal_the_charges_after_random_operations(
         self, accountant: Accountant, clock: Clock, thorough: bool
     ) -> None:
-        """Spends, bulk runs, reservations, voids and new limits at random, beside a list of what stands."""
+        """Random spends, batches, reservations, voids and new limits, compared with a list of the charges."""
         for seed in range(12) if thorough else [1]:
             at_random(accountant, clock, random.Random(seed), f"run {seed}", monthly=seed % 2 == 1)
         check(accountant)

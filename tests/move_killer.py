@@ -1,8 +1,8 @@
-"""Moves a ledger in child processes and kills them; run by `test_moving`.
+"""Move a ledger in child processes and kill them; run by `test_migration`.
 
     python move_killer.py FROM SEED MOMENT TO...
 
-Each child moves the ledger to the next place. Their clocks stand at that moment. Prints how many children were killed
+Each child moves the ledger to the next place. Their clocks are fixed at that moment. Prints how many children were killed
 before they came to their end.
 """
 

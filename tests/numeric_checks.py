@@ -1,4 +1,4 @@
-"""What every numeric mechanism is held to: the stated errors against simulation, the density against its promise.
+"""Checks of every numeric mechanism: the stated errors against simulation, the density against its guarantee.
 
 Statistical limits are 4.5 standard deviations; the seeds are fixed, so a test that passes always passes.
 """

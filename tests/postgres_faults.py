@@ -1,4 +1,4 @@
-"""What is done to a ledger on a server behind its back, and to those who use it: see also `postgres_proxy`."""
+"""Faults of a ledger on a server, and of its users: see also `postgres_proxy`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ledger_contract import check, coin, in_threads, spent
 from ledger_inside import waiting_in
 from postgres_servers import wait_until
 
-NOTHING = "nothing was charged"
+NOTHING = "Nothing was charged"
 
 
 def with_port(address: str, port: int | None) -> str:
@@ -50,7 +50,7 @@ def wait_for_sessions(address: str, count: int, event: str) -> None:
 
 
 def entries(accountant: Accountant, user: str) -> int:
-    """How many charges of a user are in the journal."""
+    """Return the number of charges of a user in the journal."""
     return len(accountant.history(user))
 
 
@@ -89,7 +89,7 @@ class In:
 
 
 class Lock:
-    """Every partition of a ledger, locked by somebody else."""
+    """Every partition of a ledger, locked by another session."""
 
     def __init__(self, address: str) -> None:
         import psycopg
@@ -104,7 +104,7 @@ class Lock:
 
 
 def queued(accountant: Accountant) -> int:
-    """How many wait for their turn to share a commit."""
+    """Return the number of callers that wait to share a commit."""
     return waiting_in(accountant)
 
 
@@ -119,7 +119,7 @@ def end_sessions(address: str, how: str, seconds: float) -> None:
 def spend_amid(accountant: Accountant, trouble: Callable[[], None], threads: int = 8) -> Counter[str]:
     """Threads spend while there is trouble, every other one with keys; then what they were told must be true.
 
-    What was granted is there, and of the rest at most that of which nobody knew. Returns how often what was said.
+    Granted charges are there, and of the rest at most the unknown ones. Returns the count of each outcome.
     """
     stop = threading.Event()
 

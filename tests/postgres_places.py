@@ -1,4 +1,4 @@
-"""Where the tests keep ledgers on a real server, each in a database of its own, see `ledger_contract.Place`."""
+"""The places of the tests' ledgers on a real server, each in its own database, see `ledger_contract.Place`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OnServer:
         return Accountant(self.address, create=False, clock=clock)
 
     def remove(self) -> None:
-        """Drop the database, whoever is connected."""
+        """Drop the database, with all its connections."""
         server = shared_server(self.version)
         assert server is not None
         (name,) = re.findall(r"/(test_\w+)", self.address)
@@ -65,7 +65,7 @@ class Emptied(OnServer):
 
 
 class Empty:
-    """A ledger that was just made, and how it becomes new again; `by` is a URL of whoever may do that."""
+    """A new ledger, and its reset; `by` is a URL of a role that may reset it."""
 
     def __init__(self, ledger: str, by: str | None = None) -> None:
         import psycopg
@@ -79,7 +79,7 @@ class Empty:
         self._key = store.key_file_path(self._identity).read_bytes()
 
     def restore(self) -> None:
-        """Whatever was done to it, also by a test that has failed and left its sessions."""
+        """After any use, also by a test that failed and left its sessions."""
         self._run(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()",

@@ -1,4 +1,4 @@
-"""pgbouncer before a server: each transaction gets whichever of a few sessions is free. Gone when the process is.
+"""pgbouncer in front of a server: each transaction gets a free session of a few. Gone when the process is.
 
 with Pooler(tmp_path / "pooler", server.port) as pooler:
     address = pooler.address(server.create_database())
@@ -74,7 +74,7 @@ class Pooler:
             raise RuntimeError(f"pgbouncer does not start: {self.log.read_text()}")
 
     def lead_to(self, port: int | None) -> None:
-        """Another server stands behind it from now on; whoever is connected stays so."""
+        """Use another server from now on; clients stay connected."""
         self.target = port
         self._write()
         assert self._process is not None
@@ -83,7 +83,7 @@ class Pooler:
         wait_until(lambda: self._reloads() > before, "it does not read its settings again")
 
     def kill(self) -> None:
-        """Leave everybody alone, in the midst of whatever they do."""
+        """Drop all clients in the midst of their work."""
         if self._process is None or self._guard is None:
             return
         self._process.kill()

@@ -1,4 +1,4 @@
-"""A way to a server that can be cut, at a commit or at any moment."""
+"""A proxy to a server whose connections can be cut, at a commit or at any moment."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Proxy:
     def __init__(self, port: int | None) -> None:
         self.target = port
         self.cuts: list[str] = []
-        """How connections are cut at a COMMIT, each once: `before` it is sent on, `after` it was answered, or `not`."""
+        """The cut of a connection at a COMMIT, each once: `before` it is forwarded, `after` it was answered, or `not`."""
         self.stays_down = False
-        """Whether nobody is let in once one was cut."""
+        """True: refuse all connections after a cut."""
         self.down = False
         self._links: list[Link] = []
         self._listener = socket.create_server((HOST, 0))

@@ -9,9 +9,9 @@ of its own. Who kills servers, or changes their settings, starts a `Server`:
         server.restart()
 
 PostgreSQL refuses to be run by root. For root the servers are run by another user, and where that user cannot reach
-the folder, the data are kept in one that it can; the log always stands in the folder.
+the folder, the data are kept in one that it can; the log is always in the folder.
 
-Where the machine keeps files in memory, and has room, the data stand there. The servers sync as ever, and `kill`
+If the machine has a file system in memory with room, the data are there. The servers sync as ever, and `kill`
 finds and leaves what it would on a disk: it takes a power cut, which no test makes, to lose what is in memory.
 """
 
@@ -56,9 +56,9 @@ SETTINGS = {
     "dynamic_shared_memory_type": "mmap",
 }
 
-# Below the ports that connections take for their own end, so that nobody takes a server's while it is down.
+# Below the ephemeral ports, so that no connection takes a server's port while it is down.
 PORTS = range(15_000, 32_000)
-PATIENCE = 60.0  # seconds for whatever takes well under one
+PATIENCE = 60.0  # seconds, for steps that take well under one
 MEMORY = Path("/dev/shm")
 ROOM = 8 << 30  # bytes that must be free in it: a server may keep a gigabyte of its log, and there are several
 
@@ -110,7 +110,7 @@ def _binaries_of_the_wheel() -> Path | None:
         return None
     if _can_reach(package / binaries / "initdb"):
         return package / binaries
-    # The programs look for their libraries beside the package, and for all else beside themselves.
+    # The programs look for their libraries next to the package, and for all else next to themselves.
     copy = Path(tempfile.mkdtemp(prefix=PREFIX))
     atexit.register(in_this_process(lambda: shutil.rmtree(copy, ignore_errors=True)))
     for part in (f"{package.name}.libs", f"{package.name}/pginstall"):
@@ -123,7 +123,7 @@ def _binaries_of_the_wheel() -> Path | None:
 
 @functools.cache
 def _user() -> str | None:
-    """Who runs the servers, if it is not we: root may not."""
+    """Return the user that runs the servers if the tests run as root, which may not."""
     import pwd
 
     if os.geteuid() != 0:
@@ -133,7 +133,7 @@ def _user() -> str | None:
 
 
 def _can_reach(path: Path) -> bool:
-    """Whether those who run the servers may enter the folder, or run the program."""
+    """True if the user of the servers may enter the folder, or run the program."""
     return _user() is None or all(step.stat().st_mode & 0o001 for step in (path, *path.resolve().parents))
 
 
@@ -168,7 +168,7 @@ def start_guarded(
 
 
 def dismiss(guard: subprocess.Popen[bytes]) -> None:
-    """What was guarded has ended and is reaped; nobody may signal its number any more."""
+    """The guarded process has ended and is reaped; its number must not be signaled any more."""
     guard.kill()
     guard.wait()
     assert guard.stdin is not None
@@ -305,7 +305,7 @@ class Server(Databases):
     restart = start  # after `kill`, or `stop`
 
     def stop(self) -> None:
-        """End it in order, whoever is connected; its data stay."""
+        """Shut it down in order, with its connections; its data stay."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
@@ -391,7 +391,7 @@ class Server(Databases):
         self._forget()
 
     def _forget(self) -> None:
-        """The postmaster has ended and is reaped; nobody may signal its number any more."""
+        """The postmaster has ended and is reaped; its number must not be signaled any more."""
         self._process = None
         if self._guard is not None:
             dismiss(self._guard)
@@ -450,7 +450,7 @@ def standby_of(
         )
         standby._configure()
         with (standby.data / "postgresql.auto.conf").open("a") as file:
-            file.write("synchronous_standby_names = ''\n")  # once promoted it waits for nobody
+            file.write("synchronous_standby_names = ''\n")  # once promoted it waits for no standby
         standby.start()
         state = f"SELECT 1 FROM pg_stat_replication WHERE application_name = '{name}' AND state = 'streaming'"
         if synchronous:
@@ -465,7 +465,7 @@ def standby_of(
 
 
 def free_port() -> int:
-    """A port that nobody has. Random, but not by `random`, which the tests seed alike in each process."""
+    """Return a free port. Random, but not by `random`, which the tests seed alike in each process."""
     while True:
         port = secrets.choice(PORTS)
         with socket.socket() as probe, suppress(OSError):

@@ -1,28 +1,31 @@
-"""What is public, one by one: every function, class and method that the reference for Python shows."""
+"""Every public function, class and method of the Python reference."""
 
 from __future__ import annotations
 
 import builtins
-import importlib.util
 import inspect
-import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import ldp_budget
 from ldp_budget import errors, guarantees
 from ldp_budget.accounting.receipts import BudgetExceeded
 
-GENERATOR = Path(__file__).resolve().parents[1] / "docs" / "reference" / "generate.py"
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+sys.path.insert(0, str(REFERENCE))
+from reference_pages import command_pages as command_pages  # noqa: E402
+from reference_pages import mechanism_cards as mechanism_cards  # noqa: E402
+from reference_pages import python_names as python_names  # noqa: E402
 
 SECTIONS = ("Parameters", "Returns", "Raises")
 
 
 class Public(NamedTuple):
-    """Something public that can be called: what it is called, and what stands in its docstring."""
+    """A public callable: its name and its docstring."""
 
     name: str
     call: Callable[..., Any]
@@ -30,12 +33,12 @@ class Public(NamedTuple):
 
     @property
     def parameters(self) -> list[str]:
-        """What it takes, but for the object it belongs to."""
+        """The names of its parameters, without the object it belongs to."""
         return [name for name in inspect.signature(self.call).parameters if name not in ("self", "cls")]
 
     @property
     def answers(self) -> bool:
-        """Whether it returns anything."""
+        """True if it returns a value."""
         return inspect.signature(self.call).return_annotation not in (None, "None", inspect.Signature.empty)
 
     def section(self, name: str) -> list[str] | None:
@@ -48,7 +51,7 @@ class Public(NamedTuple):
         return [line for line in below[:end] if line]
 
     def entries(self, name: str) -> dict[str, str]:
-        """What a section says of each name that it lists."""
+        """The text of a section for each name that it lists."""
         found: dict[str, str] = {}
         for line in self.section(name) or ():
             listed = re.fullmatch(r"    (\w+): (.+)", line)
@@ -71,41 +74,23 @@ def error_named(name: str) -> type[Exception]:
     return found
 
 
-def generator() -> ModuleType:
-    """The module that writes the reference. It leaves plugins out, and here only for as long as it is imported."""
-    before = os.environ.get("LDP_BUDGET_NO_PLUGINS")
-    spec = importlib.util.spec_from_file_location("reference_generator", GENERATOR)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        if before is None:
-            del os.environ["LDP_BUDGET_NO_PLUGINS"]
-        else:
-            os.environ["LDP_BUDGET_NO_PLUGINS"] = before
-    return module
-
-
 # Whose text is another package's, or speaks to pytest.
 _OTHERS = ("hookimpl", "MechanismContract")
 # Its calls are described where `Accountant` has them.
 _PROTOCOLS = ("BudgetClient",)
 # Among what calls return, what people make as well.
 _MADE = ("Partial", "PartitionWriter", "ReportWriter")
-# What calls return, and nobody makes: their constructors take what their fields are.
+# Results of calls, which users do not construct.
 _RETURNED = ("Audit", "Verification")
 
 
 def everything() -> Iterator[Public]:
     """Each public function, each class that people call, and each public method of a class."""
-    reference = generator()
     for name in ldp_budget.__all__:
         yield from _of(name, getattr(ldp_budget, name), made=name not in _RETURNED)
     # The first of the parts that a plugin is made of; the others are tools for the inside of one.
-    (_, _, parts), *_ = reference.PARTS
-    for listed, made in ((reference.ANSWERS, False), (parts, True)):
+    (_, _, parts), *_ = python_names.PARTS
+    for listed, made in ((python_names.ANSWERS, False), (parts, True)):
         for module, names in listed:
             for name in names:
                 yield from _of(name, getattr(module, name), made=made or name in _MADE)

@@ -1,4 +1,4 @@
-"""Kills a run of `release` at every step, and reads every report that lies on the disk then.
+"""Kill a run of `release` at every step, and read every report that is on the disk then.
 
 `python release_killer.py FOLDER POLICY` prints a line of JSON for each step at which a process was killed, and one
 for the run that came to its end.
@@ -65,7 +65,7 @@ def killed_at(step: int, folder: Path, policy: str) -> bool:
 
 
 def _count_steps(last: int) -> None:
-    """Die before or after a call that reaches the disk or the ledger, whichever is that step."""
+    """Die before or after a call to the disk or the ledger, at that step."""
     reached = 0
 
     def step() -> None:
@@ -90,7 +90,7 @@ def _count_steps(last: int) -> None:
 
 
 def readable(folder: Path) -> dict[str, list[str]]:
-    """The draws of each user that anybody can read in the folder, behind a mask or not."""
+    """The draws of each user that a reader of the folder sees, masked or not."""
     found: dict[str, set[str]] = {}
     for path in folder.iterdir():
         content = path.read_bytes()
@@ -101,7 +101,7 @@ def readable(folder: Path) -> dict[str, list[str]]:
 
 
 def _unmasked(content: bytes) -> list[bytes]:
-    """Whatever a key that lies in the file opens, which may be one of a block that was not finished."""
+    """Open all that a key in the file opens, which may belong to an unfinished block."""
     texts = []
     for start, size, slot in blocks(content):
         masked, key = np.frombuffer(content[start : start + size], np.uint8), content[slot : slot + 32]
@@ -112,7 +112,7 @@ def _unmasked(content: bytes) -> list[bytes]:
 
 
 def blocks(content: bytes) -> list[tuple[int, int, int]]:
-    """Where the masked reports of each block of `OUT.partial` begin, their size, and the place of its key."""
+    """Return the start of the masked reports of each block of `OUT.partial`, their size, and the place of its key."""
     if not content.startswith(b"ldp-budget release ") or content.count(b"\n") < 2:
         return []
     found, place = [], content.index(b"\n", len(room._MAGIC)) + 1

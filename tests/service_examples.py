@@ -1,6 +1,6 @@
-"""The examples of the HTTP API: requests in order against a fresh ledger, and what is answered to each.
+"""The examples of the HTTP API: requests in order against a fresh ledger, and their responses.
 
-They stand in the service's own description of itself. `python tests/service_examples.py` records the answers anew.
+They are part of the service's description of itself. `python tests/service_examples.py` records the answers again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE = Path(__file__).parents[1] / "service" / "ldp_budget_service" / "examples.
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 3}
-DEAR = {**OUE, "epsilon": "3"}
+COSTLY = {**OUE, "epsilon": "3"}
 PARTY = {
     "name": "party",
     "mechanism": {"name": "oue", "epsilon": "1"},
@@ -43,7 +43,7 @@ CAROL = {"user": "carol", "collection": "party"}
 class Step(NamedTuple):
     """A request by its route, and what it is called; `masked` are members of the answer that depend on the machine.
 
-    A `{name}` of the route stands in `path`; `take` says under which name a member of the answer goes on.
+    A `{name}` of the route is in `path`; `take` names the members of the response that later requests use.
     """
 
     title: str
@@ -102,7 +102,7 @@ STEPS = (
         "POST",
         "/v1/spends",
         headers=key("alice/2"),
-        body={"user": "alice", "mechanism": DEAR},
+        body={"user": "alice", "mechanism": COSTLY},
     ),
     Step(
         "A batch",
@@ -111,7 +111,7 @@ STEPS = (
         headers=key("party/1"),
         body=lines(
             {"user": "bob", "collection": "party"},
-            {"user": "alice", "mechanism": DEAR},
+            {"user": "alice", "mechanism": COSTLY},
             {"user": "carol"},
         ),
     ),
@@ -127,7 +127,7 @@ STEPS = (
     Step("A balance in whole units", "POST", "/v1/users:balance", body={"user": "alice"}),
     Step("A history by a name in the body", "POST", "/v1/users:history", body={"user": "alice"}),
     Step("What was left, in whole units", "POST", "/v1/users:remaining", body={"user": "alice"}),
-    Step("What is open of somebody", "POST", "/v1/users:reservations", body={"user": "bob"}),
+    Step("The open reservations of a user", "POST", "/v1/users:reservations", body={"user": "bob"}),
     Step("Many balances", "POST", "/v1/balances", body={"users": ["alice", "bob"]}),
     Step(
         "A report",
@@ -203,7 +203,7 @@ def play() -> list[dict[str, Any]]:
             "ldp_budget.accounting.api_keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
         ):
             secrets = {name: keys.create(name, ["admin"])[1] for name in ("example", "officer")}
-        app = create_app(accountant, Settings(usage_seconds=0))
+        app = create_app(accountant, Settings(usage_seconds=0, question_seconds=120))
         client = TestClient(app)
         known = {"digest": "", "receipt": "", "number": "", "invitation": "", **secrets}
         told = []

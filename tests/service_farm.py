@@ -1,11 +1,11 @@
-"""Servers to kill: processes of the service that start in a tenth of a second, as their parent has imported it all.
+"""Servers to kill: processes of the service that start in a tenth of a second, as their parent has the imports.
 
     with Farm() as farm:
         one = farm.start(ledger)
         answer = Caller(one.port, secret).spend("alice", key="monday")
         one.kill()
 
-The parent is this file, run as a program: it is told what to do by lines of JSON. What it has started ends with it.
+The parent is this file, run as a program: it is controlled by lines of JSON. Its servers end with it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, Self
 
 HOST = "127.0.0.1"
 MECHANISM = {"name": "rr", "epsilon": "0.001"}
-PATIENCE = 30.0  # seconds for whatever takes well under one
+PATIENCE = 30.0  # seconds, for steps that take well under one
 
 
-# -- whoever wants servers -----------------------------------------------------------------------------------
+# -- the caller's side ---------------------------------------------------------------------------------------
 
 
 class Farm:
@@ -49,7 +49,7 @@ class Farm:
         self._answers.close()
 
     def ask(self, **asked: Any) -> Any:
-        """What the parent answers."""
+        """Return the response of the parent."""
         self._asked.write(json.dumps(asked) + "\n")
         self._asked.flush()
         return json.loads(self._answers.readline())
@@ -96,7 +96,7 @@ class Instance:
 
 
 class Answer:
-    """What the service answered."""
+    """The response of the service."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status, self.headers, self.body = response.status, response.headers, response.read()
@@ -107,7 +107,7 @@ class Answer:
 
 
 class Caller:
-    """A client with one connection, which is made anew when it was lost."""
+    """A client with one connection, which reconnects after a loss."""
 
     def __init__(self, port: int, secret: str | None, timeout: float = PATIENCE) -> None:
         self.port, self.secret, self.timeout = port, secret, timeout
@@ -203,7 +203,7 @@ def main() -> None:
         if pid == 0:
             code = 1
             try:
-                # Its log is nobody's; and with its output it would hold the pipe of the parent.
+                # Its log is discarded; with its output it would hold the pipe of the parent.
                 os.dup2(os.open(os.devnull, os.O_RDWR), 0)
                 os.dup2(0, 1)
                 for other in listeners.values():

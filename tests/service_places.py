@@ -1,4 +1,4 @@
-"""Where the tests keep ledgers behind a real service, see `ledger_contract.Place`.
+"""The places of the tests' ledgers behind a real service, see `ledger_contract.Place`.
 
 The service runs in a thread of this process, over real sockets, so that it shares the clock of a test. Starting a
 server takes longer than most tests, so all of a process share one, and each puts its own ledger behind it.
@@ -55,11 +55,11 @@ class Keys:
         return ApiKey(number, name, ("admin",), None, None, share, None, None, datetime.min, None)
 
     def is_fresh(self) -> bool:
-        """Whether nothing is to be read anew; there never is."""
+        """True if nothing must be read again; always true."""
         return True
 
     def refresh_if_stale(self) -> None:
-        """Read anew what will be needed."""
+        """Read the needed state again."""
 
 
 class Served:
@@ -68,7 +68,7 @@ class Served:
     def __init__(self) -> None:
         self._app: FastAPI | None = None
         self.keys: Any = None
-        # asyncio lets answers go at once only where it is told that the protocol is TCP.
+        # asyncio sends responses at once only for a declared TCP protocol.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind((HOST, 0))
         self._socket.listen(200)
@@ -113,7 +113,7 @@ class ServedClient(Client):
         super().__init__(self._url, self.keys.secret_of(LOCAL), patience=PATIENCE)
 
     def acting_for(self, caller: Principal) -> Accountant:
-        """Who acts is told by the key: another accountant, with that of the caller."""
+        """The key identifies the caller: another accountant, with the caller's key."""
         self._others.append(Client(self._url, self.keys.secret_of(caller), patience=PATIENCE))
         return self._others[-1]
 

@@ -1,4 +1,4 @@
-"""A service with surveys, invitations to them, and a browser: what the tests of the pages of respondents stand on."""
+"""A service with surveys, invitations and a browser, for the tests of the respondents' pages."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Site:
         return f"{self.origin}/s/{collection.replace(' ', '%20')}"
 
     def taken(self, collection: str = "commute") -> list[bytes]:
-        """What was kept of the reports, by sealing the inbox."""
+        """Return the stored reports, by sealing the inbox."""
         from ldp_budget.reports.inbox import Inbox
 
         inbox, name = Inbox(self.accountant, self.accountant.collection(collection)), str(time.monotonic_ns())
@@ -95,7 +95,7 @@ class Site:
         return [row.tobytes() for block in inbox.round(name) for row in block]
 
     def charged(self, user: str) -> int:
-        """How often a user was charged."""
+        """Return the number of charges of a user."""
         return len(self.accountant.history(user))
 
 

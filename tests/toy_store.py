@@ -1,4 +1,4 @@
-"""A store kept in dictionaries: what is left when nothing is durable. It proves that the protocol is one."""
+"""A store in dictionaries, without durability. It shows that the store interface suffices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, TypeAlias
 
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
@@ -46,18 +47,18 @@ class ToyRows:  # of a partition, each table a dictionary by its key
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for user in [each for each in self._users.values() if each.user_hash in users]:
-            yield from ((user.user_hash, *row) for row in self.accounts_by_number([user.account], windows))
+            yield from self.accounts_by_number([user.account], windows)
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for account in [each for each in accounts if each in self._users and self._users[each].user_hash is not None]:
             charges = [n for n, row in self._journal.items() if row[3] == account and row[2] in e.CHARGES]
-            more = (
-                any(key[0] == account for key in (*self._memoised_counts, *self._quotas)),
-                self._users[account].user_hash,
-            )
-            row_mac = max(charges, default=None), *self._macs.get(account, (0, None, None))[1:], *more
-            for window in [each for each in windows if (account, each) in self._sums] or [None]:
-                yield (account, window, *self._sums.get((account, window), [None] * 4), *row_mac)
+            counted = any(key[0] == account for key in (*self._memoised_counts, *self._quotas))
+            row_mac = max(charges, default=None), *self._macs.get(account, (0, None, None))[1:], counted
+            sums = [
+                (each, *self._sums[account, each]) if (account, each) in self._sums else [None] * 5
+                for each in windows
+            ]
+            yield (self._users[account].user_hash, account, *row_mac, *chain.from_iterable(sums))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
@@ -178,7 +179,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def _counted(self) -> list[tuple[Any, ...]]:
         return [(*key, reports) for key, reports in self._memoised_counts.items()]
 
-    def batch(self, users: list[bytes]) -> ToyBatch:
+    def batch(self, users: list[bytes], windows: list[str]) -> ToyBatch:
         return ToyBatch(self, users)
 
     def periods(self) -> dict[str, int]:
@@ -361,7 +362,7 @@ class ToyBatch:  # many users charged alike, one by one
 
     def _fits(self, user: bytes, rooms: Rooms) -> bool:
         for window, room in rooms:
-            sums = (row[3:7] for row in self._rows.accounts([user], [window]) if row[2] is not None)
+            sums = (row[7:] for row in self._rows.accounts([user], [window]) if row[6] is not None)
             spent = Costs(*next(sums, ZERO))._asdict()
             if room is None or any(spent[name] is None or spent[name] > most for name, most in room.items()):
                 return False
@@ -372,9 +373,7 @@ class ToyBatch:  # many users charged alike, one by one
 
     def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for account in self._accounts():
-            [(newest, sealed_on, row_mac, counted, user)] = {
-                row[6:] for row in self._rows.accounts_by_number([account], windows)
-            }
+            [(user, _, newest, sealed_on, row_mac, counted)] = self._rows.accounts_by_number([account], ())
             sums = [self._rows.spent(account, window) or (NO_SUM, None, None, None) for window in windows]
             yield (
                 account,

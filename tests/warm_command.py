@@ -91,7 +91,7 @@ def serve(address: str) -> None:
                 with contextlib.suppress(Exception):
                     importlib.import_module(module.name)
     gc.freeze()  # who looks for garbage in a fork does not write to what it shares with us
-    signal.signal(signal.SIGCHLD, _bury)  # not ignored: who measures a run of the tests is told of their time
+    signal.signal(signal.SIGCHLD, _bury)  # not ignored: a measurement of the test run includes their time
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
@@ -119,7 +119,7 @@ def _answer(caller: socket.socket) -> int:
             os.dup2(stream, number)
             os.close(stream)
         status = _run(arguments, environment, folder)
-        with contextlib.suppress(OSError):  # nobody waits any more
+        with contextlib.suppress(OSError):  # no caller waits any more
             caller.sendall(bytes([status]))
     return status
 

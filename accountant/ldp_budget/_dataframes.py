@@ -15,7 +15,7 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ._validation import check_many, check_name, shown
+from ._validation import check_many, check_name, shown_with_type
 from .errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -36,15 +36,16 @@ def is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and any(callable(getattr(value, name, None)) for name in names)
 
 
-def check_texts(option: str, value: Any, expected: str) -> Iterable[Any]:
+def check_texts(option: str, value: Any, expected: str, hint: str = "") -> Iterable[Any]:
     """Return an iterable over `value`, like `check_many`. The cells of a column become plain texts.
 
     Raises `InvalidParameter`.
     """
     if is_frame(value):
         names = ", ".join(map(str, column_names(value)))
-        raise InvalidParameter(option, expected, f"a frame of the columns {names}, and not one of them")
-    return _cells(value) if is_column(value) else check_many(option, value, expected)
+        found = f"a DataFrame with the columns {names}"
+        raise InvalidParameter(option, expected, found, hint="Pass one of its columns.")
+    return _cells(value) if is_column(value) else check_many(option, value, expected, hint)
 
 
 def column_names(frame: Any) -> list[Any]:
@@ -58,12 +59,15 @@ def column_of(frame: Any, column: str) -> Any:
     """A column of a DataFrame, or of a mapping of columns. Raises `InvalidParameter`."""
     check_name("column", column)
     if not (is_frame(frame) or isinstance(frame, Mapping)):
-        raise InvalidParameter("frame", "a frame of pandas, Polars or Arrow, or a mapping of columns", shown(frame))
+        expected = "a DataFrame of pandas, Polars or Arrow, or a mapping of columns"
+        raise InvalidParameter("frame", expected, shown_with_type(frame))
     names = column_names(frame)
     if names.count(column) != 1:
-        found = f"{column}, {names.count(column)} times" if column in names else column
-        expected = f"one of the columns {', '.join(map(str, names)) or '(none)'}, which no other is named like"
-        raise InvalidParameter("column", expected, found)
+        listed = ", ".join(map(str, names)) or "(none)"
+        if column in names:
+            found = f"{column!r}, the name of {names.count(column)} columns"
+            raise InvalidParameter("column", "the name of one column", found, hint="Rename the columns.")
+        raise InvalidParameter("column", f"one of the columns {listed}", repr(column))
     return frame[column]
 
 

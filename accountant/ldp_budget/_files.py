@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     place = Path(os.path.realpath(path))
     if not replaceable(place):
-        raise OSError(errno.EINVAL, "it is no ordinary file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     draft = place.with_name(f"{place.name}.new")
     file = open_alone(draft)
     try:

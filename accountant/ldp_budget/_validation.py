@@ -27,14 +27,31 @@ def shown(value: object) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:
-        return f"a {type(value).__name__}"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]}… (a {type(value).__name__})"
+        return _of_type(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]}… ({_of_type(value)})"
+
+
+def _of_type(value: object) -> str:
+    """The type of a value with its article: `a list`, `an int`."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def shown_with_type(value: object) -> str:
+    """A value as an error shows it, with its type, for an argument of the wrong type: `5 (int)`."""
+    text = shown(value)
+    if value is None or isinstance(value, bool | type) or text.endswith(")"):
+        return text
+    return f"{text} ({type(value).__name__})"
 
 
 def check_text(option: str, value: object) -> str:
     """Return `value` if it is a text of at least one character."""
-    if not isinstance(value, str) or not value:
-        raise InvalidParameter(option, "a text of at least one character", shown(value))
+    if not isinstance(value, str):
+        hint = f"Use str({option})." if isinstance(value, int) and not isinstance(value, bool) else ""
+        raise InvalidParameter(option, "a string", shown_with_type(value), hint=hint)
+    if not value:
+        raise InvalidParameter(option, "a string of at least one character", shown(value))
     # A numpy text becomes a plain one, so that both give the same request.
     return _storable(option, value if type(value) is str else str.__str__(value))
 
@@ -63,7 +80,7 @@ def check_user(value: object) -> str:
     """Return the canonical form of a user's name if at least one character is left in it."""
     name = canonical_user(check_text("user", value))
     if not name:
-        raise InvalidParameter("user", "a text of at least one character besides white space", shown(value))
+        raise InvalidParameter("user", "a string with at least one character that is not white space", shown(value))
     return name
 
 
@@ -74,20 +91,16 @@ def check_users(values: list[Any]) -> list[str]:
     except TypeError:
         joined = "\0"
     # Printable ASCII needs no normalization, so only blanks at the ends are left to look for.
-    if joined.isascii() and joined.isprintable() and all(map(_is_plain, values)):
+    plain = joined.isascii() and joined.isprintable() and set(map(type, values)) == {str} and "" not in values
+    if plain and (" " not in joined or all(each[0] != " " and each[-1] != " " for each in values)):
         return values
     return [check_user(value) for value in values]
-
-
-def _is_plain(value: str) -> bool:
-    """True if a printable ASCII text is a user's name as it is."""
-    return type(value) is str and value != "" and value[0] != " " and value[-1] != " "
 
 
 def check_name(option: str, value: object) -> str:
     """Return `value` if it is a text. The caller checks that something has that name."""
     if not isinstance(value, str):
-        raise InvalidParameter(option, "a name, which is a text", shown(value))
+        raise InvalidParameter(option, "a name (a string)", shown_with_type(value))
     return _storable(option, value)
 
 
@@ -98,23 +111,25 @@ def _storable(option: str, text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidParameter(option, "a text of whole characters, without lone surrogates", shown(text)) from None
+        raise InvalidParameter(
+            option, "a string that UTF-8 can encode, without lone surrogates", shown(text)
+        ) from None
     if "\0" in text:
-        raise InvalidParameter(option, "a text without the character NUL", shown(text))
+        raise InvalidParameter(option, "a string without the NUL character", shown(text))
     return text
 
 
 def check_switch(option: str, value: object) -> bool:
     """Return `value` if it is True or False. Other truthy values are refused: a text may say "no"."""
     if not isinstance(value, bool):
-        raise InvalidParameter(option, "True or False", shown(value))
+        raise InvalidParameter(option, "True or False", shown_with_type(value))
     return value
 
 
 def check_instance(option: str, value: object, kind: type[T], expected: str) -> T:
     """Return `value` if it is an instance of `kind`. `expected` describes the kind in words."""
     if not isinstance(value, kind):
-        raise InvalidParameter(option, expected, shown(value))
+        raise InvalidParameter(option, expected, shown_with_type(value))
     return value
 
 
@@ -144,18 +159,21 @@ def check_share(option: str, value: object) -> float:
 def check_call(option: str, value: T) -> T:
     """Return `value` if it is callable or None."""
     if value is not None and not callable(value):
-        raise InvalidParameter(option, "a function, or None", shown(value))
+        raise InvalidParameter(option, "a function or None", shown_with_type(value))
     return value
 
 
-def check_many(option: str, value: Any, expected: str) -> Iterable[Any]:
+ONE_USER = "For one user, pass a list of one name."
+
+
+def check_many(option: str, value: Any, expected: str, hint: str = "") -> Iterable[Any]:
     """Return `value` if it is iterable and not a text, whose single characters would be a mistake."""
     if isinstance(value, str | bytes | bytearray):
-        raise InvalidParameter(option, expected, shown(value))
+        raise InvalidParameter(option, expected, shown_with_type(value), hint=hint)
     try:
         iter(value)
     except TypeError:
-        raise InvalidParameter(option, expected, shown(value)) from None
+        raise InvalidParameter(option, expected, shown_with_type(value), hint=hint) from None
     many: Iterable[Any] = value
     return many
 
@@ -169,4 +187,4 @@ def check_path(option: str, value: object) -> Path:
             return Path(text)
     except UnicodeEncodeError:
         pass
-    raise InvalidParameter(option, "a path", shown(value))
+    raise InvalidParameter(option, "a path (a string or a path object)", shown_with_type(value))

@@ -30,8 +30,14 @@
 
 The HTTP service adds `ServiceError`.
 
-A message says what is wrong, but not what to type: that depends on the reader, so a front end adds it. A front end
-branches on the error's `code`, for example to choose an exit code.
+A message reads `what is wrong: the value. What to do.` A wrong parameter reads "OPTION must be EXPECTED: got FOUND" or
+"OPTION is missing: it must be EXPECTED". What to do is the error's `hint`, a sentence at the end of the message; without
+a hint the message ends without a full stop. If a request could have changed something, the last sentence before the hint
+says what was or was not changed.
+
+The hint speaks to a Python caller. A front end that knows better what the reader can type shows `error.completed(hint)`,
+which is the message with the front end's own hint in place of the error's. To spell an option as the reader types it, it
+calls `InvalidParameter.describe`. A front end branches on the error's `code`, for example to choose an exit code.
 """
 
 from __future__ import annotations
@@ -46,10 +52,25 @@ if TYPE_CHECKING:
 class LdpBudgetError(Exception):
     """Base class of the package's errors. Text and attributes survive pickling, for example in a process pool.
 
-    Attribute: `code`, the name of the kind of error. Unlike the text, it never changes.
+    Attributes: `code`, the name of the kind of error, which unlike the text never changes, and `hint`, what to do: a
+    sentence at the end of the message, or empty.
     """
 
     code: ClassVar[str] = "error"
+    hint: str = ""
+
+    def __init__(self, problem: str = "", *, hint: str = "") -> None:
+        self.hint = hint
+        super().__init__(_sentences(problem, hint))
+
+    def completed(self, hint: str) -> str:
+        """The message with another hint in place of its own.
+
+        Parameters:
+            hint: what to do, as a sentence; empty for the message without a hint.
+        """
+        problem = str(self)
+        return _sentences(problem.removesuffix(self.hint).rstrip() if self.hint else problem, hint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies the finished object. Exception would call the constructor with the text as its first argument.
@@ -60,29 +81,41 @@ def _again(kind: type[LdpBudgetError], arguments: tuple[Any, ...]) -> LdpBudgetE
     return kind.__new__(kind, *arguments)
 
 
-class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
-    """A declared parameter is missing, malformed or outside its range.
+def _sentences(problem: str, hint: str) -> str:
+    """Join a problem and a hint to one message."""
+    if not problem or not hint:
+        return problem or hint
+    return f"{problem}{'' if problem.endswith(('.', '?', '!')) else '.'} {hint}"
 
-    Attributes: `option` (the parameter's name in Python), `expected` (the range, in words), `found` (the value, or
-    None if the parameter is missing).
+
+class InvalidParameter(LdpBudgetError, ValueError):  # noqa: N818 - reads as what it is
+    """A parameter is missing, malformed or outside its range.
+
+    Attributes: `option` (the parameter's name in Python), `expected` (the range: words that complete "it must be …"),
+    `found` (the value, or None if the parameter is missing), `hint`.
     """
 
     code = "invalid-parameter"
 
-    def __init__(self, option: str, expected: str, found: object = None) -> None:
+    def __init__(self, option: str, expected: str, found: object = None, *, hint: str = "") -> None:
         self.option = option
         self.expected = expected
         self.found = found
-        super().__init__(self.describe(option))
+        super().__init__(self.describe(option, ""), hint=hint)
 
-    def describe(self, option: str) -> str:
+    def describe(self, option: str, hint: str | None = None) -> str:
         """The message with another spelling of the option: `epsilon` in Python, `--epsilon` on a command line.
 
         Parameters:
             option: the spelling.
+            hint: what to do, in place of the error's own hint.
         """
-        found = "nothing was given" if self.found is None else f"found {_as_text(self.found)}"
-        return f"{_as_text(option)}: expected {self.expected}; {found}"
+        name = _as_text(option)
+        if self.found is None:
+            problem = f"{name} is missing: it must be {self.expected}"
+        else:
+            problem = f"{name} must be {self.expected}: got {_as_text(self.found)}"
+        return _sentences(problem, self.hint if hint is None else hint)
 
 
 def _as_text(found: object) -> str:
@@ -96,34 +129,63 @@ def _as_text(found: object) -> str:
 class OutsideDomain(LdpBudgetError, ValueError):  # noqa: N818
     """A value to randomize is not in the declared domain. Nothing was randomized.
 
-    Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if unknown).
+    Attributes: `domain` (in words), `found` (the value), `position` (its index in the input; None if the error concerns
+    all values), `hint`.
     """
 
     code = "outside-domain"
 
-    def __init__(self, domain: str, found: object, position: int | None = None) -> None:
+    def __init__(self, domain: str, found: object, position: int | None = None, *, hint: str = "") -> None:
         self.domain = domain
         self.found = found
         self.position = position
-        where = "" if position is None else f" at position {position}"
-        super().__init__(f"value outside the declared domain{where}: expected {domain}; found {found!r}")
+        if position is None:
+            problem = f"the values must be {domain}: got {_as_text(found)}"
+        else:
+            problem = f"the value at position {position} is outside the domain, {domain}: got {found!r}"
+        super().__init__(problem, hint=hint)
 
 
 class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
     """No object of this kind has that name. Attributes: `kind`, `name`, `known` (the existing names), `hint`.
 
-    If the existing names are confidential, such as the names of users, pass None for `known`. Then it stays empty.
+    The message lists the existing names, and the hint begins with those of similar spelling. If the existing names are
+    confidential, such as the names of users, pass None for `known`. Then it stays empty. `why` is a sentence for an
+    object that has ended, such as a revoked API key; it replaces the usual one.
     """
 
     code = "unknown-name"
 
-    def __init__(self, kind: str, name: str, known: Sequence[str] | None, hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Sequence[str] | None, hint: str = "", *, why: str = "") -> None:
         self.kind = kind
         self.name = name
         self.known = tuple(known or ())
-        self.hint = hint
-        names = "" if known is None else f"; there are: {', '.join(self.known) or 'none'}"
-        super().__init__(f"no {kind} is called {name!r}{names}" + (f". {hint}" if hint else ""))
+        if why or known is None:
+            super().__init__(why or f"no {kind} is named {name!r}", hint=hint)
+        else:
+            problem = f"no {kind} is named {name!r}. {_listed(kind, self.known)}"
+            super().__init__(problem, hint=f"{_did_you_mean(name, self.known)} {hint}".strip())
+
+
+_MOST_NAMES = 30
+
+
+def _listed(kind: str, names: tuple[str, ...]) -> str:
+    """Return a sentence with the existing names, the first ones if there are many."""
+    many = f"{kind[:-1]}ies" if kind.endswith("y") and not kind.endswith("ey") else f"{kind}s"
+    if not names:
+        return f"There are no {many}."
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{many[0].upper()}{many[1:]}: {', '.join(names[:_MOST_NAMES])}{more}."
+
+
+def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
+    """Return a sentence with the known names of similar spelling; empty if there are none."""
+    from difflib import get_close_matches
+
+    spelled = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower().replace("_", "-"), list(spelled))
+    return f"Did you mean {' or '.join(repr(spelled[each]) for each in close)}?" if close else ""
 
 
 class UserErased(LdpBudgetError):  # noqa: N818
@@ -137,19 +199,23 @@ class UserErased(LdpBudgetError):  # noqa: N818
     def __init__(self, user: str) -> None:
         self.user = user
         super().__init__(
-            f"user {user!r} was erased; the ledger does not keep which entries were this user's, nor when that was"
+            f"user {user!r} was erased. The ledger no longer knows which entries belong to this user, nor when the user "
+            "was erased."
         )
 
 
 class NameTaken(LdpBudgetError):  # noqa: N818
-    """A name is already in use for something else. Attributes: `kind`, `name`."""
+    """A name is already in use for something else. Nothing was changed. Attributes: `kind`, `name`, `hint`.
+
+    The message is "KIND 'NAME' WHY", such as "round 'may' was already sealed".
+    """
 
     code = "name-taken"
 
-    def __init__(self, kind: str, name: str, why: str) -> None:
+    def __init__(self, kind: str, name: str, why: str, *, hint: str = "") -> None:
         self.kind = kind
         self.name = name
-        super().__init__(f"{kind} {name!r}: {why}")
+        super().__init__(f"{kind} {name!r} {why}", hint=hint)
 
 
 class PluginError(LdpBudgetError):
@@ -157,10 +223,10 @@ class PluginError(LdpBudgetError):
 
     code = "plugin-error"
 
-    def __init__(self, plugin: str, why: str) -> None:
+    def __init__(self, plugin: str, why: str, *, hint: str = "") -> None:
         self.plugin = plugin
         self.why = why
-        super().__init__(f"plugin {plugin}: {why}")
+        super().__init__(f"plugin {plugin}: {why}", hint=hint)
 
 
 class NotSupported(LdpBudgetError):  # noqa: N818
@@ -178,10 +244,10 @@ class LedgerError(LdpBudgetError):
 
     code = "ledger-error"
 
-    def __init__(self, path: str, why: str, *, unknown: bool = False) -> None:
+    def __init__(self, path: str, why: str, *, unknown: bool = False, hint: str = "") -> None:
         self.path = path
         self.unknown = unknown
-        super().__init__(f"ledger {path}: {why}")
+        super().__init__(f"ledger {path}: {why}", hint=hint)
 
 
 class LedgerMissing(LedgerError):  # noqa: N818
@@ -193,7 +259,7 @@ class LedgerMissing(LedgerError):  # noqa: N818
     code = "ledger-missing"
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "there is none")
+        super().__init__(path, "this ledger does not exist")
 
 
 class LedgerMoved(LedgerError):  # noqa: N818
@@ -207,9 +273,12 @@ class LedgerMoved(LedgerError):  # noqa: N818
     def __init__(self, path: str, ledger: str, *, complete: bool) -> None:
         self.ledger = ledger
         self.complete = complete
-        done = f"it was moved to {ledger}. Use that ledger"
-        under_way = f"it is closed by a move to {ledger}. Wait for the move, or start it again or abort it"
-        super().__init__(path, f"{done if complete else under_way}; nothing was charged")
+        if complete:
+            why, hint = f"it was moved to {ledger}", "Use that ledger."
+        else:
+            why = f"it is closed while it is moved to {ledger}"
+            hint = "Wait until the move is complete. If the move was interrupted, start it again or abort it."
+        super().__init__(path, f"{why}. Nothing was charged.", hint=hint)
 
 
 class LedgerKeyMissing(LedgerError):  # noqa: N818
@@ -224,9 +293,10 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
         self.secret = secret
         why = (
             f"its key was rotated to secret {secret}, which this process does not have, or its counters were changed. "
-            "Open the ledger again, with a copy of the key file from where it was rotated; nothing was charged"
+            "Nothing was charged."
         )
-        super().__init__(path, why)
+        hint = "Copy the key file from the machine where the key was rotated, and open the ledger again."
+        super().__init__(path, why, hint=hint)
 
 
 class SandboxError(LedgerError):
@@ -239,8 +309,9 @@ class SandboxError(LedgerError):
 
     def __init__(self, path: str, sandbox: bool) -> None:
         self.sandbox = sandbox
-        kinds = "a ledger that counts", "a sandbox, in which nothing counts"
-        super().__init__(path, f"expected {kinds[not sandbox]}; found {kinds[sandbox]}")
+        kinds = "a real ledger", "a sandbox"
+        why = f"this is {kinds[sandbox]}, and {kinds[not sandbox]} was asked for. Nothing was changed."
+        super().__init__(path, why, hint=f"Open it with sandbox={sandbox}.")
 
 
 class ClockError(LedgerError):
@@ -252,10 +323,12 @@ class ClockError(LedgerError):
 
     code = "clock-error"
 
-    def __init__(self, path: str, why: str, *, repairable: bool = False, newest: datetime | None = None) -> None:
+    def __init__(
+        self, path: str, why: str, *, repairable: bool = False, newest: datetime | None = None, hint: str = ""
+    ) -> None:
         self.repairable = repairable
         self.newest = newest
-        super().__init__(path, why)
+        super().__init__(path, why, hint=hint)
 
 
 class KeyConflict(LdpBudgetError):  # noqa: N818
@@ -266,8 +339,8 @@ class KeyConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, key: str) -> None:
         self.key = key
         super().__init__(
-            f"key {key!r} was used for a different request; a key stands for one randomised output, "
-            "so a new report needs a new key"
+            f"idempotency key {key!r} was already used for a different request. Nothing was charged.",
+            hint="A key identifies one randomized output. Use a new key for a new report.",
         )
 
 
@@ -282,7 +355,7 @@ class ReservationConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, receipt: str, state: str, asked: str) -> None:
         self.receipt = receipt
         self.state = state
-        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}; nothing was changed")
+        super().__init__(f"reservation {receipt} is {state}, so it cannot be {asked}. Nothing was changed.")
 
 
 class ApprovalNeeded(LdpBudgetError):  # noqa: N818
@@ -297,8 +370,9 @@ class ApprovalNeeded(LdpBudgetError):  # noqa: N818
         self.policy = policy
         self.reasons = tuple(reasons)
         super().__init__(
-            f"policy {policy}: expected the approval of another key holder, as {'; '.join(self.reasons)}; "
-            "nothing was changed. Propose the change; or, on the machine of the ledger, add --override REASON"
+            f"this change of policy {policy!r} needs the approval of another key holder: "
+            f"{'; '.join(self.reasons)}. Nothing was changed.",
+            hint="Propose the change. On the machine of the ledger you can give the reason for an override instead.",
         )
 
 
@@ -313,7 +387,7 @@ class ApprovalConflict(LdpBudgetError):  # noqa: N818
     def __init__(self, proposal: int | None, why: str) -> None:
         self.proposal = proposal
         self.why = why
-        super().__init__(f"{'approvals' if proposal is None else f'proposal {proposal}'}: {why}; nothing was changed")
+        super().__init__(f"{'' if proposal is None else f'proposal {proposal}: '}{why}. Nothing was changed.")
 
 
 class RecordConflict(LdpBudgetError):  # noqa: N818
@@ -329,7 +403,8 @@ class RecordConflict(LdpBudgetError):  # noqa: N818
         self.expected = expected
         self.newest = newest
         super().__init__(
-            f"expected record {expected} to be the newest one; found record {newest}; nothing was changed"
+            f"another writer added a record: the newest is {newest}, not {expected}. Nothing was changed.",
+            hint="Read the records again, and repeat the change if it still applies.",
         )
 
 
@@ -338,9 +413,9 @@ class ReportFileError(LdpBudgetError):
 
     code = "report-file-error"
 
-    def __init__(self, path: str, why: str) -> None:
+    def __init__(self, path: str, why: str, *, hint: str = "") -> None:
         self.path = path
-        super().__init__(f"report file {path}: {why}")
+        super().__init__(f"report file {path}: {why}", hint=hint)
 
 
 class TooFewReports(LdpBudgetError):  # noqa: N818
@@ -351,7 +426,9 @@ class TooFewReports(LdpBudgetError):  # noqa: N818
     def __init__(self, reports: int, least: int) -> None:
         self.reports = reports
         self.least = least
-        super().__init__(f"too few reports to seal: {reports}. Wait for {least}; nothing was sealed.")
+        super().__init__(
+            f"too few reports to seal: {reports}. Nothing was sealed.", hint=f"Wait until there are {least} reports."
+        )
 
 
 class TableError(LdpBudgetError):
@@ -359,6 +436,6 @@ class TableError(LdpBudgetError):
 
     code = "table-error"
 
-    def __init__(self, path: str, why: str) -> None:
+    def __init__(self, path: str, why: str, *, hint: str = "") -> None:
         self.path = path
-        super().__init__(f"{path}: {why}")
+        super().__init__(f"{path}: {why}", hint=hint)

@@ -164,7 +164,7 @@ def _head(results: Figure) -> str:
         "with what "
         "its script says of that.",
     )
-    return "\n\n".join(["# Beside other libraries", commands, said, *_repeated(results)])
+    return "\n\n".join(["# Comparison with other libraries", commands, said, *_repeated(results)])
 
 
 def _repeated(results: Figure) -> list[str]:
@@ -387,7 +387,7 @@ def _estimate(figures: list[Figure]) -> str:
     said = prose(
         f"{work.ESTIMATED_REPORTS:,} reports of one of 16 answers, {work.ESTIMATED_REPEATS} times over: how far "
         f"off the "
-        "estimated share of an answer is that nobody gave, on average, with the standard error of that; biased where "
+        "estimated share of an answer is that no user gave, on average, with the standard error of that; biased where "
         f"it is more than {CLEARLY:g} of them off. And how often a 95 % interval holds the truth."
     )
     more = f"Time from {work.ESTIMATED_REPORTS:,} reports to the counts of 128 answers:"

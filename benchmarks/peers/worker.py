@@ -254,7 +254,7 @@ def estimate_seconds(library: Library, mechanism: str, intervals: bool) -> dict[
 
 
 def estimates(library: Library, mechanism: str) -> dict[str, Any]:
-    """How far off the estimated share of an answer is that nobody gave, and how often intervals hold the truth.
+    """How far off the estimated share of an answer is that no user gave, and how often intervals hold the truth.
 
     Nine users of ten give answer 0, nobody the last one, the others any of those between.
     """

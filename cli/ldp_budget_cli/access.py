@@ -13,18 +13,10 @@ from ldp_budget.errors import UnknownName
 
 from .app import check_local, open_ledger
 from .inputs import listed_users, user_column_option
-from .output import (
-    CSV,
-    confirm,
-    counted,
-    json_option,
-    print_json,
-    print_row_table,
-    print_rows,
-    rows_options,
-    yes_option,
-)
+from .limit_text import minute
+from .output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
 from .table_reader import layout_options
+from .tables import print_row_table
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +30,7 @@ _days = click.option(
     "--expires",
     type=click.FloatRange(0, 36_600, min_open=True),
     metavar="DAYS",
-    help="Days until the secret expires.",
+    help="Days until the secret expires [default: never]",
 )
 
 
@@ -58,14 +50,14 @@ def api_key() -> None:
     multiple=True,
     required=True,
     type=click.Choice(["spend", "collect", "read", "policy", "erase", "audit", "admin"]),
-    help="What the key may do; admin is everything. Repeat for more.",
+    help="Allow the key to do this; admin is everything. Repeatable.",
 )
-@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy. Repeat for more.")
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Bind the key to this policy. Repeatable.")
 @click.option(
-    "--collection", "collections", multiple=True, metavar="NAME", help="Only this collection. Repeat for more."
+    "--collection", "collections", multiple=True, metavar="NAME", help="Bind the key to this collection. Repeatable."
 )
 @click.option(
-    "--share", metavar="NAME", help="Its charges must fit this share as well. Not with the scopes policy and admin."
+    "--share", metavar="NAME", help="Make its charges fit this share as well. Not with the scopes policy and admin."
 )
 @_days
 @json_option
@@ -115,7 +107,7 @@ def _check_known(
     for kind, names in asked.items():
         for name in names:
             if name not in known[kind]:
-                raise UnknownName(kind, name, known[kind], "No key was made")
+                raise UnknownName(kind, name, known[kind], "No API key was created.")
 
 
 @api_key.command("rotate")
@@ -132,7 +124,12 @@ def _check_known(
 @json_option
 @click.pass_context
 def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None, as_json: bool) -> None:
-    """Give the API key NAME a new secret and print it. The old secret stays valid for --overlap."""
+    """Give the API key NAME a new secret and print it. The old secret stays valid for --overlap.
+
+    \b
+    Example:
+      ldp-budget api-key rotate app --overlap 7 > app.key
+    """
     from ldp_budget.accounting.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
@@ -144,7 +141,12 @@ def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None,
 @rows_options
 @click.pass_context
 def list_(ctx: click.Context, form: str | None) -> None:
-    """List every API key with its state, also expired and revoked ones."""
+    """List every API key with its state, also expired and revoked ones.
+
+    \b
+    Example:
+      ldp-budget api-key list
+    """
     from ldp_budget.accounting.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
@@ -153,21 +155,41 @@ def list_(ctx: click.Context, form: str | None) -> None:
     if form is not None:
         print_rows(rows, form)
         return
-    print_row_table([{name: row[name] for name in _COLUMNS} for row in rows])
+    print_row_table([_key_row(row, rows) for row in rows], ("by", "made (UTC)", "share"))
 
 
-_COLUMNS = ("name", "state", "scopes", "policies", "collections", "share", "expires", "made", "by")
+def _key_row(row: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the columns of the text output. Bindings that no key has are left out."""
+    bound = {name: row[name] for name in ("policies", "collections", "share") if any(each[name] for each in rows)}
+    return {
+        **{name: row[name] for name in ("name", "state", "scopes")},
+        **bound,
+        "expires (UTC)": "never" if row["expires"] is None else minute(row["expires"]),
+        "made (UTC)": minute(row["made"]),
+        "by": row["by"],
+    }
 
 
 @api_key.command("revoke")
 @click.argument("name")
 @click.pass_context
 def revoke(ctx: click.Context, name: str) -> None:
-    """Revoke the API key NAME, with every secret of it. This cannot be undone."""
+    """Revoke the API key NAME with all its secrets. This cannot be undone.
+
+    \b
+    Example:
+      ldp-budget api-key revoke app
+    """
     from ldp_budget.accounting.api_keys import ApiKeys
 
-    ApiKeys(open_ledger(ctx)).revoke(name)
-    click.echo(f"revoked {name}; a service that runs knows it within a second", err=True)
+    keys = ApiKeys(open_ledger(ctx))
+    try:
+        keys.revoke(name)
+    except UnknownName:
+        if any(each.name == name for each in keys.all()):
+            raise click.ClickException(f"API key {name!r} is already revoked.") from None
+        raise
+    click.echo(f"revoked: {name}. A running service refuses it within a second", err=True)
 
 
 def _after(ledger: BudgetClient, days: float | None) -> datetime | None:
@@ -179,13 +201,14 @@ def _show(ledger: BudgetClient, made: ApiKey, secret: str, as_json: bool) -> Non
     if as_json:
         print_json({**shown, "secret": secret})
         return
-    until = "" if made.expires is None else f" until {shown['expires']}"
+    until = "" if made.expires is None else f", until {shown['expires']}"
     click.echo(
-        f"key {made.name}: {', '.join(made.scopes)}{until}; this is its secret, which is kept nowhere:", err=True
+        f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is shown once; store it now:", err=True
     )
     click.echo(secret)
 
 
+_LOCAL = "http://127.0.0.1:8000"
 _INVITE_COLUMNS = ("user", "link")
 _DIGITS = 32
 """The length of the definition's digest in a link: enough that no second definition with the same prefix is found."""
@@ -202,22 +225,20 @@ _DIGITS = 32
     default=14.0,
     show_default=True,
     metavar="DAYS",
-    help="For how long they are good.",
+    help="Days for which the links are valid.",
 )
-@click.option(
-    "--round", default="", metavar="NAME", help="Which time it is asked: each user may answer once in each."
-)
+@click.option("--round", default="", metavar="NAME", help="Name the round: each user may answer once in each round.")
 @click.option(
     "--service",
-    default="http://127.0.0.1:8000",
+    default=_LOCAL,
     show_default=True,
     metavar="URL",
-    help="Where respondents reach the service.",
+    help="The URL at which respondents reach the service.",
 )
 @click.option(
     "--revoke",
     is_flag=True,
-    help="End the links made so far: those of the users in FILE; without FILE all of them, which asks first.",
+    help="End the links made so far: those of the users in FILE, or without FILE all of them. Asks first.",
 )
 @yes_option
 @rows_options
@@ -240,20 +261,26 @@ def invite(
     """Print a personal link for each user in FILE ('-' is standard input) to answer COLLECTION, as CSV.
 
     A link works like a password: anyone who has it can answer in its user's place. The links are not stored.
+
+    \b
+    Example:
+      ldp-budget invite mood users.csv --service https://survey.example.org \\
+        > links.csv
+      ldp-budget invite mood --revoke
     """
     from ldp_budget.accounting.invitations import Invitations
 
     from .inputs import Repeats
 
     if file is None and not revoke:
-        raise click.UsageError("FILE: expected a file that lists users; nothing was given")
-    ledger = check_local(open_ledger(ctx), "links are made and ended on the machine of the ledger")
+        raise click.UsageError(f"FILE is missing: a list of users. Try: ldp-budget invite {collection} users.csv")
+    ledger = check_local(open_ledger(ctx), "links are created and ended on the machine of the ledger")
     invitations = Invitations(ledger, fresh=0)
     repeats = Repeats()
     users = None if file is None else listed_users(file, user_column, delimiter, encoding, no_header)
     if revoke:
-        if users is None:
-            confirm(f"End the links of all users to {collection}?", yes)
+        whose = "all users" if users is None else f"the users in {file}"
+        confirm(f"End the links of {whose} to {collection}?", yes)
         _revoke(invitations, collection, users)
         return
     assert users is not None
@@ -263,6 +290,8 @@ def invite(
     digest = ledger.collection(collection).definition()["digest"]
     print_rows(_links(made, _address(service, collection), digest), form or CSV, _INVITE_COLUMNS)
     repeats.warn_of_case()
+    if service == _LOCAL:
+        click.echo(f"Warning: the links open only on this machine ({_LOCAL}). Add --service https://HOST", err=True)
 
 
 def _links(made: Iterable[tuple[str, str]], address: str, digest: str) -> Iterator[dict[str, str]]:
@@ -272,18 +301,19 @@ def _links(made: Iterable[tuple[str, str]], address: str, digest: str) -> Iterat
 
 def _address(service: str, collection: str) -> str:
     if not service.startswith(("https://", "http://")) or any(each in service for each in "#? "):
-        expected = "an address that begins with https:// or http://, without ? and #"
-        raise click.UsageError(f"--service: expected {expected}; found {service!r}")
+        raise click.UsageError(
+            f"--service must be a URL that begins with https:// or http://, without ? and #: got {service!r}"
+        )
     return f"{service.rstrip('/')}/s/{quote(collection, safe='')}"
 
 
 def _revoke(invitations: Invitations, collection: str, users: Iterable[str] | None) -> None:
     if users is None:
         invitations.revoke(collection)
-        click.echo("revoked: everybody's invitations so far", err=True)
+        click.echo("revoked: the links of all users so far", err=True)
         return
     count = 0
     for user in users:
         invitations.revoke(collection, user)
         count += 1
-    click.echo(f"revoked: the invitations of {counted(count, 'user')} so far", err=True)
+    click.echo(f"revoked: the links of {counted(count, 'user')} so far", err=True)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ldp_budget._validation import canonical_user
-from ldp_budget.errors import InvalidParameter, OutsideDomain
+from ldp_budget.errors import OutsideDomain
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval
 
 from .output import counted
-from .table_reader import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
+from .table_reader import NO_USER, SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .table_reader import CsvTable, Note, Table
 
-_NOTHING_DONE = "; nothing was written"
+_NOTHING_DONE = "Nothing was written."
 
 _ROWS = 20_000
 """The most rows of a CSV file in memory at a time."""
@@ -62,18 +62,18 @@ class Answers:
     clipped: int = 0
     again: int = 0
 
-    def tell(self, skipped_to: str | None) -> None:
+    def report(self, skipped_to: str | None) -> None:
         """Print how many rows were left out or changed, and why."""
         left_out = self.left_out
-        for count, told in (
+        for count, why in (
             (left_out.invalid, f"skipped as invalid: see {skipped_to}"),
-            (left_out.missing, "left out, as the answer is missing"),
-            (self.again, "left out, as its user was there before (--once)"),
+            (left_out.missing, "left out: the answer is missing"),
+            (self.again, "left out: a repeated user (--once)"),
         ):
             if count:
-                click.echo(f"{counted(count, 'row')} {told}", err=True)
+                click.echo(f"{counted(count, 'row')} {why}", err=True)
         if self.clipped:
-            click.echo(f"{counted(self.clipped, 'number')} outside the range taken for its nearest end", err=True)
+            click.echo(f"{counted(self.clipped, 'number')} outside the range: replaced by the nearest end", err=True)
 
 
 class AnswerReader:
@@ -86,7 +86,7 @@ class AnswerReader:
         self._note = note
         self._held: list[Sequence[Any]] = []
         held = None if note is None else self._held.append
-        self.answers = Answers(LeftOut(held, consequence=_NOTHING_DONE, counted=True))
+        self.answers = Answers(LeftOut(held, consequence=f"{_NOTHING_DONE} {SKIP_HINT}", counted=True))
         self._any_row = False
         self._seen: set[str] = set()
 
@@ -102,7 +102,7 @@ class AnswerReader:
                 found = self._of_rows(table, place, user_place)
             for each in found:
                 self._any_row = True
-                self._tell_left_out()
+                self._note_left_out()
                 batch = self._once(each) if how.once else each
                 answers.reports += len(batch.values)
                 if len(batch.values):
@@ -110,12 +110,12 @@ class AnswerReader:
         shown = shown_place(self._path)
         if not self._any_row:
             below = " below its header" if how.layout.header else ""
-            raise click.ClickException(f"{shown} has no rows{below}{_NOTHING_DONE}")
+            raise click.ClickException(f"{shown} has no rows{below}. {_NOTHING_DONE}")
         if not answers.reports:
-            why = f"; the first: {answers.left_out.first}" if answers.left_out.first else ""
-            raise click.ClickException(f"{shown} has no row with an answer{_NOTHING_DONE}{why}")
+            why = f" The first problem: {answers.left_out.first}" if answers.left_out.first else ""
+            raise click.ClickException(f"{shown} has no row with a valid answer. {_NOTHING_DONE}{why}")
 
-    def _tell_left_out(self) -> None:
+    def _note_left_out(self) -> None:
         """Note the rows that were left out so far, in their order."""
         if self._note is not None:
             for row in sorted(self._held, key=lambda row: row[1]):
@@ -166,7 +166,7 @@ class AnswerReader:
             if error.position is None:
                 raise
             if not left_out.allowed:
-                wrong = f"expected {error.domain}; found {texts[error.position]!r}"
+                wrong = _not_in_domain(table, texts[error.position], error)
                 left_out.leave(table, rows[error.position], place, wrong)
         reasons = {text: _wrong(self._collection, table, text) for text in dict.fromkeys(texts)}
         kept = []
@@ -192,9 +192,9 @@ class AnswerReader:
     ) -> Batch:
         from ldp_budget.reports.answers import read_cells
 
-        nobody = [number for number, user in enumerate(users) if not user] if "" in users else []
+        unnamed = [number for number, user in enumerate(users) if not user] if "" in users else []
         clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
-        cells = read_cells(self._collection, found, counts_as=clip, none=self._how.missing, without=nobody)
+        cells = read_cells(self._collection, found, counts_as=clip, none=self._how.missing, without=unnamed)
         for number, text in cells.wrong:
             row = Row(None, first + number, [], "")
             if users and not users[number]:
@@ -227,7 +227,9 @@ def _clipped(collection: Collection, text: str) -> str:
     """Return the nearest end of the range for a number outside it; any other text unchanged."""
     domain = collection.mechanism.domain
     if not isinstance(domain, Interval):
-        raise InvalidParameter("clip", "a collection of numbers from a range", f"{collection.name}, which has none")
+        raise click.UsageError(
+            f"--clip needs a collection of numbers, and {collection.name} has no range. Leave it out."
+        )
     lower, upper = domain.ends
     number = _number(text)
     if number < lower or number > upper:
@@ -249,5 +251,10 @@ def _wrong(collection: Collection, table: Table, text: str) -> str:
     try:
         collection.read_values([text])
     except OutsideDomain as error:
-        return f"expected {error.domain}; found {table.found(text)}"
+        return _not_in_domain(table, text, error)
     return ""
+
+
+def _not_in_domain(table: Table, text: str, error: OutsideDomain) -> str:
+    what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
+    return f"{what}: the domain is {error.domain}"

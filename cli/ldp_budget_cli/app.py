@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .command_groups import COMMANDS, GROUPS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
@@ -37,6 +39,11 @@ KEY_FILE_VARIABLE = "LDP_BUDGET_API_KEY_FILE"
 _MOST = 10_000
 
 
+_PLAIN_HINT = (
+    "Add --plain-http before the command to send the API key unencrypted: anyone on the network can then read it."
+)
+
+
 def is_service(ledger: str) -> bool:
     """True if a service keeps the ledger."""
     return ledger.partition("://")[0].lower() in ("https", "http")
@@ -48,13 +55,32 @@ def open_service(url: str, *, plain_http: bool) -> Client:
     from ldp_budget.errors import InvalidParameter, NotSupported
 
     try:
-        return Client(url, _key(), plain_http=plain_http)
+        service = Client(url, _key(), plain_http=plain_http)
+        _say_retries()
+        return service
     except InvalidParameter as error:
         names = {"url": "--ledger", "key": KEY_VARIABLE}
-        why = error.describe(names.get(error.option, error.option))
-        raise click.UsageError(why.replace("`plain_http`, said aloud", "--plain-http, before the command")) from None
+        name = names.get(error.option, error.option)
+        why = error.describe(name, _PLAIN_HINT) if "plain_http" in str(error) else error.describe(name)
+        raise click.UsageError(why) from None
     except NotSupported as error:
         raise click.ClickException(str(error)) from None
+
+
+def _say_retries() -> None:
+    """Print the first retry of the client on stderr, so that the user knows why the command waits."""
+    import logging
+
+    log = logging.getLogger("ldp_budget.client")
+
+    def once(record: logging.LogRecord) -> bool:
+        log.removeFilter(once)
+        log.setLevel(logging.WARNING)
+        click.echo(f"{record.getMessage()} Ctrl-C stops.", err=True)
+        return False
+
+    log.setLevel(logging.INFO)
+    log.addFilter(once)
 
 
 def _key() -> str:
@@ -65,19 +91,18 @@ def _key() -> str:
     file = os.environ.get(KEY_FILE_VARIABLE)
     if not file:
         raise click.UsageError(
-            f"--ledger: a service needs an API key, in {KEY_VARIABLE} or in a file that {KEY_FILE_VARIABLE} names"
+            f"The API key is missing: a service needs one. Set {KEY_VARIABLE}, or set {KEY_FILE_VARIABLE} to a file."
         )
     try:
         with open(file, encoding="ascii", errors="replace") as opened:
             return opened.read(_MOST).strip()
     except OSError as error:
-        raise click.ClickException(f"{KEY_FILE_VARIABLE}: {file} cannot be read: {error.strerror}") from None
+        raise click.ClickException(f"{KEY_FILE_VARIABLE}: cannot read {file}: {error.strerror}.") from None
 
 
 _EARLIEST, _END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 1, 1, tzinfo=UTC)
-_EXPECTED = (
-    "expected an ISO time from 1970 to 9997, such as 2027-03-01T09:30 or 2027-03-01, in UTC unless it says a zone"
-)
+_EXPECTED = "must be an ISO time from 1970 to 9997"
+_TIME_HINT = "Write 2027-03-01 or 2027-03-01T09:30 (UTC), or add a zone: 2027-03-01T09:30+02:00."
 
 
 def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
@@ -92,13 +117,13 @@ def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None
         moment = moment.replace(tzinfo=UTC)
     # Compared before the conversion to UTC, which fails at the ends of the calendar.
     if not _EARLIEST <= moment < _END:
-        raise click.UsageError(f"{parameter.opts[0]}: {_EXPECTED}; found {value!r}", ctx)
+        raise click.UsageError(f"{parameter.opts[0]} {_EXPECTED}: got {value!r}. {_TIME_HINT}", ctx)
     return moment.astimezone(UTC)
 
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
-GLOBAL = {"--ledger": "a path or an address", "--at": "a time"}
-"""The root options that may also follow the command, and the kind of value that each takes."""
+GLOBAL = {"--ledger": "--ledger budget.db", "--at": "--at 2027-03-01"}
+"""The root options that may also follow the command, each with an example."""
 _OPENED = f"{__package__}.ledger"
 """The context key of the ledger that this command has opened."""
 _AT = f"{__package__}.at"
@@ -107,37 +132,6 @@ _SANDBOX = f"{__package__}.sandbox"
 """The context key of a flag: True if any opened ledger is a sandbox."""
 _PLAIN = f"{__package__}.plain_http"
 """The context key of a flag: True if plain HTTP is allowed."""
-
-# name -> (module with a command of that name, one line of help)
-COMMANDS = {
-    "demo": ("demo", "The whole story on a real survey: choose, charge, randomize, estimate."),
-    "mechanisms": ("calculations", "List the mechanisms there are, and plugins that failed."),
-    "calibrate": ("calculations", "Find the parameters that meet a privacy target."),
-    "compose": ("calculations", "Show what many reports cost together, under every rule."),
-    "plan": ("calculations", "Find what each of many reports may cost."),
-    "compare": ("calculations", "Rank the mechanisms by predicted error."),
-    "policy": ("policy", "Set and show what users may be charged."),
-    "quote": ("spend", "Say what a report would cost a user; change nothing."),
-    "spend": ("spend", "Charge a user, or refuse with exit code 3."),
-    "spend-many": ("spend", "Charge every user of a file."),
-    "reserve": ("spend", "Charge a user now and decide later."),
-    "commit": ("spend", "Keep what a reservation charged."),
-    "void": ("spend", "Give back what a reservation charged."),
-    "balance": ("balance", "Show what a user has spent and has left."),
-    "reservations": ("balance", "Show which reservations are open."),
-    "history": ("balance", "Show what a user was charged for."),
-    "erase": ("balance", "Forget who an account belongs to."),
-    "collection": ("collection", "Agree on one set-up for clients and server."),
-    "randomize": ("randomize", "Turn a column of answers into private reports."),
-    "inbox": ("collection", "Take reports that devices sent, one by one, and seal them."),
-    "invite": ("access", "Print links by which respondents answer."),
-    "estimate": ("estimate", "Estimate counts or a mean from reports."),
-    "audit": ("plugin", "Check whether a mechanism's promise is true."),
-    "api-key": ("access", "Create, list, rotate and revoke the API keys of a service."),
-    "ledger": ("ledger", "Create, verify and read out the ledger."),
-    "serve": ("serve", "Serve the ledger over HTTP."),
-    "plugin": ("plugin", "Start a plugin of your own, and certify one."),
-}
 
 
 class Root(click.Group):
@@ -181,8 +175,11 @@ class Root(click.Group):
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+        wide = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                # Padded, so that the texts of all groups begin in one column.
+                formatter.write_dl([(f"{name:{wide}}", help) for name, (_, help) in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -196,7 +193,7 @@ class Root(click.Group):
         except click.Abort:
             from .errors import Stopped
 
-            raise Stopped("nothing was changed", "Aborted") from None
+            raise Stopped("nothing was changed.", "Aborted") from None
         except Exception as error:
             from .errors import to_click_exception
 
@@ -208,8 +205,8 @@ class Root(click.Group):
     "--ledger",
     metavar="PATH",
     envvar=LEDGER_VARIABLE,
-    help="The ledger: a file with its key beside it, postgresql://HOST/DATABASE, or a service, https://HOST, with an "
-    "API key in LDP_BUDGET_API_KEY. May also follow the command.",
+    help="The ledger: a file (its key is FILE.key), postgresql://HOST/DATABASE, or a service at https://HOST with an "
+    "API key in LDP_BUDGET_API_KEY. May also follow the command. [default: a file in your application folder]",
 )
 @click.option(
     "--at",
@@ -222,12 +219,22 @@ class Root(click.Group):
     "--plain-http",
     is_flag=True,
     envvar="LDP_BUDGET_PLAIN_HTTP",
-    help="Ask a service of another machine by http://: whoever is on the way reads the API key.",
+    help="Allow unencrypted HTTP to a service on another machine. Anyone on the network can read the API key.",
 )
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
 def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http: bool) -> None:
-    """Calibrate, account for and collect data under local differential privacy."""
+    """Calibrate, account for and collect data under local differential privacy.
+
+    Start with: ldp-budget demo
+
+    \b
+    Example:
+      ldp-budget policy set default --limit lifetime=4 --limit day=1
+      ldp-budget collection add mood oue --epsilon 0.5 --categories good,fair,bad
+      ldp-budget spend alice mood
+      ldp-budget balance alice
+    """
     ctx.obj = ledger
     ctx.meta[_AT] = at
     ctx.meta[_PLAIN] = plain_http
@@ -248,7 +255,7 @@ def _global_first(args: list[str]) -> list[str]:
     while place < end:
         if rest[place] in GLOBAL:
             if place + 1 == end:
-                raise click.UsageError(f"{rest[place]}: expected {GLOBAL[rest[place]]}; nothing was given")
+                raise click.UsageError(f"{rest[place]} has no value. Write: {GLOBAL[rest[place]]}")
             first += rest[place : place + 2]
             del rest[place : place + 2]
             end -= 2
@@ -318,7 +325,7 @@ def open_place(
     at = given_time(ctx)
     if is_service(place):
         if at is not None:
-            raise click.UsageError("--at: expected no time, as a service goes by its own clock")
+            raise click.UsageError("--at does not go with a service, which has its own clock. Leave --at out.")
         opened: Accountant | Client = open_service(place, plain_http=ctx.find_root().meta.get(_PLAIN, False))
     elif at is None:
         opened = Accountant(place, create=create, sandbox=sandbox)
@@ -326,7 +333,8 @@ def open_place(
         try:
             opened = Accountant(place, create=create, sandbox=True, clock=lambda: at)
         except LedgerMissing as error:
-            raise click.ClickException(f"{error}; for --at `ldp-budget ledger init --sandbox` makes one") from error
+            why = f"{error}. --at needs a sandbox. Create one: ldp-budget ledger init --sandbox"
+            raise click.ClickException(why) from error
     try:
         is_sandbox = opened.sandbox  # a request, if a service keeps the ledger
     except Exception:
@@ -339,21 +347,20 @@ def open_place(
 
 
 def make_ledger(ctx: click.Context, *, sandbox: bool) -> Accountant | Client:
-    """Create a ledger at the path or URL to use. Raises `LedgerError` if one exists there."""
+    """Create a ledger at the path or URL to use. Raises a click error if one exists there."""
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.errors import LedgerError, LedgerMissing
+    from ldp_budget.errors import LedgerMissing
 
     if given_time(ctx) is not None and not sandbox:
-        raise click.UsageError("--at: expected --sandbox with it, as no other ledger goes by a time that is given")
+        raise click.UsageError("--at needs --sandbox: only a sandbox lets you set its clock. Add --sandbox.")
     place = place_for_ledger(ctx)
     if is_service(place):
-        raise click.UsageError("--ledger: expected a path or postgresql://…, as a service has a ledger already")
+        raise click.UsageError("--ledger names a service, which has a ledger already. Name a file or postgresql://….")
     try:
         with Accountant(place, create=False, sandbox=None) as there:
             kind = "a sandbox" if there.sandbox else "a ledger"
-            raise LedgerError(
-                there.name, f"expected a place where nothing is yet; found {kind}, which was left as it is"
-            )
+            hint = "Use it, or create another one: --ledger PATH"
+            raise click.ClickException(f"{there.name} is {kind} already. It was not changed. {hint}")
     except LedgerMissing:
         made = open_place(ctx, place, create=True, sandbox=sandbox)
         ctx.find_root().with_resource(made)
@@ -373,7 +380,7 @@ def place_for_ledger(ctx: click.Context) -> str:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except OSError as error:
-            raise click.ClickException(f"the folder of {path} cannot be made: {error.strerror}") from None
+            raise click.ClickException(f"Cannot create the folder of {path}: {error.strerror}.") from None
     return path
 
 

@@ -15,6 +15,7 @@ from ldp_budget.accounting.policies import DEFAULT
 
 from .app import open_ledger, policy_names
 from .inputs import check_no_list, listed_users, user_column_option
+from .limit_text import SYMBOLS, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
 from .output import (
     CSV,
     JSON,
@@ -23,16 +24,14 @@ from .output import (
     confirm,
     json_option,
     print_json,
-    print_row_table,
     print_rows,
-    print_table,
     rows_options,
-    shown,
     shuffled_option,
     yes_option,
 )
 from .plots import plot_option
 from .table_reader import layout_options
+from .tables import print_row_table, print_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
-    from ldp_budget.accounting.receipts import Balance
+    from ldp_budget.accounting.receipts import Balance, LimitState
 
     Row = dict[str, Any]
 
@@ -59,7 +58,7 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
     every = chain([] if first is None else [first], balances)
     if form is None:
         columns = [*place, *flat.amounts]
-        table = [[cells.get(column) for column in columns] for cells in map(flat.short, every)]
+        table = [[cells.get(column, "") for column in columns] for cells in map(flat.short, every)]
         print_table([column.replace("_", " ") for column in columns], table)
     else:
         print_rows(map(flat.row, every), form, [*place, "policy", "erased", *flat.columns])
@@ -77,12 +76,16 @@ class _Flat:
         ]
         self.columns: list[str] = []
         self.amounts: list[str] = []
-        """The columns of the text output: without δ for a limit that admits no δ."""
+        """The columns of the text output: the ε spent, what is left in the unit of the rule, and the plan's reports."""
         for label, limit in zip(self._labels, policy.all_limits, strict=True):
-            for name, most in limit.amounts(limit.capacity).items():
+            for name in limit.amounts(limit.capacity):
                 self.columns += [f"{label}_{name}_{what}" for what in ("capacity", "spent", "left")]
-                self.amounts += [f"{label}_{name}_{what}" for what in ("spent", "left") if most]
             self.columns.append(f"{label}_resets_at")
+            self.amounts += [f"{label}_ε_spent", f"{label}_{SYMBOLS[own_unit(limit) or 'epsilon']}_left"]
+            if limit.amounts(limit.capacity).get("delta"):
+                self.amounts += [f"{label}_δ_spent", f"{label}_δ_left"]
+        if policy.plan is not None:
+            self.amounts += ["plan_used", "plan_left"]
         self.columns += self._more
 
     def row(self, balance: Balance) -> Row:
@@ -101,9 +104,20 @@ class _Flat:
         return cells | {name: row[name] for name in self._more if name in row}
 
     def short(self, balance: Balance) -> Row:
-        """Return the same row for the text output; the first amount of an erased user is `erased`."""
-        cells = self.row(balance)
-        return cells | dict.fromkeys(self.amounts[:1], "erased") if cells["erased"] else cells
+        """Return the row for the text output; the first amount of an erased user is `erased`."""
+        flat = self.row(balance)
+        cells = {name: flat[name] for name in _PLACE if name in flat}
+        if flat["erased"]:
+            return cells | dict.fromkeys(self.amounts[:1], "erased")
+        for label, state in zip(self._labels, balance.limits, strict=False):
+            unit = own_unit(state.limit) or "epsilon"
+            cells[f"{label}_ε_spent"] = spent_epsilon(state)
+            cells[f"{label}_{SYMBOLS[unit]}_left"] = flat[f"{label}_{unit}_left"]
+            for what in ("spent", "left"):
+                cells[f"{label}_δ_{what}"] = flat.get(f"{label}_delta_{what}")
+        cells["plan_used"] = sum(quota["used"] for quota in balance.quotas)
+        cells["plan_left"] = sum(quota["left"] for quota in balance.quotas)
+        return cells
 
 
 def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
@@ -119,9 +133,14 @@ def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
 @click.command()
 @click.argument("user", required=False)
 @click.option(
-    "--users", "file", metavar="FILE", help="Those of a list: CSV, Parquet or Arrow (- for standard input)."
+    "--users",
+    "file",
+    metavar="FILE",
+    help="Show the users of FILE: CSV, Parquet or Arrow (- for standard input).",
 )
-@click.option("--all", "everybody", is_flag=True, help="Every account, by its number: a ledger holds no names.")
+@click.option(
+    "--all", "every_account", is_flag=True, help="Show every account by its number: a ledger holds no names."
+)
 @user_column_option
 @layout_options
 @click.option(
@@ -129,7 +148,7 @@ def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
     default=DEFAULT,
     metavar="NAME",
     shell_complete=policy_names,
-    help=f"The policy [default: {DEFAULT}]",
+    help=f"Show the limits of this policy [default: {DEFAULT}]",
 )
 @shuffled_option
 @plot_option("what was left of each limit over time")
@@ -139,7 +158,7 @@ def balance(
     ctx: click.Context,
     user: str | None,
     file: str | None,
-    everybody: bool,
+    every_account: bool,
     user_column: str | None,
     delimiter: str,
     encoding: str,
@@ -149,15 +168,24 @@ def balance(
     plot: str | None,
     form: str | None,
 ) -> None:
-    """Show what USER has spent and has left under each limit, or many users, one row each."""
-    _check_whose(user, file, everybody)
+    """Show what USER has spent and has left under each limit, or many users, one row each.
+
+    The ε spent is that of the promise (ε, δ). Rules zcdp, gdp and renyi count in a unit of their own (ρ, μ², D), which
+    is shown below the ε. Under a plan, the reports used and left are shown too.
+
+    \b
+    Example:
+      ldp-budget balance alice
+      ldp-budget balance --users users.csv --csv
+    """
+    _check_whose(user, file, every_account)
     if file is None:
         check_no_list(user_column, no_header)
     one = user is not None and form not in (CSV, TSV)
     if shuffled is not None and not one:
-        raise click.UsageError("--shuffled: expected it with a USER, as text or JSON; found a table of amounts")
+        raise click.UsageError("--shuffled works for one USER, as text or --json. Name one user.")
     if plot is not None and user is None:
-        raise click.UsageError("--plot: expected it with a USER; nothing was given")
+        raise click.UsageError("--plot works for one USER. Name one user.")
     ledger = open_ledger(ctx)
     if plot is not None and user is not None:
         _draw(ledger, user, policy, plot)
@@ -169,14 +197,14 @@ def balance(
         print_balances(ledger, None if user is None else [user], policy, form)
 
 
-def _check_whose(user: str | None, file: str | None, everybody: bool) -> None:
+def _check_whose(user: str | None, file: str | None, every_account: bool) -> None:
     """Raise a click error unless exactly one of user, file and all accounts is given."""
-    wanted = {"USER": user is not None, "--users": file is not None, "--all": everybody}
+    wanted = {"USER": user is not None, "--users": file is not None, "--all": every_account}
     given = [name for name, is_given in wanted.items() if is_given]
     if not given:
-        raise click.UsageError("USER: expected a user, --users FILE or --all; nothing was given")
+        raise click.UsageError("USER is missing. Name a user, or add --users FILE or --all.")
     if len(given) > 1:
-        raise click.UsageError(f"{given[1]}: expected it without {given[0]}; both were given")
+        raise click.UsageError(f"{given[0]} and {given[1]} exclude each other. Use one of them.")
 
 
 def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None, form: str | None) -> None:
@@ -191,30 +219,41 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     if "erased" in result:
         click.echo("erased: this user gets no budget")
         return
-    rows = [
-        (
-            limit["period"],
-            limit["rule"],
-            name,
-            shown(most),
-            shown(limit["spent"][name]),
-            shown(limit["remaining"][name]),
-            limit["resets_at"] or "never",
-        )
-        for limit in result["limits"]
-        for name, most in limit["capacity"].items()
-    ]
-    print_table(("period", "rule", "amount", "capacity", "spent", "left", "resets"), rows)
+    if found.limits:
+        rows = [row for state in found.limits for row in _state_rows(state)]
+        print_table(("limit", "rule", "amount", "of", "spent", "left", "resets (UTC)"), rows)
+    if found.quotas:
+        _print_plan(ledger, found)
     if odometer is not None:
-        click.echo(
-            f"odometer: epsilon {shown(odometer['epsilon'])} at delta {shown(odometer['delta'])}, {odometer['note']}"
-        )
+        exact = f"ε = {shown(odometer['epsilon'])} at δ = {shown(odometer['delta'])}"
+        click.echo(f"All charges so far, composed exactly: {exact} ({odometer['note']})")
     if central is not None:
-        click.echo(f"{central_loss(central)}; {central['note']}")
+        click.echo(f"{central_loss(central)} ({central['note']})")
     elif shuffled is not None:
-        click.echo("shuffled: nothing was spent, or no bound is known for it")
+        click.echo("No central ε is shown: nothing was spent, or no bound is known")
     if "worst_epsilon_per_year" in result:
-        click.echo(f"no lifetime limit; a year can cost epsilon {shown(result['worst_epsilon_per_year'])}")
+        click.echo(yearly_text(found.policy))
+
+
+def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a limit: the ε of the promise, the unit of its rule, and a δ if there is one."""
+    limit, row = state.limit, state.to_json()
+    unit, has_delta = own_unit(limit), bool(limit.delta) and limit.rule == "basic"
+    left = shown(row["remaining"]["epsilon"]) if unit is None else ""
+    resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d}"
+    amount = "ε" if unit is None else f"ε at δ = {number(limit.delta)}"
+    yield row["period"], limit.rule, amount, number(limit.epsilon), shown(spent_epsilon(state)), left, resets
+    for name in row["capacity"]:
+        if name == unit or (name == "delta" and (has_delta or limit.aside or row["spent"]["delta"])):
+            amounts = (shown(row[of][name]) for of in ("capacity", "spent", "remaining"))
+            yield "", "", SYMBOLS[name], *amounts, ""
+
+
+def _print_plan(ledger: BudgetClient, found: Balance) -> None:
+    """Print the reports of the plan that are used and left, and the price of all of them."""
+    epsilon, delta = found.policy.planned()
+    click.echo(f"Plan: all its reports together cost ε = {number(epsilon)} at δ = {number(delta)}")
+    print_row_table(quota_rows(found.quotas, ledger.collections()))
 
 
 def _draw(ledger: BudgetClient, user: str, policy: str, path: str) -> None:
@@ -223,7 +262,7 @@ def _draw(ledger: BudgetClient, user: str, policy: str, path: str) -> None:
     over_time = ledger.remaining_over_time(user, policy)
     if not over_time:
         why = f"{user} was erased" if ledger.is_erased(user) else f"policy {policy} has no limits"
-        raise click.ClickException(f"--plot: {why}; there is nothing to draw")
+        raise click.ClickException(f"--plot: there is nothing to draw, because {why}.")
     plot_balance(user, policy, over_time, path)
 
 
@@ -232,36 +271,62 @@ def _draw(ledger: BudgetClient, user: str, policy: str, path: str) -> None:
 @rows_options
 @click.pass_context
 def history(ctx: click.Context, user: str, form: str | None) -> None:
-    """Show every journal entry of USER, oldest first."""
+    """Show every journal entry of USER, oldest first.
+
+    The table shows times to the minute (UTC); --json, --csv and the like show all fields.
+
+    \b
+    Example:
+      ldp-budget history alice
+    """
     rows = open_ledger(ctx).history(user)
     if form is not None:
         print_rows(rows, form)
         return
-    shown = ("entry", "at", "kind", "state", "mechanism", "policy", "reports", "epsilon", "delta", "resolves")
-    # Most ledgers have neither, and the table is wide.
-    more = tuple(name for name in ("collection", "note") if any(row[name] for row in rows))
-    print_row_table([{name: row[name] for name in (*shown, *more)} for row in rows])
+    print_row_table([_history_row(row, rows) for row in rows], ("policy", "kind", "reports", "reservation", "note"))
+
+
+def _history_row(row: Row, rows: list[Row]) -> Row:
+    """Return the columns of the text output. Columns that are empty in all rows are left out."""
+    cells = {
+        "entry": row["entry"],
+        "at (UTC)": minute(row["at"]),
+        "kind": row["kind"],
+        **({"state": row["state"]} if any(each["state"] for each in rows) else {}),
+        **{name: row[name] for name in ("mechanism", "policy", "reports", "epsilon", "delta")},
+    }
+    if not any(each["delta"] for each in rows):
+        del cells["delta"]
+    names = {"resolves": "reservation", "collection": "collection", "note": "note"}
+    return cells | {shown: row[name] for name, shown in names.items() if any(each[name] for each in rows)}
 
 
 @click.command()
 @click.argument("user")
-@click.option("--unknown", is_flag=True, help="Block USER for good even if the ledger has never seen that name.")
+@click.option("--unknown", is_flag=True, help="Block the name for ever, even if the ledger has never seen USER.")
 @yes_option
 @json_option
 @click.pass_context
 def erase(ctx: click.Context, user: str, unknown: bool, yes: bool, as_json: bool) -> None:
-    """Erase the link between USER and the account; the sums stay, and USER gets no fresh budget. Asks first."""
+    """Erase the link between USER and the account. Asks first; this cannot be undone.
+
+    The sums of the account stay, and USER gets no new budget.
+
+    \b
+    Example:
+      ldp-budget erase alice --yes
+    """
     ledger = open_ledger(ctx)
     already = ledger.is_erased(user)
     if not already:
-        confirm(f"Erase {user} for good?", yes)
+        confirm(f"Erase {user}? This cannot be undone.", yes)
     erased = ledger.erase(user, unknown=unknown)
     if as_json:
         print_json({"user": user, "erased": erased})
     elif already:
-        click.echo(f"erased already: {user}")
+        click.echo(f"{user} was erased earlier. Nothing was changed")
     else:
-        click.echo(f"erased: {user}" if erased else f"nothing to erase, and blocked from now on: {user}")
+        click.echo(f"erased: {user}" if erased else f"{user} was unknown, and is blocked from now on")
 
 
 @click.command()
@@ -272,12 +337,22 @@ def reservations(ctx: click.Context, user: str | None, form: str | None) -> None
     """Show the reservations of USER that can still be committed or voided, newest first; without USER, all of them.
 
     Users appear as the numbers of their accounts, because a ledger holds no names.
+
+    \b
+    Example:
+      ldp-budget reservations alice
     """
     rows = open_ledger(ctx).open_reservations(None, user=user)
     if form is not None:
         print_rows(rows, form)
     elif not rows:
-        click.echo("none is open", err=True)
+        click.echo("no open reservations", err=True)
     else:
-        shown = ("receipt", "account", "mechanism", "collection", "reports", "epsilon", "expires", "note")
-        print_row_table([{name: row[name] for name in shown} for row in rows])
+        print_row_table([_reservation_row(row, rows) for row in rows], ("note", "reports", "account", "collection"))
+
+
+def _reservation_row(row: Row, rows: list[Row]) -> Row:
+    cells = {name: row[name] for name in ("receipt", "account", "mechanism")}
+    cells |= {name: row[name] for name in ("collection",) if any(each[name] for each in rows)}
+    cells |= {"reports": row["reports"], "epsilon": row["epsilon"], "expires (UTC)": minute(row["expires"])}
+    return cells | {name: row[name] for name in ("note",) if any(each[name] for each in rows)}

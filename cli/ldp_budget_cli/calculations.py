@@ -13,23 +13,24 @@ import click
 
 from ldp_budget.registry.certification import mechanism_rows
 
-from .mechanism_subcommands import mechanism_command, parse_reports
+from .errors import did_you_mean
+from .limit_text import number
+from .mechanism_cards import card_lines
+from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
 from .output import (
     JSON,
     central_loss,
     counted,
     decimal_option,
     json_option,
-    print_fields,
+    next_step,
     print_json,
-    print_row_table,
     print_rows,
-    print_table,
     rows_options,
-    shown,
     shuffled_option,
 )
 from .plots import plot_option
+from .tables import print_fields, print_row_table, print_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,11 +43,12 @@ if TYPE_CHECKING:
 
 
 @mechanism_command(
-    "Find the parameters that meet a privacy target, and what they promise and cost.",
+    "Find the parameters of a mechanism that meet a privacy target, with their guarantee and error.",
+    example="calibrate {} --users 10000",
     build=lambda mechanism, values: mechanism.calibrate(**values),
     offers=lambda mechanism, field: not field.derived,
 )
-@click.option("--users", type=int, metavar="N", help="Predict the standard error for this many users.")
+@click.option("--users", type=int, metavar="N", help="Also predict the standard error of an estimate from N users.")
 @plot_option("the error against ε, and of a numeric mechanism the densities of its reports")
 @json_option
 def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json: bool) -> None:
@@ -72,17 +74,24 @@ def parse_delta(text: str) -> Decimal:
 
 
 def print_reasons(reasons: dict[str, str]) -> None:
-    """Print why some rules do not apply."""
-    for reason in reasons.values():
-        click.echo(f"not shown: {reason}")
+    """Print why some rules do not apply; the rules that only need a δ in one line."""
+    without = [rule for rule, reason in reasons.items() if reason.startswith(f"rule {rule} needs delta > 0")]
+    if without:
+        click.echo(f"Not shown: {', '.join(without)} need δ > 0. Add --total-delta 1e-6")
+    for rule, reason in reasons.items():
+        if rule not in without:
+            click.echo(f"Not shown: {reason}")
 
 
 _reports_option = click.option(
-    "--reports", required=True, metavar="K", callback=parse_reports, help="How many reports one user sends."
+    "--reports", required=True, metavar="K", callback=parse_reports, help="The number of reports that one user sends."
 )
 
 
-@mechanism_command("Show the total loss of K reports of one user, under every rule.")
+@mechanism_command(
+    "Show the total privacy loss of K reports of one user, under every rule of composition.",
+    example="compose {} --reports 50 --total-delta 1e-6",
+)
 @_reports_option
 @click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
 @shuffled_option
@@ -97,15 +106,15 @@ def compose(
     rules, reasons = totals(mechanism, reports, delta)
     central, reason = (None, None) if shuffled is None else central_of(mechanism, reports, delta, shuffled)
     if form == JSON:
-        beside = {} if shuffled is None else {"shuffled": central}
-        print_json({"reports": reports, "delta": float(delta), "rules": rules, **beside})
+        more = {} if shuffled is None else {"shuffled": central}
+        print_json({"reports": reports, "delta": float(delta), "rules": rules, **more})
         return
     if form is not None:
         print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
         return
-    click.echo(f"{counted(reports, 'report')} of {mechanism!r}; total δ = {delta}")
+    click.echo(f"{counted(reports, 'report')} of {as_typed()}; total δ = {number(delta)}")
     rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
-    print_table(("rule", "epsilon", "delta", "may be a limit's rule"), rows)
+    print_table(("rule", "epsilon", "delta", "enforced by"), rows)
     _print_memoised(guarantee, reports)
     if central is not None:
         click.echo(central_loss(central))
@@ -113,13 +122,14 @@ def compose(
 
 
 @mechanism_command(
-    "Find the largest ε of one report for which K reports fit a total, under every rule.",
+    "Find the largest ε of one report for which K reports fit a total ε, under every rule of composition.",
+    example="plan {} --reports 50 --total-epsilon 8 --total-delta 1e-6",
     build=lambda mechanism, values: (mechanism, values),
     offers=lambda mechanism, field: not field.derived and field.name not in mechanism.targets,
 )
 @_reports_option
-@click.option("--total-epsilon", required=True, metavar="E", help="The ε of all reports together.")
-@click.option("--total-delta", default="0", metavar="D", help="The δ of all reports together [default: 0]")
+@click.option("--total-epsilon", required=True, metavar="E", help="The ε of all K reports together.")
+@click.option("--total-delta", default="0", metavar="D", help="The δ of all K reports together [default: 0]")
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
     from ldp_budget.accounting.rule_comparison import by_rule, maker, planned
@@ -133,14 +143,36 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
     if form is not None:
         print_rows(_rows(rules), form)
         return
-    click.echo(f"{counted(reports, 'report')} within ε = {epsilon}, δ = {delta}: each may cost")
+    click.echo(f"{counted(reports, 'report')} within ε = {number(epsilon)} at δ = {number(delta)}: each may cost")
     rows = [
         (_named(name, row), row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
         for name, row in _given(rules)
     ]
-    print_table(("rule", "epsilon per report", "variance per user", "may be a limit's rule"), rows)
+    print_table(("rule", "epsilon per report", "variance per user", "enforced by"), rows)
     _print_differing(_given(rules))
     print_reasons(reasons)
+    _print_next(_given(rules), reports, total_epsilon, total_delta)
+
+
+def _print_next(
+    rules: Sequence[tuple[str, Mapping[str, Any]]], reports: int, total_epsilon: str, total_delta: str
+) -> None:
+    """Print the policy that enforces the best rule, and that of a plan if a plan affords more."""
+    filters = [(row["epsilon_per_report"], name, row) for name, row in rules if row["filter"]]
+    if filters:
+        best, name, row = max(filters, key=lambda each: each[0])
+        terms = "" if name == "basic" and not float(total_delta) else f",{total_delta}"
+        rule = "" if name == "basic" else f",{_named(name, row)}"
+        next_step(f"ldp-budget policy set default --limit lifetime={total_epsilon}{terms}{rule}")
+    else:
+        best = 0.0
+    exact = dict(rules).get("exact")
+    if exact is not None and exact["epsilon_per_report"] > best:
+        more = f" --plan-delta {total_delta}" if float(total_delta) else ""
+        click.echo(
+            f"Or, if all reports are fixed now: ldp-budget policy set default --plan COLLECTION={reports}{more}",
+            err=True,
+        )
 
 
 def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
@@ -153,7 +185,7 @@ def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     if all(math.isclose(row["epsilon_per_report"], row["guaranteed_epsilon_per_report"]) for _, row in rows):
         return
     losses = ", ".join(f"{shown(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
-    click.echo(f"epsilon per report is what --epsilon takes; by its guarantee one report alone then loses {losses}")
+    click.echo(f"The ε per report is the value for --epsilon. One report alone then loses {losses}")
 
 
 def _print_memoised(guarantee: Guarantee, reports: int) -> None:
@@ -167,13 +199,13 @@ def _print_memoised(guarantee: Guarantee, reports: int) -> None:
     cap = shown(float_up(guarantee.cap))
     if guarantee.values is not None and guarantee.values < reports:
         click.echo(
-            f"all reports of one question and secret lose no more than {guarantee.values} at the cap of what is "
-            f"memoised, ε = {cap}"
+            f"All reports of one question and secret together lose at most {guarantee.values} times the cap of one "
+            f"memoized value, ε = {cap}"
         )
     if guarantee.epsilon < float_up(guarantee.cap) and of_one_question(guarantee, reports, "basic")[0] == guarantee:
         click.echo(
-            f"basic counts each report as the first of another memoised value, at ε = {shown(guarantee.epsilon)}; "
-            f"the other rules as one of any value, at its cap ε = {cap}"
+            f"Rule basic counts each report as the first of a new memoized value, at ε = {shown(guarantee.epsilon)}. "
+            f"The other rules count the cap of a value, ε = {cap}"
         )
 
 
@@ -188,19 +220,24 @@ def _named(rule: str, row: Mapping[str, Any]) -> str:
 
 
 def _filter(row: dict[str, Any]) -> str:
-    return "yes" if row["filter"] else "no, a plan's only"
+    return "--limit" if row["filter"] else "--plan"
 
 
 @click.command()
-@click.option("--epsilon", required=True, metavar="E", help="Privacy loss of one report.")
-@click.option("--domain-size", type=int, metavar="D", help="Number of possible answers, with --users.")
-@click.option("--users", type=int, metavar="N", help="Number of users; of numbers, rank by their mean.")
-@click.option("--lower", metavar="L", help="Smallest value, with --upper: compare numeric mechanisms.")
-@click.option("--upper", metavar="U", help="Largest value.")
+@click.option("--epsilon", required=True, metavar="E", help="The privacy loss ε of one report.")
+@click.option("--domain-size", type=int, metavar="D", help="The number of possible answers. Needs --users.")
 @click.option(
-    "--reports", metavar="K", callback=parse_reports, help="Show the total loss of K reports of one user as well."
+    "--users", type=int, metavar="N", help="The number of users. For numbers: rank by the error of the mean."
+)
+@click.option("--lower", metavar="L", help="The smallest value: compare numeric mechanisms. Needs --upper.")
+@click.option("--upper", metavar="U", help="The largest value.")
+@click.option(
+    "--reports", metavar="K", callback=parse_reports, help="Also show the total loss of K reports of one user."
 )
 @click.option("--total-delta", metavar="D", help="The δ of that total [default: the sum of the reports' own]")
+@click.option(
+    "--margin", metavar="SHARE", help="Show how many respondents give every share this margin of error, at 95 %."
+)
 @plot_option("the comparison")
 @rows_options
 def compare(
@@ -211,27 +248,36 @@ def compare(
     upper: str | None,
     reports: int | None,
     total_delta: str | None,
+    margin: str | None,
     plot: str | None,
     form: str | None,
 ) -> None:
-    """Rank every mechanism by its predicted error at the same ε, best first."""
+    """Rank every mechanism by its predicted error at the same ε, best first.
+
+    \b
+    Example:
+      ldp-budget compare --epsilon 1 --domain-size 7 --users 10000
+      ldp-budget compare --epsilon 1 --lower 0 --upper 100 --users 10000
+    """
     from ldp_budget.registry.ranking import rank_frequency, rank_numeric
 
     numeric = _both("lower", lower, "upper", upper)
     if domain_size is not None or not numeric:  # with a range, --users may also be given alone
         frequency = _both("domain-size", domain_size, "users", users)
         if not (frequency or numeric):
-            what = "--domain-size: expected it with --users, or --lower with --upper; nothing was given"
-            raise click.UsageError(what)
+            raise click.UsageError("The answers are missing. Add --domain-size D --users N, or --lower L --upper U")
     if total_delta is not None and reports is None:
-        raise click.UsageError("--reports: expected it with --total-delta; nothing was given")
+        raise click.UsageError("--total-delta needs --reports K.")
+    if margin is not None and domain_size is None:
+        raise click.UsageError("--margin needs --domain-size D and --users N.")
+    wanted = None if margin is None else float(decimal_option("margin", margin))
     reasons: dict[str, str] = {}
-    beside = None if reports is None else _totals_of(reports, total_delta, reasons)
+    totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, beside=beside)
+        rows += rank_frequency(epsilon, domain_size, users, margin=wanted, extra=totals_of)
     if lower is not None and upper is not None:
-        rows += rank_numeric(epsilon, lower, upper, users, beside=beside)
+        rows += rank_numeric(epsilon, lower, upper, users, extra=totals_of)
     if plot is not None:
         from .plots.mechanism import plot_comparison
 
@@ -257,24 +303,24 @@ def _totals_of(
 
     given = None if total_delta is None else parse_delta(total_delta)
 
-    def beside(mechanism: Mechanism) -> dict[str, Any]:
+    def of_row(mechanism: Mechanism) -> dict[str, Any]:
         delta = own_delta(mechanism.guarantee, reports) if given is None else given
         rules, missing = totals(mechanism, reports, delta)
         reasons.update(missing)
         return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
 
-    return beside
+    return of_row
 
 
 def _print_totals(rows: list[dict[str, Any]], reports: int) -> None:
     """Print the ε of the totals, in the order of the rows; a mechanism without a loss has no total."""
-    told = [row for row in rows if "totals" in row]
-    deltas = dict.fromkeys(row["totals"]["delta"] for row in told)
+    priced = [row for row in rows if "totals" in row]
+    deltas = dict.fromkeys(row["totals"]["delta"] for row in priced)
     which = ", ".join(f"{delta:g}" for delta in deltas)
     click.echo(f"Total ε of {counted(reports, 'report')} of one user, by rule, at δ = {which}")
-    names = list(dict.fromkeys(name for row in told for name in row["totals"]["rules"]))
+    names = list(dict.fromkeys(name for row in priced for name in row["totals"]["rules"]))
     print_table(
-        ("mechanism", *names), [(row["mechanism"], *_total_cells(row["totals"]["rules"], names)) for row in told]
+        ("mechanism", *names), [(row["mechanism"], *_total_cells(row["totals"]["rules"], names)) for row in priced]
     )
 
 
@@ -282,19 +328,25 @@ def _total_cells(rules: dict[str, Any], names: list[str]) -> list[float | None]:
     return [None if rules[name] is None else rules[name]["epsilon"] for name in names]
 
 
+_METAVARS = {"lower": "L", "upper": "U", "domain-size": "D", "users": "N"}
+
+
 def _both(first: str, one: object, second: str, other: object) -> bool:
     """True if two options that go together were given. Raises a click error if only one was."""
     if (one is None) != (other is None):
         missing, given = (first, second) if one is None else (second, first)
-        raise click.UsageError(f"--{missing}: expected it with --{given}; nothing was given")
+        raise click.UsageError(f"--{given} needs --{missing}. Add --{missing} {_METAVARS[missing]}")
     return one is not None
 
 
 def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
-        click.echo("Standard error of a share, predicted")
-        header = ("mechanism", "mean over the answers", "at worst", "setting")
+        click.echo("Predicted standard error of a share: mean over the answers, and at worst")
+        if "respondents" in shares[0]:
+            click.echo("respondents: the number that gives every share the margin of error, at 95 %; - if none does")
+        more = ("bits", *(("respondents",) if "respondents" in shares[0] else ()))
+        header = ("mechanism", "mean", "at worst", *more, "setting")
         print_table(header, [_share_cells(row) for row in shares])
     values = [row for row in rows if row["kind"] == "numeric"]
     if values:
@@ -302,15 +354,19 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
             click.echo(
                 f"Error of the mean of {counted(users, 'user who has', 'users who all have')} one value, at worst"
             )
-        click.echo("Bias and mean squared error of one report; constant-output says the centre whatever the value is")
+        click.echo("Bias and mean squared error of one report")
         first = ("mechanism",) if users is None else ("mechanism", "error of the mean")
         last = ("bias at lower", "MSE at lower", "MSE at centre", "MSE uniform prior", "setting")
-        print_table((*first, *last), [_value_cells(row) for row in values])
+        drop = ("MSE at centre", "MSE at lower") if users is not None else ()
+        print_table((*first, *last), [_value_cells(row) for row in values], drop)
+        if any(row["mechanism"] == "constant-output" for row in values):
+            click.echo("constant-output is a baseline: it reports the centre of the range for every user")
 
 
 def _share_cells(row: dict[str, Any]) -> tuple[Any, ...]:
     errors = (_percent(row[name]) for name in ("mean_std_error", "worst_std_error"))
-    return row["mechanism"], *errors, row["setting"]
+    more = (row[name] for name in ("bits", "respondents") if name in row)
+    return row["mechanism"], *errors, *more, row["setting"]
 
 
 def _value_cells(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -325,11 +381,53 @@ def _percent(share: float) -> str:
 
 
 @click.command()
+@click.argument("name", required=False)
 @rows_options
-def mechanisms(form: str | None) -> None:
-    """List the mechanisms; a plugin that failed to load is listed with the reason."""
+def mechanisms(name: str | None, form: str | None) -> None:
+    """List the mechanisms, or describe the mechanism NAME: its parameters, error and source.
+
+    A plugin that failed to load is listed with the reason.
+
+    \b
+    Example:
+      ldp-budget mechanisms
+      ldp-budget mechanisms oue
+    """
     rows = mechanism_rows()
+    if name is not None:
+        cls = _named_mechanism(name)
+        rows = [row for row in rows if row["name"] == cls.name]
+        if form is None:
+            for line in card_lines(cls, rows[0]):
+                click.echo(line)
+            return
     if form is not None:
         print_rows(rows, form)
-    else:
-        print_row_table(rows)
+        return
+    print_row_table(
+        [{"name": _short_name(row), "checked": row["checked"], "summary": row["summary"]} for row in rows]
+    )
+    for row in rows:
+        if row["status"] != "ok":
+            click.echo(f"Plugin {row['plugin']} {row['plugin_version']} {row['status']}", err=True)
+
+
+def _short_name(row: dict[str, Any]) -> str:
+    """Return the name of a mechanism, with its short alias if it has one."""
+    short = [alias for alias in row["aliases"] if len(alias) <= _SHORT]
+    return f"{row['name']} ({short[0]})" if short else str(row["name"])
+
+
+_SHORT = 6
+
+
+def _named_mechanism(name: str) -> type[Mechanism]:
+    """Return the mechanism with that name or alias, in any spelling. Raises a click error."""
+    from ldp_budget.errors import UnknownName
+    from ldp_budget.registry.plugins import mechanism
+
+    try:
+        return mechanism(name.lower().replace("_", "-"))
+    except UnknownName as error:
+        close = did_you_mean(name, error.known)
+        raise click.UsageError(f"No mechanism is named {name!r}.{close} List them: ldp-budget mechanisms") from None

@@ -7,17 +7,22 @@ server of your own.
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ldp_budget.reports import LEAST_REPORTS
+from ldp_budget.sdk.domain import Categories
 
 from .app import check_local, collection_names, open_ledger
+from .errors import REFUSED
 from .inputs import find_collection, read_json, read_names
 from .mechanism_subcommands import MechanismGroup, mechanism_command
-from .output import counted, json_option, print_fields, print_json, print_row_table, print_rows, rows_options
+from .output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option
+from .tables import print_fields, print_row_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,24 +36,35 @@ if TYPE_CHECKING:
 
 @click.group()
 def collection() -> None:
-    """Define the set-up that clients and server share."""
+    """Define, show and list collections: the set-up that clients and server share."""
+
+
+def _with_categories(mechanism: type[Mechanism], options: str) -> str:
+    """Return the options of an example with the names of the answers in place of their number."""
+    field = mechanism.fields.get("domain_size")
+    if field is None or not field.required:
+        return options
+    return f"{options.replace(' --domain-size 7', '')} --categories good,fair,bad"
 
 
 @mechanism_command(
-    "Store a collection under NAME: a mechanism, and the names of its answers.",
+    "Store the collection NAME: a mechanism and the names of its answers.",
+    example="collection add mood {}",
+    collections=False,
+    adapt=_with_categories,
     arguments=["name"],
     # The number of categories can replace the domain size, so the mechanism is built when both are known.
     build=lambda mechanism, values: (mechanism, values),
 )
-@click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a file, one a line, or a list.")
-@click.option("--title", default="", help="What respondents are told: the name of the survey.")
-@click.option("--question", default="", help="What respondents are told: the question.")
-@click.option("--purpose", default="", help="What respondents are told: what it is for.")
-@click.option("--contact", default="", help="What respondents are told: whom to ask.")
+@click.option("--categories", metavar="FILE|A,B,C", help="The answers in order: a list, or a file with one a line.")
+@click.option("--title", default="", help="Tell respondents the name of the survey.")
+@click.option("--question", default="", help="Tell respondents the question.")
+@click.option("--purpose", default="", help="Tell respondents what it is for.")
+@click.option("--contact", default="", help="Tell respondents whom to ask.")
 @click.option(
     "--languages",
     metavar="FILE",
-    help="JSON: for each language tag its title, question, purpose and answers.",
+    help="Add translations from JSON: for each language tag its title, question, purpose and answers.",
     type=click.Path(exists=True, dir_okay=False),
 )
 @json_option
@@ -63,20 +79,70 @@ def add(
     languages: str | None,
     as_json: bool,
 ) -> None:
-    from ldp_budget.registry.collections import Collection, check_categories, collection_of
+    from ldp_budget.errors import NameTaken
+    from ldp_budget.registry.collections import Collection, collection_of
     from ldp_budget.registry.public_definition import About
 
     _check_free(name)
-    answers = None if categories is None else read_names("categories", categories)
-    if answers is not None:
-        check_categories(answers)
+    answers = None if categories is None else _answers(categories)
     about = About(title, question, purpose, contact, read_json("languages", languages) if languages else {})
     if isinstance(chosen, tuple):
+        _check_answers(*chosen, answers)
         made = collection_of(name, *chosen, answers, about)
     else:
         made = Collection(name, chosen, answers, about).agreed()
-    open_ledger(click.get_current_context(), create=True).add_collection(made)
-    _show(made.to_json(), as_json)
+    ledger = open_ledger(click.get_current_context(), create=True)
+    is_there = any(stored["name"] == name for stored in ledger.collections())
+    try:
+        ledger.add_collection(made)
+    except NameTaken:
+        if not is_there:
+            raise
+        raise click.ClickException(
+            f"Collection {name!r} exists with another definition. It was not changed. To see it: ldp-budget collection "
+            f"show {name}. For the new definition, choose another name."
+        ) from None
+    if as_json:
+        print_json(made.to_json())
+        return
+    click.echo(f"exists, unchanged: collection {name}" if is_there else f"added: collection {name}")
+    print_fields(made.to_json())
+    next_step(
+        f"ldp-budget randomize {name} FILE --column COLUMN --out {name}.reports, or ldp-budget spend USER {name}"
+    )
+
+
+def _answers(categories: str) -> tuple[str, ...]:
+    """Return the answers of `--categories`. Raises a click error for a single name, which may be a missing file."""
+    from ldp_budget.registry.collections import check_categories
+
+    answers = read_names("categories", categories)
+    if len(answers) == 1 and not os.path.isfile(categories):
+        raise click.UsageError(
+            f"--categories needs two or more names: got one, {answers[0]!r}. If it is a file, it does not exist."
+        )
+    check_categories(answers)
+    return answers
+
+
+def _check_answers(mechanism: type[Mechanism], options: Mapping[str, Any], answers: tuple[str, ...] | None) -> None:
+    """Raise a click error if the number of answers is missing, or if the mechanism cannot randomize any."""
+    field = mechanism.fields.get("domain_size")
+    if answers is None and "domain_size" not in options and field is not None and field.required:
+        raise click.UsageError(
+            "The answers are missing. Add --categories A,B,C, or --domain-size N for answers without names."
+        )
+    if answers is None:
+        return
+    size = {"domain_size": len(answers)} if field is not None and "domain_size" not in options else {}
+    domain = mechanism(**options, **size).domain
+    if not isinstance(domain, Categories):
+        why = (
+            "cannot randomize: it defines no client"
+            if domain is None
+            else "asks for a number, which has no categories"
+        )
+        raise click.UsageError(f"Mechanism {mechanism.name} {why}. Leave --categories out.")
 
 
 assert isinstance(add, MechanismGroup)
@@ -87,7 +153,12 @@ collection.add_command(add)
 @rows_options
 @click.pass_context
 def list_(ctx: click.Context, form: str | None) -> None:
-    """List the collections of the ledger."""
+    """List the collections of the ledger.
+
+    \b
+    Example:
+      ldp-budget collection list
+    """
     definitions = open_ledger(ctx).collections()
     if form is not None:
         print_rows(definitions, form)
@@ -98,11 +169,19 @@ def list_(ctx: click.Context, form: str | None) -> None:
 
 @collection.command("show")
 @click.argument("name", shell_complete=collection_names)
-@click.option("--client", is_flag=True, help="The public definition: JSON with a client for any device.")
+@click.option(
+    "--client", is_flag=True, help="Print the public definition: JSON with a client program for any device."
+)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
-    """Show one collection; its JSON is what a client in Python needs."""
+    """Show the collection NAME. A client in Python needs its --json, a client on a device its --client.
+
+    \b
+    Example:
+      ldp-budget collection show mood
+      ldp-budget collection show mood --client > mood.json
+    """
     from ldp_budget.errors import NotSupported
 
     ledger = open_ledger(ctx)
@@ -113,7 +192,7 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
     try:
         definition = ledger.collection(name).to_json()
     except NotSupported as error:
-        click.echo(f"Shown as it is stored: {error}", err=True)
+        click.echo(f"Shown as it is stored, because {error}", err=True)
         definition = next(stored for stored in ledger.collections() if stored["name"] == name)
     _show(definition, as_json)
 
@@ -127,7 +206,7 @@ def _check_free(name: str) -> None:
         taken = mechanism(name)
     except UnknownName:
         return
-    raise NameTaken("collection", name, f"it is a name of the mechanism {taken.name}; choose another")
+    raise NameTaken("collection", name, f"is a name of the mechanism {taken.name}", hint="Choose another name.")
 
 
 def _show(definition: dict[str, Any], as_json: bool) -> None:
@@ -146,20 +225,26 @@ _COUNTED = ("taken", "repeated", "refused", "invalid")
 
 @click.group()
 def inbox() -> None:
-    """Receive reports that devices send one by one, and seal them into report files."""
+    """Take the reports that devices send one by one, and seal them into report files."""
 
 
 @inbox.command("take")
 @click.argument("collection")
 @click.argument("file", type=click.File(encoding="utf-8", errors="surrogateescape"))
-@click.option("--policy", default="default", show_default=True, help="Whose limits to go by.")
+@click.option("--policy", default="default", show_default=True, help="Use the limits of this policy.")
+@strict_option
 @json_option
 @click.pass_context
-def take(ctx: click.Context, collection: str, file: TextIO, policy: str, as_json: bool) -> None:
+def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict: bool, as_json: bool) -> None:
     """Charge and store the reports in FILE ('-' is standard input), one a line.
 
-    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoised reports only. You
-    may take a line again: it is charged and stored once. Invalid lines are counted, and named on standard error.
+    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoized reports only. You
+    may take a line again: it is charged and stored once. Invalid lines are counted and named on standard error; if
+    all lines are invalid, the exit code is 1.
+
+    \b
+    Example:
+      ldp-budget inbox take mood reports.ndjson
     """
     from ldp_budget.errors import LdpBudgetError, LedgerError
 
@@ -180,12 +265,18 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, as_json
         print_json(counts)
     else:
         click.echo(", ".join(f"{count} {name}" for name, count in counts.items()))
+    if counts["invalid"] and counts["invalid"] == sum(counts.values()):
+        raise click.ClickException("Every line is invalid. Nothing was charged or stored.")
+    if not as_json and counts["taken"]:
+        next_step(f"ldp-budget inbox seal {collection} {collection}.reports")
+    if strict and counts["refused"]:
+        sys.exit(REFUSED)
 
 
 @inbox.command("seal")
 @click.argument("collection")
 @click.argument("out", type=click.Path(dir_okay=False))
-@click.option("--round", "name", metavar="NAME", help="Name of the round [default: OUT without folder and suffix]")
+@click.option("--round", "name", metavar="NAME", help="Name the round [default: OUT without folder and suffix]")
 @click.option(
     "--group",
     type=click.IntRange(min=1),
@@ -203,6 +294,10 @@ def seal(ctx: click.Context, collection: str, out: str, name: str | None, group:
 
     Only the oldest reports that fill whole groups of K are sealed: each report hides among at least K. The rest waits
     for the next round. At the end of a survey, --group 1 seals what is left.
+
+    \b
+    Example:
+      ldp-budget inbox seal mood mood.reports --round 2027-03
     """
     from ldp_budget.errors import NameTaken, TooFewReports
 
@@ -214,7 +309,7 @@ def seal(ctx: click.Context, collection: str, out: str, name: str | None, group:
     except NameTaken:
         pass  # an earlier run, or a service, has sealed it
     except TooFewReports as error:
-        why = " Or name a smaller --group, and each report hides among fewer others." if error.reports else ""
+        why = " Or use a smaller --group: each report then hides among fewer others." if error.reports else ""
         raise click.ClickException(f"{error}{why}") from None
     count, waiting = _written(box, name, out), len(box)
     if waiting:
@@ -223,6 +318,7 @@ def seal(ctx: click.Context, collection: str, out: str, name: str | None, group:
         print_json({"round": name, "reports": count, "out": out, "waiting": waiting})
     else:
         click.echo(f"{out}: {counted(count, 'report')}")
+        next_step(f"ldp-budget estimate {collection} {out}")
 
 
 def _written(box: Inbox, name: str, out: str) -> int:
@@ -232,7 +328,7 @@ def _written(box: Inbox, name: str, out: str) -> int:
     try:
         return box.write(name, out)
     except ReportFileError as error:
-        why = f"The ledger has round {name}. Write it to another file: add --round '{name}'"
+        why = f"The ledger has sealed round {name}. To write it to another file, add --round '{name}'"
         raise click.ClickException(f"{error}. {why}") from None
 
 
@@ -254,11 +350,11 @@ def _read(line: str) -> dict[str, Any]:
         line.encode()  # fails on surrogates, which replace bytes that are not UTF-8
         asked = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"the line is not JSON: {error}") from None
     if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("user", "key", "report")):
-        raise ValueError('expected {"user": …, "key": …, "report": hex}, each a text')
+        raise ValueError('the line must be {"user": …, "key": …, "report": hex}, each value a text')
     try:
         report = bytes.fromhex(asked["report"])
     except ValueError:
-        raise ValueError(f"expected the report in hex; found {asked['report'][:40]!r}") from None
+        raise ValueError(f"the report must be hex: got {asked['report'][:40]!r}") from None
     return {**asked, "report": report, "label": asked.get("label")}

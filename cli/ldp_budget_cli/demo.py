@@ -1,12 +1,15 @@
-"""`ldp-budget demo`: one real survey from the choice of ε to the estimate."""
+"""`ldp-budget demo`: one real survey from the choice of ε to the estimate, with the commands for each step."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from .output import print_table
+from .output import counted
+from .tables import print_table
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -32,26 +35,49 @@ LIFETIME = 8
 DELTA = "1e-6"
 
 
+class _Files(NamedTuple):
+    """The files of the demo, in its folder."""
+
+    folder: str
+
+    def of(self, name: str) -> str:
+        """Return the path of a file."""
+        return os.path.join(self.folder, name)
+
+    def typed(self, name: str) -> str:
+        """Return the path as a shell takes it."""
+        return shlex.quote(self.of(name))
+
+
 @click.command()
 @click.option(
-    "--out", default="ldp-budget-demo", metavar="FOLDER", show_default=True, help="Where to write the files."
+    "--out", default="ldp-budget-demo", metavar="FOLDER", show_default=True, help="Write the files to FOLDER."
 )
-@click.option("--epsilon", default="2", metavar="NUMBER", show_default=True, help="Privacy loss of one poll.")
+@click.option("--epsilon", default="2", metavar="NUMBER", show_default=True, help="The privacy loss ε of one poll.")
 def demo(out: str, epsilon: str) -> None:
-    """Walk through an opinion poll: 944 respondents of the American National Election Study 1996."""
-    import os
+    """Walk through an opinion poll: 944 respondents of the American National Election Study 1996.
 
+    Each step shows the commands for it. They use the files and a ledger in FOLDER, so you can type them afterwards.
+
+    \b
+    Example:
+      ldp-budget demo
+    """
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.registry.collections import Collection
 
-    rows = _survey()
+    _check(epsilon)
+    files, rows = _Files(out), _survey()
     click.echo(f"1. The question: party identification, {len(PARTIES)} answers, {len(rows)} respondents.")
+    os.makedirs(out, exist_ok=True)
+    _copy_survey(files)
+    click.echo(f"   The answers: {files.of('answers.csv')}. The commands use their own ledger:")
+    _show_command(f"export LDP_BUDGET_LEDGER={files.typed('budget.db')}")
     _plan()
     poll = Collection("party", _choose(epsilon, len(rows)), PARTIES)
-    os.makedirs(out, exist_ok=True)
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [f"lifetime={LIFETIME}", f"day={epsilon}"])
-        accepted = _charge(accountant, poll, [user for user, _ in rows])
+        accepted = _charge(accountant, poll, [user for user, _ in rows], epsilon, files)
         answers = [answer for (_, answer), charged in zip(rows, accepted, strict=True) if charged]
         if not answers:
             click.echo(
@@ -59,9 +85,21 @@ def demo(out: str, epsilon: str) -> None:
                 f"Try: ldp-budget demo --epsilon {LIFETIME}"
             )
             return
-        _randomize(poll, answers, os.path.join(out, "party.reports"))
-        _estimate(poll, answers, out)
+        _randomize(poll, answers, files)
+        _estimate(poll, answers, files)
         _refuse(accountant, poll, rows[accepted.index(True)][0])
+    click.echo("\nNext: type the commands above, in their order. Then use a survey of your own: ldp-budget --help")
+
+
+def _check(epsilon: str) -> None:
+    """Raise `InvalidParameter` for a wrong ε, before anything is printed."""
+    from ldp_budget.registry.plugins import mechanism
+
+    mechanism("oue")(epsilon=epsilon, domain_size=len(PARTIES))
+
+
+def _show_command(command: str) -> None:
+    click.echo(f"   $ {command}")
 
 
 def _survey() -> list[tuple[str, str]]:
@@ -73,11 +111,25 @@ def _survey() -> list[tuple[str, str]]:
         return [(row["respondent"], row["party"]) for row in csv.DictReader(file)]
 
 
+def _copy_survey(files: _Files) -> None:
+    """Write the answers of the survey, and the names of the parties."""
+    from importlib import resources
+
+    with open(files.of("answers.csv"), "wb") as file:
+        file.write((resources.files(__package__) / "data" / SURVEY).read_bytes())
+    with open(files.of("parties.txt"), "w", encoding="utf-8") as names:
+        names.write("".join(f"{party}\n" for party in PARTIES))
+
+
 def _plan() -> None:
     from ldp_budget.accounting.policies import largest_epsilon
     from ldp_budget.registry.plugins import mechanism
 
-    click.echo(f"\n2. The plan: what may each poll of a user cost, so that all fit ε = {LIFETIME}, δ = {DELTA}?")
+    click.echo(f"\n2. The plan: the largest ε of one poll, if all polls of a user fit ε = {LIFETIME}, δ = {DELTA}.")
+    _show_command(
+        f"ldp-budget plan oue --domain-size {len(PARTIES)} --reports {POLLS[1]} --total-epsilon {LIFETIME} "
+        f"--total-delta {DELTA}"
+    )
 
     def guarantee(epsilon: Decimal) -> Guarantee:
         return mechanism("oue")(epsilon=epsilon, domain_size=len(PARTIES)).guarantee
@@ -97,6 +149,7 @@ def _choose(epsilon: str, users: int) -> Mechanism:
     from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
+    _show_command(f"ldp-budget compare --epsilon {epsilon} --domain-size {len(PARTIES)} --users {users}")
     rows = rank_frequency(epsilon, len(PARTIES), users)
     print_table(
         ("mechanism", "std error"), [(row["mechanism"], f"{100 * row['mean_std_error']:.1f} %") for row in rows]
@@ -105,40 +158,47 @@ def _choose(epsilon: str, users: int) -> Mechanism:
     assert issubclass(chosen, FrequencyMechanism)
     best = chosen.for_answers(epsilon, len(PARTIES))
     parameters = ", ".join(f"{name} = {value:.4g}" for name, value in best.parameters.items())
-    click.echo(f"   {best.name} it is: {parameters}.")
+    click.echo(f"   The demo takes {best.name}: {parameters}.")
     return best
 
 
-def _charge(accountant: Accountant, poll: Collection, users: list[str]) -> list[bool]:
+def _charge(accountant: Accountant, poll: Collection, users: list[str], epsilon: str, files: _Files) -> list[bool]:
     """Charge each user; returns which of them were accepted. No other user may be randomized."""
     receipts = [accountant.spend(user, poll.mechanism, key=f"party/{user}") for user in users]
     policy = " and ".join(f"{limit.period} ε = {limit.epsilon}" for limit in accountant.policy().limits)
     accepted = [bool(receipt) for receipt in receipts]
     spent = sum(accepted)
     click.echo(f"\n4. The ledger: policy {policy}. Charged {spent} users, refused {len(receipts) - spent}.")
+    _show_command(f"ldp-budget policy set default --limit lifetime={LIFETIME} --limit day={epsilon}")
+    _show_command(
+        f"ldp-budget collection add party {poll.mechanism.name} --epsilon {epsilon} \\\n"
+        f"     --categories {files.typed('parties.txt')}"
+    )
     return accepted
 
 
-def _randomize(poll: Collection, answers: list[str], path: str) -> None:
+def _randomize(poll: Collection, answers: list[str], files: _Files) -> None:
     from ldp_budget.reports.report_file import ReportWriter
 
-    with ReportWriter(path, poll, charged=True) as writer:
+    with ReportWriter(files.of("party.reports"), poll, charged=True) as writer:
         writer.write(poll.mechanism.randomize(poll.read_values(answers)))
-    click.echo(f"\n5. Each answer randomized by its own user; {len(answers)} reports in {path}.")
+    click.echo(f"\n5. The client randomizes each answer: {len(answers)} reports in {files.of('party.reports')}.")
+    click.echo("   With --spend, the command charges each user first:")
+    _show_command(
+        f"ldp-budget randomize party {files.typed('answers.csv')} --column party \\\n"
+        f"     --user-column respondent --spend --out {files.typed('mine.reports')}"
+    )
 
 
-def _estimate(poll: Collection, answers: list[str], out: str) -> None:
-    import os
+def _estimate(poll: Collection, answers: list[str], files: _Files) -> None:
+    from ldp_budget.reports.estimation import estimate_files, made_consistent
 
-    from ldp_budget.reports.estimation import estimate_files
-    from ldp_budget.sdk.estimates import CountEstimate
-
-    result = estimate_files(poll, (os.path.join(out, "party.reports"),))
-    assert isinstance(result, CountEstimate)
+    result = made_consistent(estimate_files(poll, (files.of("party.reports"),)))
     low, high = result.interval()
     n = result.reports
     truth = [answers.count(party) / n for party in PARTIES]
-    click.echo("\n6. What the server sees, with 95 % intervals, beside the truth it never sees:")
+    click.echo("\n6. The consistent estimate with 95 % confidence intervals, and the truth, which no server sees:")
+    _show_command(f"ldp-budget estimate party {files.typed('mine.reports')}")
     rows = [
         (party, *(f"{100 * share:.1f} %" for share in (estimate, lowest / n, highest / n, true)))
         for party, estimate, lowest, highest, true in zip(
@@ -146,7 +206,14 @@ def _estimate(poll: Collection, answers: list[str], out: str) -> None:
         )
     ]
     print_table(("answer", "share", "low", "high", "truth"), rows)
-    _picture(poll, result, truth, os.path.join(out, "party.png"))
+    missed = sum(
+        not lowest <= n * true <= highest
+        for lowest, highest, true in zip(low.tolist(), high.tolist(), truth, strict=True)
+    )
+    click.echo(
+        f"   {counted(missed, 'interval misses', 'intervals miss')} the truth: a 95 % interval misses it once in 20 times."
+    )
+    _picture(poll, result, truth, files.of("party.png"))
 
 
 def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: str) -> None:
@@ -163,10 +230,14 @@ def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: 
 
 
 def _refuse(accountant: Accountant, poll: Collection, user: str) -> None:
+    from .limit_text import receipt_lines
+
     again = accountant.spend(user, poll.mechanism, key=f"party/{user}")
     click.echo(
-        f"\n7. {user} retries with the same key: {again.status}, repeated = {again.repeated}; "
-        "nothing is charged twice."
+        f"\n7. A retry of {user} with the same key: {again.status}, repeated = {again.repeated}. Nothing is charged twice."
     )
     more = accountant.spend(user, poll.mechanism)
-    click.echo(f"   {user} is asked once more today: {more.explain()}.")
+    click.echo(f"   A second poll of {user} today:")
+    _show_command(f"ldp-budget spend {user} party")
+    for line in receipt_lines(more):
+        click.echo(f"   {line}")

@@ -5,13 +5,23 @@ Ctrl-C: a stopped command ends with one sentence that says what is done and how 
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.errors import ClockError, InvalidParameter, LdpBudgetError, LedgerMissing, SandboxError, UnknownName
+from ldp_budget.errors import (
+    ApprovalNeeded,
+    ClockError,
+    InvalidParameter,
+    LdpBudgetError,
+    LedgerMissing,
+    LedgerMoved,
+    SandboxError,
+    UnknownName,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +51,15 @@ def to_click_exception(error: Exception) -> Exception:
     """Return a click error for an error of the package; any other error unchanged."""
     if not isinstance(error, LdpBudgetError):
         return error
-    return FAILURES.get(error.code, click.ClickException)(_told(error))
+    return FAILURES.get(error.code, click.ClickException)(_SWITCH.sub(_option, _message(error)))
+
+
+_SWITCH = re.compile(r"\bset (\w+)=True\b")
+"""A hint to set a switch in Python."""
+
+
+def _option(switch: re.Match[str]) -> str:
+    return f"add --{switch[1].replace('_', '-')}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -53,26 +71,44 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(repr(spelt[each]) for each in close)}?" if close else ""
 
 
-def _told(error: LdpBudgetError) -> str:
+def _message(error: LdpBudgetError) -> str:
+    """Return the message, with the hint for the command line in place of the one for Python."""
     if isinstance(error, InvalidParameter):
         return error.describe(_spelt(error.option))
+    if isinstance(error, UnknownName):
+        return _unknown(error)
+    hint = _hint(error)
+    return error.completed(hint) if hint else str(error)
+
+
+def _hint(error: LdpBudgetError) -> str:
+    """Return what to type; empty if the error's own hint is right here too."""
     if isinstance(error, LedgerMissing):
-        return f"{error}; `ldp-budget policy set` or `ldp-budget ledger init` makes one"
+        return "Create one: ldp-budget policy set default --limit lifetime=EPSILON, or ldp-budget ledger init"
+    if isinstance(error, LedgerMoved) and not error.complete:
+        return "Wait for the move. If it was interrupted: ldp-budget ledger move FROM NEW, or add --abort to end it"
+    if error.code == "unauthorized":
+        return "Set LDP_BUDGET_API_KEY to a valid key"
+    if isinstance(error, ApprovalNeeded):
+        return "Propose the change on the officer's page of the service. On the machine of the ledger: add --override REASON"
     if isinstance(error, SandboxError) and not error.sandbox:
-        return f"{error}; --at is for what `ldp-budget ledger init --sandbox` has made, and nothing was changed"
+        return "--at works with a sandbox only. Create one: ldp-budget ledger init --sandbox"
     if isinstance(error, ClockError) and error.newest is not None and not error.repairable:
-        return f"{error}: --at {error.newest.isoformat()} or later"
+        return f"Add --at {error.newest.isoformat()} or later"
     if isinstance(error, ClockError) and error.repairable:
-        return f"{error}: ldp-budget ledger repair-clock"
-    if isinstance(error, UnknownName) and error.kind == "user":
-        return f"{error}; --unknown blocks the name all the same"
-    if isinstance(error, UnknownName) and error.kind == "policy" and not error.hint:
-        close = did_you_mean(error.name, error.known)
-        return f"{error}.{close} Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
-    if isinstance(error, UnknownName) and not error.hint:
-        close = did_you_mean(error.name, error.known)
-        return f"{error}.{close}" if close else str(error)
-    return str(error)
+        return "When the clock is right again: ldp-budget ledger repair-clock"
+    return ""
+
+
+def _unknown(error: UnknownName) -> str:
+    """Return the message for an unknown name, with the names of similar spelling and a command."""
+    close = "" if "Did you mean" in str(error) else did_you_mean(error.name, error.known).strip()
+    hint = f"{error.hint} {close}".strip()
+    if error.kind == "user" and not error.hint:
+        hint = "To block the name all the same, add --unknown"
+    elif error.kind == "policy" and (not error.hint or error.hint.startswith("Did you mean")):
+        hint = f"{hint} Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON".strip()
+    return error.completed(hint) if hint else str(error)
 
 
 OTHERWISE = {"count": "reports", "level": "confidence"}
@@ -88,8 +124,8 @@ def _spelt(option: str) -> str:
 _SENTENCE = f"{__package__}.stopping"
 """The context key of the sentence that a running command prints when it is stopped."""
 
-_AGAIN = "the same command again is safe: what is done already it leaves as it is"
-_LOOK = "what it was asked to store is there whole or not at all, and `ldp-budget {} list` shows it"
+_AGAIN = "Run the same command again: it leaves alone what is done already."
+_LOOK = "It stored everything or nothing. To see: ldp-budget {} list"
 
 SENTENCES = {
     "policy": _LOOK.format("policy"),
@@ -97,9 +133,9 @@ SENTENCES = {
     "commit": _AGAIN,
     "void": _AGAIN,
     "erase": _AGAIN,
-    "ledger": f"the ledger holds what it held; {_AGAIN}",
-    "demo": "its own folder holds what was written so far; run it again in an empty one",
-    "plugin": "no ledger was touched; what `plugin new` has written so far is in its folder",
+    "ledger": f"The entries of the ledger are unchanged. {_AGAIN}",
+    "demo": "Its folder holds the files written so far. Run it again with an empty folder: --out FOLDER",
+    "plugin": "No ledger was touched. The folder holds the files that `plugin new` has written so far.",
 }
 """The sentences for commands without their own; any command that is not listed only reads."""
 
@@ -122,7 +158,7 @@ def stopped(ctx: click.Context) -> Stopped:
     say: Callable[[], str] | None = ctx.find_root().meta.get(_SENTENCE)
     if say is not None:
         return Stopped(say())
-    return Stopped(SENTENCES.get(ctx.invoked_subcommand or "", "nothing was changed; run it again"))
+    return Stopped(SENTENCES.get(ctx.invoked_subcommand or "", "Nothing was changed. Run it again."))
 
 
 def when_stopped(say: Callable[[], str]) -> None:
@@ -131,20 +167,21 @@ def when_stopped(say: Callable[[], str]) -> None:
 
 
 @contextmanager
-def report_progress_on_interrupt(done: Callable[[], str], how_to_go_on: str) -> Iterator[None]:
+def report_progress_on_interrupt(done: Callable[[], str], how_to_continue: str) -> Iterator[None]:
     """Print the progress and how to continue if the block is interrupted, or fails partway.
 
     `done` is empty as long as no progress is known.
     """
     from ldp_budget.errors import KeyConflict
 
-    when_stopped(lambda: f"{done() or 'the first users may have been charged'}; {how_to_go_on}")
+    when_stopped(lambda: f"{done() or 'The first users may have been charged'}. To continue, {how_to_continue}.")
     try:
         yield
     except Exception as error:
-        told = to_click_exception(error)
+        shown = to_click_exception(error)
         unfinished = done() or getattr(error, "unknown", False)
-        if isinstance(told, click.ClickException) and unfinished and not isinstance(error, KeyConflict):
-            more = f"{done() or 'a charge may stand'}; when that is put right, {how_to_go_on}"
-            raise type(told)(f"{told.message}; {more}") from error
+        if isinstance(shown, click.ClickException) and unfinished and not isinstance(error, KeyConflict):
+            message = shown.message.rstrip(".")
+            more = f"{done() or 'A user may have been charged'}. Correct this, then {how_to_continue}."
+            raise type(shown)(f"{message}. {more}") from error
         raise

@@ -15,28 +15,22 @@ from ldp_budget.reports.estimation import (
     check_candidates,
     check_countable,
     chosen_rows,
+    counts_answers,
     estimate_files,
     estimate_row,
+    made_consistent,
+    plain_rows,
 )
 
 from .app import collection_names
 from .inputs import find_collection, read_names
-from .output import (
-    JSON,
-    counted,
-    decimal_option,
-    print_json,
-    print_row_table,
-    print_rows,
-    print_table,
-    rounded,
-    rows_options,
-)
+from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rounded, rows_options
 from .plots import plot_option
 from .table_reader import write_rows_to
+from .tables import print_row_table, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.estimates import Estimate
@@ -81,28 +75,41 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--candidates",
     metavar="FILE|A,B,C",
-    help="The answers to count: a file, one a line, or a list; needed for sketches.",
+    help="Count only these answers: a list, or a file with one a line. Sketches need it.",
 )
-@click.option("--top", metavar="K", help="Show only the K answers with the largest counts, largest first.")
-@click.option("--confidence", default="0.95", metavar="C", help="Of the intervals, between 0 and 1 [default: 0.95]")
+@click.option(
+    "--top", metavar="K", help="Show only the K answers with the largest counts, largest first [default: all]"
+)
+@click.option(
+    "--confidence",
+    default="0.95",
+    metavar="C",
+    help="The confidence of the intervals, between 0 and 1 [default: 0.95]",
+)
 @plot_option("the estimate with its intervals; with --by-round a trend")
 @click.option(
     "--adjust",
     type=click.Choice(["nonnegative", "simplex"]),
-    help="Beside the unbiased counts, show counts >= 0, or ones that also add up.",
+    help="Also show adjusted counts: nonnegative are >= 0, simplex also add up to the total.",
+)
+@click.option(
+    "--consistent/--unbiased",
+    default=None,
+    help="Show counts >= 0 that add up to the reports, or unbiased ones [default: --consistent in a table, "
+    "--unbiased in --json, --csv, --tsv, --nl, --rows-to and with --adjust]",
 )
 @click.option(
     "--independent",
     is_flag=True,
-    help="Each file has users of its own; reports that memoise are else taken to repeat those of the same users.",
+    help="Say that each file has other users. Without it, memoized reports count as rounds of the same users.",
 )
 @click.option(
     "--mixed",
     is_flag=True,
-    help="Also estimate where some reports were charged to their users and others were not; warns.",
+    help="Allow a mix of reports that were charged to their users and reports that were not. Warns.",
 )
-@click.option("--by-round", is_flag=True, help="Each file is a round: estimate it by itself, under the file's name.")
-@click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to a file: CSV, or .parquet, .arrow.")
+@click.option("--by-round", is_flag=True, help="Estimate each file by itself, as a round with the file's name.")
+@click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to FILE: CSV, or .parquet, .arrow.")
 @rows_options
 @click.pass_context
 def estimate(
@@ -114,6 +121,7 @@ def estimate(
     confidence: str,
     plot: str | None,
     adjust: str | None,
+    consistent: bool | None,
     independent: bool,
     mixed: bool,
     by_round: bool,
@@ -124,20 +132,28 @@ def estimate(
 
     All files together give one estimate; with --by-round, each file gives its own. A folder of partitions is one
     file.
+
+    \b
+    Example:
+      ldp-budget estimate mood mood.reports
     """
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
     names = None if candidates is None else _candidates(found, candidates)
     check_countable(found, names, most)
-    ask = _Question(found, names, most, level, adjust, rows_to, mixed)
+    if consistent and adjust is not None:
+        raise click.UsageError("--adjust cannot be used with --consistent, which adjusts the counts itself")
+    if consistent is None:
+        consistent = form is None and rows_to is None and adjust is None and counts_answers(found)
+    ask = _Question(found, names, most, level, adjust, rows_to, mixed, consistent)
     if by_round:
         if independent:
-            raise click.UsageError("--independent: expected without --by-round, where no files are added up")
+            raise click.UsageError("--independent and --by-round exclude each other: --by-round adds up no files.")
         _show_rounds(ask, _estimate_rounds(ask, files), plot, form)
         return
     row = ask.estimate(files, independent=independent)
-    _warn_of_twins(files, "reports that are counted twice make the standard errors too small")
-    _tell_of_rounds(found, row, len(files))
+    _warn_of_twins(files, "reports that count twice make the standard errors too small")
+    _note_rounds(found, row, len(files))
     _show(ask, row, plot, form)
 
 
@@ -151,11 +167,12 @@ class _Question(NamedTuple):
     adjust: str | None
     rows_to: str | None = None
     mixed: bool = False
+    consistent: bool = False
 
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Write the rows to a file, if one was requested."""
         if self.rows_to is not None:
-            write_rows_to("rows-to", self.rows_to, rows)
+            write_rows_to("rows-to", self.rows_to, list(plain_rows(rows)))
 
     def estimate(self, files: Sequence[str], *, independent: bool = False) -> dict[str, Any]:
         """Return the JSON of `estimate --json` for these files, with all answers."""
@@ -165,7 +182,7 @@ class _Question(NamedTuple):
             charges.update(charged=charged, uncharged=uncharged)
             both = counted(charged + uncharged, "report")
             click.echo(
-                f"Warning: {uncharged} of {both} were not charged to their users: this estimate is of a mix", err=True
+                f"Warning: {uncharged} of {both} were not charged to their users: the estimate is of a mix", err=True
             )
 
         result = estimate_files(
@@ -178,6 +195,8 @@ class _Question(NamedTuple):
         return {**self._row(result), **charges}
 
     def _row(self, result: Estimate) -> dict[str, Any]:
+        if self.consistent:
+            result = made_consistent(result)
         row = estimate_row(self.collection, result, level=self.level, names=self.names)
         if self.adjust is not None:
             try:
@@ -201,7 +220,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
     if form == JSON:
         print_json(row)
     elif form is not None:
-        print_rows(rows, form)
+        print_rows(_as_cells(rows, form), form)
     elif "answers" in row:
         _print_counts(row, ask.level, out_of)
     else:
@@ -235,11 +254,11 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
     rounds = [
         {"round": name, **ask.estimate((path,))} for name, path in zip(names_of_rounds(files), files, strict=True)
     ]
-    _warn_of_twins(files, "what looks like two rounds is one")
+    _warn_of_twins(files, "two rounds here are one")
     if ask.collection.mechanism.repeats:
         click.echo(
-            f"Note: {ask.collection.name} memoises: where the same users report in several rounds, part of the noise "
-            "is the same in all of them, and the rounds are no independent evidence",
+            f"Note: {ask.collection.name} memoizes. If the same users report in several rounds, part of the noise is the "
+            "same in all rounds, and the rounds are not independent",
             err=True,
         )
     return rounds
@@ -260,11 +279,15 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
     if form == JSON:
         print_json({"rounds": rounds})
     elif form is not None:
-        print_rows(flat_rows(rounds), form)
+        print_rows(_as_cells(flat_rows(rounds), form), form)
     elif "answers" in rounds[0]:
         _print_count_rounds(rounds, ask.level, out_of)
     else:
         print_row_table([_plain(row) for row in flat_rows(rounds)])
+
+
+def _as_cells(rows: Iterable[dict[str, Any]], form: str) -> Iterable[dict[str, Any]]:
+    return rows if form == LINES else plain_rows(rows)
 
 
 def _level(text: str) -> float:
@@ -289,12 +312,11 @@ def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
     return names
 
 
-def _tell_of_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:
+def _note_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:
     if "overlap" in row:
         click.echo(
-            f"Note: {collection.name} memoises, so reports of the same users repeat what they drew once. Standard "
-            f"errors are taken for {files} rounds of the same users; where each file has users of its own, say "
-            "--independent",
+            f"Note: {collection.name} memoizes, so reports of the same users repeat the same draws. The standard errors "
+            f"are for {files} rounds of the same users. If each file has other users, add --independent",
             err=True,
         )
 
@@ -307,7 +329,7 @@ def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
             content = hashlib.file_digest(file, "sha256").digest()
         if content in seen:
             click.echo(
-                f"Warning: {seen[content]} and {path} hold the same; {so}",
+                f"Warning: {seen[content]} and {path} have the same content; {so}",
                 err=True,
             )
         seen.setdefault(content, path)
@@ -321,30 +343,44 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
 
 
 def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None:
-    click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % intervals")
+    click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % confidence intervals")
     _print_cautions(row["answers"], out_of)
     cells = [_count_cells(each) for each in row["answers"]]
-    print_table(_COUNT_HEADER[: len(cells[0])], cells)
+    print_table(_count_header(row["answers"])[: len(cells[0])], cells)
 
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
-    click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % intervals")
+    click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % confidence intervals")
     _print_cautions(rounds[0]["answers"], out_of)
     cells = [(row["round"], row["reports"], *_count_cells(row)) for row in flat_rows(rounds)]
-    print_table(("round", "reports", *_COUNT_HEADER)[: len(cells[0])], cells)
+    print_table(("round", "reports", *_count_header(rounds[0]["answers"]))[: len(cells[0])], cells)
 
 
 def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
     if out_of is not None:
-        click.echo(f"the {len(rows)} largest of {out_of}, which are likelier to be too large than too small")
+        click.echo(
+            f"The {len(rows)} largest of {out_of} answers. Their counts are more likely too large than too small"
+        )
+    if rows and "raw_count" in rows[0]:
+        click.echo(
+            "Consistent counts: at least 0, and together no more than the reports. The last column is unbiased"
+        )
+    if rows and all(row["share_high"] - row["share_low"] >= _WIDE for row in rows):
+        click.echo("Too few reports: every interval is wider than half of all reports")
     if rows and "adjusted_share" in rows[0]:
-        click.echo("adjusted shares are for showing: they are not unbiased, and the intervals are not theirs")
+        click.echo("Adjusted shares are for display: they are biased, and the intervals are those of the counts")
 
 
-_COUNT_HEADER = ("answer", "count", "share", "low", "high", "adjusted")
+_WIDE = 0.5
+
+
+def _count_header(rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    last = "unbiased" if rows and "raw_count" in rows[0] else "adjusted"
+    return "answer", "count", "share", "low", "high", last
 
 
 def _count_cells(row: dict[str, Any]) -> tuple[str, ...]:
     parts = ("share", "share_low", "share_high", "adjusted_share")
     shares = (f"{rounded(100 * row[part], 1)} %" for part in parts if part in row)
-    return row["answer"], rounded(row["count"], 0), *shares
+    raw = (rounded(row["raw_count"], 0),) if "raw_count" in row else ()
+    return row["answer"], rounded(row["count"], 0), *shares, *raw

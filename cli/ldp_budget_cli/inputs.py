@@ -17,7 +17,7 @@ from ldp_budget._validation import canonical_user
 
 from .app import open_ledger
 from .output import counted
-from .table_reader import NO_USER, ArrowTable, Layout, LeftOut, Row, open_table
+from .table_reader import NO_USER, SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +33,11 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
         with open(text, encoding="utf-8-sig") as file:
             return tuple(line.strip() for line in file if line.strip())
     except (OSError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{text} cannot be read: {error}", param_hint=f"--{option}") from None
+        raise click.UsageError(f"--{option}: cannot read {text}: {_why(error)}.") from None
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def read_json(option: str, path: str) -> Any:
@@ -42,7 +46,7 @@ def read_json(option: str, path: str) -> Any:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     except (OSError, ValueError) as error:
-        raise click.BadParameter(f"{path} cannot be read: {error}", param_hint=f"--{option}") from None
+        raise click.UsageError(f"--{option}: cannot read {path}: {_why(error)}.") from None
 
 
 def find_collection(ctx: click.Context, name: str) -> Collection:
@@ -54,16 +58,19 @@ def find_collection(ctx: click.Context, name: str) -> Collection:
             with open(name, encoding="utf-8") as file:
                 return Collection.from_json(json.load(file))
         except OSError as error:
-            raise click.ClickException(f"{name} cannot be read: {error.strerror}") from None
+            raise click.ClickException(f"Cannot read {name}: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError) as error:
             raise click.ClickException(
-                f"{name} is a file, but no collection ({error}); collection:{name} means the one in the ledger"
+                f"The file {name} is not a collection ({error}). For the collection of the ledger, write "
+                f"collection:{name}"
             ) from None
     return open_ledger(ctx).collection(name.removeprefix("collection:"))
 
 
 user_column_option = click.option(
-    "--user-column", metavar="C", help="The column that names the users [default: the first one, if it is called so]"
+    "--user-column",
+    metavar="C",
+    help="The column of the users [default: the first column, if its name is user, person, respondent, id, email, …]",
 )
 
 
@@ -76,7 +83,7 @@ def check_no_list(user_column: str | None, no_header: bool) -> None:
     """Raise a click error if options for reading a list are given without a list."""
     if user_column is not None or no_header:
         option = "--user-column" if user_column is not None else "--no-header"
-        raise click.UsageError(f"--users: expected a file with {option}; nothing was given")
+        raise click.UsageError(f"{option} needs --users FILE.")
 
 
 class Listing:
@@ -101,7 +108,7 @@ class Listing:
 
     def check(self, skip_invalid: bool) -> int:
         """Read the file before any user is charged; reports errors and repeats, and returns the number of users."""
-        passed_over = LeftOut((lambda row: None) if skip_invalid else None)
+        passed_over = LeftOut((lambda row: None) if skip_invalid else None, consequence=SKIP_HINT)
         rows = sum(1 for _ in self.users(passed_over))
         self.warn_of_repeats()
         self._repeats, self._checked = None, True
@@ -159,12 +166,12 @@ class Listing:
         if self._repeats is not None:
             self._repeats.warn()
 
-    def tell(self, left_out: LeftOut, skipped_to: str | None) -> None:
+    def report(self, left_out: LeftOut, skipped_to: str | None) -> None:
         """Print how many rows were left out."""
         if left_out.invalid:
             click.echo(f"{counted(left_out.invalid, 'row')} skipped: see {skipped_to}", err=True)
         if left_out.missing:
-            click.echo(f"{counted(left_out.missing, 'row')} left out, as nobody is named there", err=True)
+            click.echo(f"{counted(left_out.missing, 'row')} left out: the user is missing", err=True)
 
 
 _TOGETHER = 500_000
@@ -199,9 +206,10 @@ class Repeats:
             often += len(again)
             more += sum(again) - len(again)
         if often:
+            each = "appears more than once and is" if often == 1 else "appear more than once and are"
             click.echo(
-                f"Warning: {counted(often, 'user is', 'users are')} listed more than once, which is "
-                f"{counted(more, 'charge')} more than there are users; --once charges each name once",
+                f"Warning: {counted(often, 'user')} {each} charged for each row ({counted(more, 'extra charge')}). "
+                "Use --once to charge each user once",
                 err=True,
             )
         self.warn_of_case()
@@ -218,8 +226,8 @@ class Repeats:
             alike += sum(len(names) for names in spellings.values() if len(names) > 1)
         if alike:
             click.echo(
-                f"Warning: {alike} names differ from another one by case alone, and each has a budget of its own. If "
-                "they name the same users, write each user in one way",
+                f"Warning: {alike} names differ from another name only by case, and each has its own budget. If they "
+                "are the same users, spell each user in one way",
                 err=True,
             )
 

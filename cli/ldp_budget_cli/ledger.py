@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +19,7 @@ from .output import (
     confirm,
     counted,
     json_option,
-    print_fields,
+    next_step,
     print_json,
     print_rows,
     progress,
@@ -28,49 +28,73 @@ from .output import (
     yes_option,
 )
 from .table_reader import layout_options
+from .tables import print_fields
 
-if TYPE_CHECKING:
-    pass
+_HEAD = re.compile(r"[0-9a-fA-F]{64}|[0-9a-fA-F]{84}|\d+-[0-9a-fA-F]{64}")
+"""The forms of a head: a chain hash, alone or with a number."""
 
 
 @click.group()
 def ledger() -> None:
-    """Create, verify, move and export a ledger."""
+    """Create, verify, export, back up and move a ledger, and rotate its key."""
 
 
 @ledger.command("init")
-@click.option("--sandbox", is_flag=True, help="Make a sandbox: nothing in it counts, and --at sets its clock.")
+@click.option("--sandbox", is_flag=True, help="Create a sandbox: nothing in it counts, and --at sets its clock.")
 @json_option
 @click.pass_context
 def init(ctx: click.Context, sandbox: bool, as_json: bool) -> None:
     """Create an empty ledger and its key file.
 
-    A sandbox lets you play a survey before it begins: --at sets the clock for each command, so a year takes a minute.
-    It stays a sandbox and says so in every output. Nothing moves from a sandbox into a ledger that counts.
+    A sandbox lets you try a survey before it begins: --at sets the clock for each command, so a year takes a minute.
+    It stays a sandbox and says so in every output. Nothing moves from a sandbox into a real ledger.
+
+    \b
+    Example:
+      ldp-budget ledger init
+      ldp-budget --ledger sandbox.db ledger init --sandbox
     """
     opened = make_ledger(ctx, sandbox=sandbox)
     place = ledger_path(ctx) if is_path(ledger_path(ctx)) else opened.name  # a URL may hold a password
     if as_json:
         print_json({"ledger": place, "created": True})
     else:
-        click.echo(f"made: {place}")
+        key_file = f"{place}.key" if is_path(ledger_path(ctx)) else check_local(opened, "").ledger.key_file
+        click.echo(f"created {place} and its key file {key_file}. Back up both, in different places")
+        next_step("ldp-budget policy set default --limit lifetime=EPSILON")
 
 
 @ledger.command("stats")
 @json_option
 @click.pass_context
 def stats(ctx: click.Context, as_json: bool) -> None:
-    """Count what the ledger holds; `head` is its chain head: note it elsewhere for `verify --expect`."""
+    """Count the users, entries and other rows of the ledger; `head` is its chain head, for `verify --expect`.
+
+    \b
+    Example:
+      ldp-budget ledger stats
+    """
     figures = open_ledger(ctx).stats()
     (print_json if as_json else print_fields)(figures)
 
 
 @ledger.command("verify")
-@click.option("--expect", metavar="HEAD", help="A head noted earlier, which must still be in the chain.")
+@click.option(
+    "--expect", metavar="HEAD", help="Check that this head, which you noted earlier, is still in the chain."
+)
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
-    """Recompute every chain link, sum, cost and row MAC. Exit code 1 if anything was changed."""
+    """Verify every chain link, sum, cost and row MAC of the ledger. Exit code 1 if anything was changed.
+
+    \b
+    Example:
+      ldp-budget ledger verify
+    """
+    if expect is not None and not _HEAD.fullmatch(expect):
+        raise click.UsageError(
+            f"--expect: {expect!r} is not a head. Copy the head that ledger verify or ledger checkpoint printed."
+        )
     accountant = open_ledger(ctx)
     with progress("verifying") as on_progress:
         result = accountant.verify(expect, on_progress=on_progress)
@@ -89,7 +113,12 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def checkpoint(ctx: click.Context, as_json: bool) -> None:
-    """Store a checkpoint and print the chain head. Note the head elsewhere for `verify --expect`."""
+    """Store a checkpoint and print the chain head. Note the head elsewhere for `verify --expect`.
+
+    \b
+    Example:
+      ldp-budget ledger checkpoint
+    """
     head = open_ledger(ctx).checkpoint()
     if as_json:
         print_json({"head": head})
@@ -102,7 +131,7 @@ def checkpoint(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def rotate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
-    """Replace the secret in the ledger's key file by a new one. Asks first.
+    """Rotate the ledger key: replace the secret in its key file by a new one. Asks first.
 
     Stop every program that uses the ledger first. No user is charged during the rotation, and a program that has the
     ledger open afterwards refuses every charge until it opens the ledger again. If the command is interrupted, run it
@@ -117,7 +146,7 @@ def rotate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """
     accountant = check_local(open_ledger(ctx), "the ledger key is rotated on the machine of the ledger")
     confirm(f"Rotate the key of {accountant.name}? Is every program that uses it stopped?", yes)
-    when_stopped(lambda: "the ledger is whole; run `ldp-budget ledger rotate-key` again")
+    when_stopped(lambda: "The ledger is intact. To finish, run `ldp-budget ledger rotate-key` again.")
     with progress("rotating") as on_progress:
         number = accountant.ledger.rotate_key(on_progress=on_progress)
     if as_json:
@@ -136,6 +165,10 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
 
     Entries from that while are dated later than now, and block every charge. The repair is an entry of the journal. It
     frees no budget: later-dated entries count in the current windows as well. Earlier reservations count as expired.
+
+    \b
+    Example:
+      ldp-budget ledger repair-clock --yes
     """
     from datetime import UTC, datetime
 
@@ -145,7 +178,7 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"repaired": repaired})
     else:
-        click.echo("repaired" if repaired else "nothing to repair: the newest entry is not dated later than now")
+        click.echo("repaired" if repaired else "nothing to repair: no entry is dated later than now")
 
 
 @ledger.command("backup")
@@ -153,7 +186,12 @@ def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def backup(ctx: click.Context, file: str, as_json: bool) -> None:
-    """Copy the ledger to FILE and its key to FILE.key, also during writes. Never overwrites a file."""
+    """Copy the ledger to FILE and its key to FILE.key, also during writes. Never overwrites a file.
+
+    \b
+    Example:
+      ldp-budget ledger backup backup.db
+    """
     check_local(open_ledger(ctx), "a backup is made on the machine of the ledger, by its path").backup(file)
     if as_json:
         print_json({"ledger": ledger_path(ctx), "backup": file})
@@ -184,9 +222,9 @@ def move(ctx: click.Context, source: str, target: str | None, abort: bool, yes: 
     """
     for name, place in (("FROM", source), ("TO", target)):
         if place == ":memory:":
-            raise click.UsageError(f"{name}: expected a path or postgresql://…; found {place}")
+            raise click.UsageError(f"{name} must be a path or postgresql://…: got {place}")
     if target is None and not abort:
-        raise click.UsageError("TO is missing: the new place. Add it, or --abort to end an interrupted move")
+        raise click.UsageError("TO is missing: the new place. Add it, or add --abort to end an interrupted move.")
     with open_place(ctx, source) as opened:
         accountant = check_local(opened, "a ledger is moved on its own machine, by its path")
         if target is None or abort:
@@ -198,7 +236,7 @@ def move(ctx: click.Context, source: str, target: str | None, abort: bool, yes: 
             return
         confirm(f"Move {accountant.name} to TO? From then on {accountant.name} refuses every charge.", yes)
         when_stopped(
-            lambda: f"{accountant.name} may be closed; move it to another place, or add --abort to open it again"
+            lambda: f"{accountant.name} may be closed. Move it to another new place, or add --abort to open it again."
         )
         with progress("moving") as on_progress:
             moved = accountant.ledger.move_to(target, on_progress=on_progress)
@@ -211,10 +249,15 @@ def move(ctx: click.Context, source: str, target: str | None, abort: bool, yes: 
 
 
 @ledger.command("export")
-@click.option("--users", "file", metavar="FILE", help="Name those of a CSV file or list (- for standard input).")
+@click.option(
+    "--users",
+    "file",
+    metavar="FILE",
+    help="Add the names of the users in FILE: CSV or a list (- for standard input).",
+)
 @user_column_option
 @layout_options
-@click.option("--to", "path", metavar="FILE", help="A file for your eyes alone, instead of standard output.")
+@click.option("--to", "path", metavar="FILE", help="Write to FILE, readable by you only, instead of standard output.")
 @rows_options
 @click.pass_context
 def export(
@@ -229,7 +272,11 @@ def export(
 ) -> None:
     """Export the journal, by default as JSON lines; users appear as account numbers.
 
-    With the ledger key file you can add a column with the users' names from a list. The ledger itself holds no names.
+    With the ledger's key file, --users adds the names of the users in a list. The ledger itself holds no names.
+
+    \b
+    Example:
+      ldp-budget ledger export --to journal.ndjson
     """
     if file is None:
         check_no_list(user_column, no_header)
@@ -245,4 +292,4 @@ def export(
         with replacing(Path(path)) as target:
             write_rows(every, form, lambda text: target.write(text.encode()), columns)
     except OSError as error:
-        raise click.ClickException(f"--to: {path} cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"--to: cannot write {path}: {error.strerror}.") from None

@@ -7,8 +7,9 @@ collection; a plugin that is installed later never takes over a collection's nam
 from __future__ import annotations
 
 import os
+import shlex
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,6 +21,7 @@ from ldp_budget.sdk.parameters import Choice, Field, Flag, Integer, Matrix, Real
 
 from .app import collection_names, is_path, ledger_path, open_ledger
 from .errors import did_you_mean
+from .examples import EXAMPLE, example_options, example_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +32,20 @@ if TYPE_CHECKING:
     Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
 
 note_option = click.option(
-    "--note", metavar="TEXT", help="One line to stand in the journal, of at most 500 characters; goes with the user."
+    "--note",
+    metavar="TEXT",
+    help="A note for the journal: one line of at most 500 characters. It is deleted when the user is erased.",
 )
 
 _PREFIX = "collection:"
+_TYPED = f"{__package__}.typed"
+"""The context key of the mechanism and its options as they were typed."""
+_COLLECTION = "mood"
+"""The name of the collection in an example."""
+_IN_PLACE = (
+    "The name of a collection may replace MECHANISM and its options. If a mechanism has the same name, write "
+    f"{_PREFIX}NAME. All options follow MECHANISM."
+)
 # Keeps the values of a mechanism's fields apart from the command's own parameters, for any field name.
 _FIELD = "field_"
 
@@ -41,23 +53,37 @@ _FIELD = "field_"
 def mechanism_command(
     help: str,
     *,
+    example: str,
     arguments: Sequence[str] = (),
     build: Build = lambda mechanism, values: mechanism(**values),
     offers: Offers = lambda mechanism, field: True,
     whole: bool = False,
+    collections: bool = True,
+    adapt: Callable[[type[Mechanism], str], str] = lambda mechanism, options: options,
 ) -> Callable[[Callable[..., None]], MechanismGroup]:
     """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
 
-    `arguments` come before MECHANISM. `offers` selects the fields that become options. `build` turns their values
-    into the
-    function's first argument. With `whole`, a named collection is passed as a collection, not only as its mechanism.
+    `example` is a command line with `{}` for the mechanism and its options. `arguments` come before MECHANISM.
+    `offers` selects the fields that become options. `build` turns their values into the function's first argument.
+    With `whole`, a named collection is passed as a collection, not only as its mechanism. Without `collections`, the
+    help does not offer a collection in MECHANISM's place. `adapt` changes the options of a mechanism in the example.
     """
 
     def decorate(function: Callable[..., None]) -> MechanismGroup:
         own = list(reversed(getattr(function, "__click_params__", [])))
-        return MechanismGroup(function, own, build, offers, help=help, arguments=arguments, whole=whole)
+        texts = _Texts(help, example, collections, adapt)
+        return MechanismGroup(function, own, build, offers, texts=texts, arguments=arguments, whole=whole)
 
     return decorate
+
+
+class _Texts(NamedTuple):
+    """The texts of a command: its help, an example with `{}` for the mechanism, and if it offers collections."""
+
+    help: str
+    example: str
+    collections: bool
+    adapt: Callable[[type[Mechanism], str], str]
 
 
 class MechanismGroup(click.Group):
@@ -70,22 +96,63 @@ class MechanismGroup(click.Group):
         build: Build,
         offers: Offers,
         *,
-        help: str,
+        texts: _Texts,
         arguments: Sequence[str],
         whole: bool = False,
     ) -> None:
-        super().__init__(
-            name=function.__name__.replace("_", "-"),
-            params=[click.Argument([name]) for name in arguments],
-            help=help,
-            subcommand_metavar="MECHANISM [OPTIONS]",
-        )
         self._arguments = [name.upper() for name in arguments]
         self._function = function
         self._own = own
         self._build = build
         self._offers = offers
+        self._texts = texts
         self._whole = whole
+        super().__init__(
+            name=function.__name__.replace("_", "-"),
+            callback=self._check_mechanism,
+            params=[click.Argument([name]) for name in arguments],
+            help=texts.help,
+            options_metavar=None,
+            subcommand_metavar="MECHANISM [OPTIONS]",
+            invoke_without_command=True,
+            no_args_is_help=True,
+        )
+
+    # -- help ------------------------------------------------------------------------------------------------
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        lines = [self._example(find_mechanism(EXAMPLE))]
+        if self._texts.collections:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(_IN_PLACE)
+            lines.append(self._texts.example.format(_COLLECTION))
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\b\n" + example_text(*lines))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the command itself, and the list of mechanisms."""
+        help_option = self.get_help_option(ctx)
+        every: list[click.Parameter] = [*self._own, *([] if help_option is None else [help_option])]
+        with formatter.section("Options"):
+            formatter.write_dl([record for each in every if (record := each.get_help_record(ctx)) is not None])
+        with formatter.section("Mechanisms"):
+            formatter.write_dl([(name, find_mechanism(name).summary) for name in self.list_commands(ctx)])
+        formatter.write_paragraph()
+        words = " ".join([ctx.command_path, *self._arguments, EXAMPLE])
+        formatter.write_text(f"For the options of a mechanism: {words} --help")
+
+    def _example(self, mechanism: type[Mechanism]) -> str:
+        """Return the example with a mechanism and the options that the command offers."""
+        options = self._texts.adapt(mechanism, example_options(mechanism, self._offered(mechanism)))
+        return self._texts.example.format(f"{mechanism.name} {options}".strip())
+
+    def _offered(self, mechanism: type[Mechanism]) -> dict[str, Field[Any]]:
+        return {name: field for name, field in mechanism.fields.items() if self._offers(mechanism, field)}
+
+    # -- MECHANISM -------------------------------------------------------------------------------------------
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return registry().names()
@@ -103,6 +170,20 @@ class MechanismGroup(click.Group):
         except UnknownName:
             return ["--help"]
         return [*self._arguments, mechanism.name, "--help"]
+
+    def _check_mechanism(self, **arguments: str) -> None:
+        """Raise an error with what to type if the command line ends before MECHANISM."""
+        ctx = click.get_current_context()
+        if ctx.invoked_subcommand is not None:
+            return
+        given = [ctx.command_path, *arguments.values()]
+        whole = [self._example(find_mechanism(EXAMPLE))]
+        if self._texts.collections and (names := sorted(_collection_names(ctx)[0])):
+            whole = [self._texts.example.format(names[0]), *whole]
+        words = len(" ".join(given[:1]).split()[1:]) + len(arguments)
+        tries = [" ".join([*given, *_without_key(each).split()[words:]]) for each in whole]
+        what = "MECHANISM or COLLECTION" if self._texts.collections else "MECHANISM"
+        raise click.UsageError(f"{what} is missing. Try: {', or: '.join(tries)}", ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete mechanisms and the ledger's collections; after `collection:`, only collections."""
@@ -130,8 +211,11 @@ class MechanismGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name.startswith("-"):
-            expected = f"{' '.join([*self._arguments, 'MECHANISM'])} first, as all options follow it"
-            raise click.UsageError(f"{cmd_name}: expected {expected}", ctx)
+            first = " and ".join([*self._arguments, "MECHANISM"])
+            start = " ".join([ctx.command_path, *self._arguments, "MECHANISM"])
+            raise click.UsageError(
+                f"{cmd_name} comes too early: {first} come first. Write: {start} {cmd_name} …", ctx
+            )
         if cmd_name.startswith(_PREFIX):
             return self._for_collection(ctx, cmd_name.removeprefix(_PREFIX), cmd_name)
         names, unread = _collection_names(ctx)
@@ -143,29 +227,46 @@ class MechanismGroup(click.Group):
                 return self._for_collection(ctx, cmd_name, cmd_name)
             if unread is not None:  # it may be a collection
                 raise unread from None
-            close = did_you_mean(cmd_name, [*error.known, *names])
-            raise click.UsageError(f"{error}{close and '.'}{close}", ctx) from None
+            raise click.UsageError(self._unknown(error, cmd_name, sorted(names)), ctx) from None
         if is_collection:
             raise click.UsageError(
-                f"{cmd_name!r} is both the mechanism {mechanism.name} and a collection of this ledger; "
-                f"{_PREFIX}{cmd_name} means the collection",
+                f"{cmd_name!r} is both the mechanism {mechanism.name} and a collection of this ledger. "
+                f"For the collection, write {_PREFIX}{cmd_name}",
                 ctx,
             )
         return self._for_mechanism(mechanism, cmd_name)
 
+    def _unknown(self, error: UnknownName, name: str, collections: Sequence[str]) -> str:
+        """Return the error for a name that is neither a mechanism nor a collection; it names plugins that failed."""
+        what = "mechanism or collection" if self._texts.collections else "mechanism"
+        failed = "" if error.hint.startswith("Did you mean") else f" {error.hint}".rstrip()
+        message = f"No {what} is named {name!r}.{did_you_mean(name, [*error.known, *collections])}{failed}"
+        if self._texts.collections:
+            message += f" Collections: {', '.join(collections) or 'none'}."
+        return f"{message} List mechanisms: ldp-budget mechanisms"
+
     def _for_mechanism(self, mechanism: type[Mechanism], called: str) -> click.Command:
-        offered = {name: field for name, field in mechanism.fields.items() if self._offers(mechanism, field)}
+        offered = self._offered(mechanism)
 
         def callback(**values: Any) -> None:
             declared = {name: values.pop(_FIELD + name) for name in offered}
-            read = {name: _read(offered[name], text) for name, text in declared.items() if text is not None}
-            self._call(self._build(mechanism, read), values)
+            given = {name: text for name, text in declared.items() if text is not None}
+            click.get_current_context().meta[_TYPED] = _typed(called, given)
+            read = {name: _read(offered[name], text) for name, text in given.items()}
+            try:
+                built = self._build(mechanism, read)
+            except InvalidParameter as error:
+                if error.found is None and not error.hint:
+                    error.hint = f"Example: ldp-budget {_without_key(self._example(mechanism))}"
+                raise
+            self._call(built, values)
 
         return click.Command(
             called,
             callback=callback,
             params=[*(_option(field) for field in offered.values()), *self._own],
-            help=f"{mechanism.name}: {mechanism.summary}.\n\nSource: {mechanism.source}",
+            help=f"{self._texts.help}\n\n{mechanism.name}: {mechanism.summary}.\n\n\b\n"
+            f"{example_text(self._example(mechanism))}\n\nSource: {mechanism.source}",
             short_help=mechanism.summary,
         )
 
@@ -173,15 +274,34 @@ class MechanismGroup(click.Group):
         found = open_ledger(ctx).collection(name)
 
         def callback(**values: Any) -> None:
+            click.get_current_context().meta[_TYPED] = called
             self._call(found if self._whole else found.mechanism, values)
 
-        help = f"Collection {name}, {found.mechanism!r}."
+        example = example_text(self._texts.example.format(called))
+        help = f"{self._texts.help}\n\nCollection {name}, {found.mechanism!r}.\n\n\b\n{example}"
         return click.Command(called, callback=callback, params=[*self._own], help=help)
 
     def _call(self, mechanism: Any, values: Mapping[str, Any]) -> None:
         context = click.get_current_context()
         before = context.parent.params if context.parent is not None else {}
         self._function(mechanism, **before, **values)
+
+
+def _without_key(example: str) -> str:
+    return example.partition(" --key ")[0]
+
+
+def _typed(called: str, given: Mapping[str, Any]) -> str:
+    """Return a mechanism and its options as they were typed."""
+    spelt = ((f"--{name.replace('_', '-')}", value) for name, value in given.items())
+    return shlex.join(
+        [called, *(word for name, value in spelt for word in ([name] if value is True else [name, value]))]
+    )
+
+
+def as_typed() -> str:
+    """Return the mechanism or collection of this command as it was typed, with its options."""
+    return str(click.get_current_context().meta[_TYPED])
 
 
 def _as_name(word: str) -> str:

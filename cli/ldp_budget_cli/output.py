@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import in_sandbox
+from .tables import print_table as print_table  # for the scripts of the tutorials
+from .tables import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +41,7 @@ shuffled_option = click.option(
     "--shuffled",
     type=click.IntRange(1, 10**12),
     metavar="N",
-    help="Also the central loss if a trusted shuffler mixes the reports of N users. A figure, never enforced.",
+    help="Also show the central ε if a trusted shuffler mixes the reports of N users. No limit uses it.",
 )
 
 
@@ -63,7 +65,7 @@ def _form(given: list[str]) -> str | None:
     if given == [JSON, LINES]:
         return LINES
     if len(given) > 1:
-        raise click.UsageError(f"{_SPELT[given[1]]}: expected it without {_SPELT[given[0]]}; both were given")
+        raise click.UsageError(f"{_SPELT[given[0]]} and {_SPELT[given[1]]} exclude each other. Use one of them.")
     return given[0] if given else None
 
 
@@ -142,8 +144,7 @@ def cell(value: Any) -> str:
     """Return a value as a cell of a table, from which it can be read back.
 
     A text that a spreadsheet would run gets a leading apostrophe, and so does a text that begins with an apostrophe:
-    a
-    reader removes one leading apostrophe from each cell.
+    a reader removes one leading apostrophe from each cell.
     """
     value = finite(value)
     if value is None:
@@ -173,56 +174,12 @@ def marked(value: Any) -> Any:
     return {**value, "sandbox": True} if isinstance(value, dict) and in_sandbox() else value
 
 
-def print_row_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows as text; nothing if there are none."""
-    if rows:
-        print_table(list(rows[0]), [list(row.values()) for row in rows])
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print columns as wide as their content, numbers to the right."""
-    from tabulate import tabulate
-
-    numeric = [all(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)]
-    table = tabulate(
-        # As a row, because a separate header would make the columns wider.
-        [header, *([shown(value) for value in row] for row in rows)],
-        tablefmt="plain",
-        colalign=["right" if right else "left" for right in numeric],
-        disable_numparse=True,
-        preserve_whitespace=True,
-    )
-    click.echo("\n".join([line.rstrip() for line in table.split("\n")]))
-
-
-def print_fields(fields: Mapping[str, Any], indent: int = 0) -> None:
-    """Print `name  value` lines; nested mappings are indented."""
-    width = max((len(name) for name in fields), default=0)
-    for name, value in fields.items():
-        if isinstance(value, dict):
-            click.echo(f"{'':{indent}}{name}")
-            print_fields(value, indent + 2)
-        else:
-            click.echo(f"{'':{indent}}{name:{width}}  {shown(value)}")
-
-
 def central_loss(found: Mapping[str, Any]) -> str:
     """Return `Shuffled.to_json` as one line."""
     return (
-        f"shuffled among {found['users']} users, each report anew, by a shuffler they trust: central "
-        f"ε = {shown(found['epsilon'])}, δ = {shown(found['delta'])}; a figure, never enforced"
+        f"If a trusted shuffler mixes each report with those of {found['users']} users: central "
+        f"ε = {shown(found['epsilon'])}, δ = {shown(found['delta'])}. No limit uses this figure"
     )
-
-
-def shown(value: Any) -> str:
-    """Return a value as text."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return "unbounded" if math.isinf(value) else f"{value:.6g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value)) or "-"
-    return str(value)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -234,8 +191,8 @@ def warn_of_idle_limits(policy: Policy) -> None:
     """Warn of limits of a policy that never bind, because the limit of a longer period is smaller."""
     for limit, longer in policy.idle_limits():
         click.echo(
-            f"Warning: the {limit.period} limit of epsilon {limit.epsilon} is above the {longer.period} limit of "
-            f"epsilon {longer.epsilon}, which always binds first",
+            f"Warning: the {limit.period} limit of ε = {limit.epsilon} never binds: the {longer.period} limit of "
+            f"ε = {longer.epsilon} is smaller",
             err=True,
         )
 
@@ -307,7 +264,15 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
         yield advance
 
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+strict_option = click.option("--strict", is_flag=True, help="Exit with code 3 if any user was refused.")
+
+
+def next_step(command: str) -> None:
+    """Print the next command on stderr, where notes go."""
+    click.echo(f"Next: {command}", err=True)
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -315,7 +280,8 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
+        command = click.get_current_context().command_path.removeprefix("ldp-budget ")
         raise click.UsageError(
-            "--yes: expected where nobody can be asked, as this cannot be undone; nothing was given"
+            f"{command} cannot be undone, and there is no terminal to confirm it. Add --yes to do it."
         )
     click.confirm(question, abort=True, err=True)

@@ -20,7 +20,8 @@ from ldp_budget.guarantees.fixed_point import float_up
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
-from .output import json_option, print_json, print_row_table, shown
+from .output import json_option, next_step, print_json
+from .tables import print_row_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,22 +35,26 @@ if TYPE_CHECKING:
 
 @click.group()
 def plugin() -> None:
-    """Create a plugin of your own, and certify one."""
+    """Create a mechanism plugin of your own, and certify it."""
 
 
 @plugin.command("new")
 @click.argument("name")
-@click.option("--numeric", is_flag=True, help="Begin with a mechanism for a number, not for one of k answers.")
+@click.option("--numeric", is_flag=True, help="Start with a mechanism for a number instead of one of k answers.")
 @click.option(
     "--distribution",
     metavar="NAME",
-    help="The name to publish it under, which need not be the mechanism's.  [default: ldp-budget-NAME]",
+    help="Name the distribution to publish [default: ldp-budget-NAME]",
 )
-@click.option("--to", metavar="FOLDER", default=".", show_default=True, help="Where the new folder NAME is made.")
+@click.option("--to", metavar="FOLDER", default=".", show_default=True, help="Create the folder NAME in FOLDER.")
 def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
     """Write a distribution with one small mechanism NAME that works and passes `plugin check`, and its tests.
 
     NAME is the mechanism's name on the command line. Its module has the same name, with _ for -.
+
+    \b
+    Example:
+      ldp-budget plugin new my-coin
     """
     from .plugin_template import check_distribution, check_name, distribution_of, files_of
 
@@ -60,14 +65,15 @@ def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
     try:
         folder.mkdir(parents=True)
     except FileExistsError:
-        raise click.ClickException(f"{folder} is there already; nothing was written") from None
+        raise click.ClickException(f"{folder} exists. Nothing was written. Choose another NAME or --to.") from None
     except OSError as error:
-        raise click.ClickException(f"{folder} cannot be made: {error.strerror}") from None
+        raise click.ClickException(f"Cannot create {folder}: {error.strerror}.") from None
     for path, text in files_of(name, distribution, numeric=numeric).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    click.echo(f"wrote {folder}; next: pip install -e '{folder}[test]', then pytest there")
+    click.echo(f"wrote {folder}")
+    next_step(f"pip install -e '{folder}[test]', then run pytest in {folder}")
 
 
 @plugin.command("check")
@@ -77,7 +83,7 @@ def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
     type=click.IntRange(min=5_000),
     default=200_000,
     show_default=True,
-    help="Reports that each audit draws.",
+    help="Draw this many reports in each audit.",
 )
 @json_option
 def check(module: str, samples: int, as_json: bool) -> None:
@@ -86,13 +92,15 @@ def check(module: str, samples: int, as_json: bool) -> None:
     Runs the contract, proves each guarantee as far as its channel is described, and audits each client, also with
     randomly chosen settings. The result is stored and shown by `mechanisms`: at most "audited", because no number of
     samples proves a client. Exit code 1 if anything failed.
+
+    \b
+    Example:
+      ldp-budget plugin check my_coin
     """
     from ldp_budget.verification.contract import certify, find_plugin
 
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", module):
-        raise click.UsageError(
-            f"MODULE: expected the name of a module, a distribution or an entry point; found {module}"
-        )
+        raise click.UsageError(f"MODULE must be the name of a module, a distribution or an entry point: got {module}")
     # A module in the current folder need not be installed, as for `python -m`.
     sys.path.insert(0, os.getcwd())
     # Standard output belongs to the certificate.
@@ -115,7 +123,8 @@ def check(module: str, samples: int, as_json: bool) -> None:
     if as_json:
         print_json(certificate)
     else:
-        print_row_table([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)])
+        rows = [row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)]
+        print_row_table(rows, ("skipped", "passed", "audited", "claimed"))
     if failures:
         sys.exit(1)
 
@@ -198,15 +207,13 @@ def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     certificate["checked"] = min(checked, key=LEVELS.index, default=NO)
     summary = f"{found}: {certificate['checked']}"
     if found.own or not found.version:
-        why = (
-            "checked with every release" if found.own else "not an installed distribution, which commands would find"
-        )
-        click.echo(f"{summary}; not recorded, as it is {why}", err=True)
+        why = "it is checked with every release" if found.own else "it is not an installed distribution"
+        click.echo(f"{summary}. Not recorded, because {why}", err=True)
         return
     try:
-        click.echo(f"{summary}; recorded in {record(certificate)}", err=True)
+        click.echo(f"{summary}. Recorded in {record(certificate)}", err=True)
     except OSError as error:
-        raise click.ClickException(f"the certificate cannot be recorded: {error}") from None
+        raise click.ClickException(f"Cannot record the certificate: {error}") from None
 
 
 DEFAULT_SAMPLES = 1_000_000
@@ -227,18 +234,20 @@ def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str | N
 
 
 @mechanism_command(
-    "Check a mechanism's promise: exactly from what it draws, and by statistics from its reports alone."
+    "Check the guarantee of a mechanism: exactly from its distribution, and by statistics from its reports.\n\n"
+    "Exit code 1 if the guarantee is violated.",
+    example="audit {} --samples 100000",
 )
 @click.option(
     "--samples",
     metavar="N",
     callback=parse_samples,
-    help=f"Reports drawn from the client [default: {DEFAULT_SAMPLES:,}; twice {CLIENT_SAMPLES:,} with --client]",
+    help=f"Draw N reports from the client [default: {DEFAULT_SAMPLES:,}; twice {CLIENT_SAMPLES:,} with --client]",
 )
 @click.option(
     "--client",
     metavar="COMMAND",
-    help="Of a collection: a program that draws, by lines of JSON on its pipes, in place of Python's own client.",
+    help="Audit this client of a collection instead of the one in Python: a program that exchanges lines of JSON.",
 )
 @json_option
 @click.pass_context
@@ -306,7 +315,10 @@ def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audi
     try:
         collection = open_ledger(ctx).collection(name)
     except UnknownName:
-        raise click.UsageError(f"--client draws for a collection; {name} is none of this ledger", ctx) from None
+        raise click.UsageError(
+            f"--client needs a collection: the ledger has none named {name!r}. List them: ldp-budget collection list",
+            ctx,
+        ) from None
     with drawn_by(collection, command) as mechanism:
         found = [sample(mechanism, samples=samples)]
         if found[0].declared:
@@ -319,22 +331,20 @@ def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audi
 def _print(mechanism: Mechanism, exact: Verification, found: list[Audit], verdict: str) -> None:
     claimed = mechanism.guarantee.describe()
     promise = "nothing" if claimed["epsilon"] is None else f"ε = {claimed['epsilon']:.9g}, δ = {claimed['delta']:.3g}"
-    click.echo(f"{mechanism!r} promises {promise} ({claimed['kind']}; {claimed['relation']}).")
+    click.echo(f"{mechanism!r} guarantees {promise} ({claimed['kind']}; {claimed['relation']}).")
     if exact.method:
         loss = "" if exact.upper is None else f"; one report loses {exact.upper:.12g}"
         click.echo(f"Exact, by its {exact.method}, over {exact.pairs} pairs of inputs: {exact.verdict}{loss}.")
-        click.echo(f"Looked at: {exact.looked_at}.")
+        click.echo(f"Checked: {exact.looked_at}.")
         why = f" ({exact.program_open})" if exact.program_open else ""
         click.echo(f"Client program, by the law of whole reports: {exact.program}{why}.")
         click.echo(f"Estimates unbiased with true standard errors, by its channel: {exact.estimator}.")
     else:
-        click.echo("Exact: the mechanism does not describe what it draws.")
+        click.echo("Exact: unknown, because the mechanism does not describe its distribution.")
     for (claim, lower), each in zip(_bounds(mechanism, found), found, strict=True):
         what = "one report" if each.reports == 1 else f"{each.reports} reports of one value"
-        click.echo(
-            f"Sampled, {each.samples:,} reports, {what}: ε ≥ {lower:.6g} at {each.confidence:.0%} confidence "
-            f"(claimed {claim:.6g}), from {each.event}; inputs {each.pair[0]} and {each.pair[1]}."
-        )
+        click.echo(f"Sampled, {each.samples:,} reports, {what}: ε ≥ {lower:.6g} at {each.confidence:.0%} confidence")
+        click.echo(f"  claimed ε = {claim:.6g}; inputs {each.pair[0]} and {each.pair[1]}; event: {each.event}")
     for problem in exact.problems:
         click.echo(f"  - {problem}")
     click.echo(f"Verdict: {verdict}.")

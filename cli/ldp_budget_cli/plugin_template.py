@@ -275,7 +275,7 @@ $$ ldp-budget plugin check $module
 ```
 
 Replace the mechanism in `src/$module/__init__.py` by your own. One that later draws or promises something else
-for the same parameters needs another name, as reports of the old one are still on their way.
+for the same parameters needs another name, because reports of the old one may still arrive.
 """
 
 
@@ -287,15 +287,13 @@ def check_name(name: str) -> None:
 
     module = _module(name)
     if not _NAME.fullmatch(name):
-        raise click.UsageError(
-            f"NAME: expected lower-case words joined by hyphens, the first a letter; found {name!r}"
-        )
+        raise click.UsageError(f"NAME must be lower-case words joined by hyphens, such as my-coin: got {name!r}")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in registry().reserved:
-        raise click.UsageError(f"NAME: {name!r} means something to Python or to ldp-budget already")
+        raise click.UsageError(f"NAME: {name!r} has a meaning in Python or ldp-budget. Choose another name.")
     if name in {claim for plugin in registry().plugins for claim in plugin.claims}:
-        raise click.UsageError(f"NAME: a mechanism is called {name!r} already")
+        raise click.UsageError(f"NAME: there is a mechanism named {name!r} already. Choose another name.")
     if find_spec(module) is not None:
-        raise click.UsageError(f"NAME: a module {module!r} is installed already")
+        raise click.UsageError(f"NAME: a module {module!r} is installed already. Choose another name.")
 
 
 def check_distribution(distribution: str) -> None:
@@ -303,13 +301,14 @@ def check_distribution(distribution: str) -> None:
     from importlib import metadata
 
     if not _NAME.fullmatch(distribution):
-        expected = "lower-case words joined by hyphens, the first a letter"
-        raise click.UsageError(f"--distribution: expected {expected}; found {distribution!r}")
+        raise click.UsageError(
+            f"--distribution must be lower-case words joined by hyphens, such as ldp-budget-coin: got {distribution!r}"
+        )
     try:
         installed = metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return
-    raise click.UsageError(f"--distribution: {distribution} {installed} is installed already")
+    raise click.UsageError(f"--distribution: {distribution} {installed} is installed already. Choose another name.")
 
 
 def distribution_of(name: str) -> str:

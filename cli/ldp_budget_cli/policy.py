@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.accounting.policies import DEFAULT
+
 from .app import open_ledger, parse_time, policy_names
+from .limit_text import limit_text, number, yearly_text
 from .mechanism_subcommands import mechanism_command, parse_reports
 from .output import (
     counted,
     decimal_option,
     json_option,
+    next_step,
     print_json,
-    print_row_table,
     print_rows,
     rows_options,
-    shown,
     warn_of_idle_limits,
 )
+from .tables import print_row_table, terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def policy() -> None:
-    """Set and show the limits of what users may be charged."""
+    """Set, show, list and simulate policies: the limits of what users may be charged."""
 
 
 @policy.command("set")
@@ -44,41 +47,42 @@ def policy() -> None:
     "limits",
     multiple=True,
     metavar="PERIOD=EPSILON[,DELTA[,RULE]]",
-    help="PERIOD: lifetime, day, week, month (UTC); RULE: basic (default), zcdp, gdp, renyi or renyi:ORDER; DELTA: "
-    "CONVERSION+ASIDE too under zcdp and renyi, the second for reports with a δ of their own. Repeat for more.",
+    help="Limit ε in a period: lifetime, day, week or month (UTC). DELTA is 0 by default; RULE is basic (default), "
+    "zcdp, gdp, renyi or renyi:ORDER. Under zcdp and renyi, DELTA may be CONVERSION+ASIDE: the second part is for "
+    "reports with a δ of their own. Repeatable.",
 )
 @click.option(
     "--for",
     "asked",
     multiple=True,
     metavar="COLLECTION=COUNT",
-    help="What will probably be asked: rule renyi then takes the order that is best for it. Repeat for more.",
+    help="Choose the order of rule renyi for these expected reports. Repeatable.",
 )
 @click.option(
     "--plan",
     "plan",
     multiple=True,
     metavar="COLLECTION=COUNT",
-    help="Admit only so many reports of a collection, priced together beforehand. Repeat for more.",
+    help="Admit only COUNT reports of a collection, with one exact price for all of them. Repeatable.",
 )
-@click.option("--plan-delta", metavar="DELTA", help="The δ at which the plan is priced [default: 0]")
-@click.option("--relation", metavar="any", help="Admit only guarantees that hold for any two inputs.")
-@click.option("--unbounded", is_flag=True, help="Say that there is no lifetime limit.")
-@click.option("--checked", is_flag=True, help="Admit only mechanisms that were checked: see the command mechanisms.")
+@click.option("--plan-delta", metavar="DELTA", help="The δ of the plan's price [default: 0]")
+@click.option("--relation", metavar="any", help="Write 'any' to admit only guarantees that hold for any two inputs.")
+@click.option("--unbounded", is_flag=True, help="Allow an unlimited total: no lifetime limit.")
+@click.option("--checked", is_flag=True, help="Admit only checked mechanisms (see `ldp-budget mechanisms`).")
 @click.option(
     "--share",
     "shares",
     multiple=True,
     metavar="NAME:LIMIT",
-    help="A part of a limit, for the keys that are bound to it, such as team-a:lifetime=1; it goes by the rule of "
-    "the limit. Repeat for more. Without it, the shares that there are stay.",
+    help="Set a part of a limit for the API keys bound to NAME, such as team-a:lifetime=1, by the rule of that limit. "
+    "Repeatable. Without it, the present shares stay.",
 )
-@click.option("--no-shares", is_flag=True, help="Take away the shares that there are.")
+@click.option("--no-shares", is_flag=True, help="Remove all shares.")
 @click.option(
     "--override",
     metavar="REASON",
-    help="Set it without the approval that the ledger demands; the reason is recorded and shown. Only on the machine "
-    "of the ledger.",
+    help="Set the policy without the approval that the ledger demands. The reason is recorded and shown. Works only "
+    "on the machine of the ledger.",
 )
 @json_option
 @click.pass_context
@@ -97,15 +101,26 @@ def set_(
     override: str | None,
     as_json: bool,
 ) -> None:
-    """Store a policy; creates the ledger and its key file if neither exists."""
+    """Set the limits of policy NAME. Creates the ledger and its key file if neither exists.
+
+    A policy needs a lifetime limit, a --plan, or --unbounded. Policy `default` is used where no other is named.
+
+    \b
+    Example:
+      ldp-budget policy set default --limit lifetime=4 --limit day=1
+      ldp-budget policy set default --limit lifetime=8,1e-6,zcdp
+    """
     from ldp_budget.accounting.limits import as_limits, as_shares
     from ldp_budget.accounting.policies import Policy
 
     if no_shares and shares:
-        raise click.UsageError("--no-shares: expected it without --share; both were given")
+        raise click.UsageError("--share and --no-shares exclude each other. Use one of them.")
+    if relation not in (None, "any"):
+        raise click.UsageError(f"--relation must be any: got {relation}")
     parts = {} if no_shares else _shares(shares)
     if plan_delta is not None and not plan:
-        raise click.UsageError("--plan: expected at least one COLLECTION=COUNT with --plan-delta; nothing was given")
+        raise click.UsageError("--plan-delta needs a plan. Add --plan COLLECTION=COUNT")
+    _check_limits(name, limits, plan, unbounded)
     if plan or asked:
         # The collections come from an existing ledger.
         ledger = open_ledger(ctx)
@@ -122,6 +137,30 @@ def set_(
         stored = ledger.set_policy(name, given, shares=parts, override=override, **more)
     _show(stored, as_json, _override(ledger, stored))
     warn_of_idle_limits(stored)
+    if not as_json:
+        other = "" if name == DEFAULT else f" --policy {name}"
+        next_step(f"ldp-budget spend USER MECHANISM{other}, or ldp-budget collection add NAME MECHANISM")
+
+
+_PERIODS = ("lifetime", "day", "week", "month")
+
+
+def _check_limits(name: str, limits: tuple[str, ...], plan: tuple[str, ...], unbounded: bool) -> None:
+    """Raise a click error with what to type for the usual mistakes in --limit."""
+    if not limits and not plan:
+        raise click.UsageError(f"Policy {name!r} has no limit. Add --limit lifetime=EPSILON")
+    for limit in limits:
+        period, _, amounts = limit.partition("=")
+        parts = amounts.split(",")
+        if len(parts) == 2 and parts[1].partition(":")[0] in ("basic", "zcdp", "gdp", "renyi"):
+            right = f"{period}={parts[0]},1e-6,{parts[1]}"
+            raise click.UsageError(f"--limit {limit} has no DELTA before its rule. Write: --limit {right}")
+    known = all(limit.partition("=")[0].strip() in _PERIODS for limit in limits)
+    if known and not plan and not unbounded and not any(limit.strip().startswith("lifetime") for limit in limits):
+        raise click.UsageError(
+            f"Policy {name!r} has no lifetime limit. Add --limit lifetime=EPSILON, or --unbounded to allow an unlimited "
+            "total."
+        )
 
 
 def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
@@ -161,7 +200,12 @@ def _charges(accountant: BudgetClient, option: str, counts: tuple[str, ...]) -> 
 @rows_options
 @click.pass_context
 def list_(ctx: click.Context, form: str | None) -> None:
-    """List the policies of the ledger."""
+    """List the policies of the ledger.
+
+    \b
+    Example:
+      ldp-budget policy list
+    """
     policies = open_ledger(ctx).policies()
     if form is not None:
         print_rows([policy.to_json() for policy in policies], form)
@@ -179,7 +223,12 @@ def list_(ctx: click.Context, form: str | None) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show one policy."""
+    """Show the limits of policy NAME.
+
+    \b
+    Example:
+      ldp-budget policy show default
+    """
     ledger = open_ledger(ctx)
     found = ledger.policy(name)
     _show(found, as_json, _override(ledger, found))
@@ -199,17 +248,18 @@ def _override(ledger: BudgetClient, policy: Policy) -> str | None:
 
 
 @mechanism_command(
-    "Say when each limit of policy NAME binds. Somebody who was charged nothing before is asked again and again, and "
-    "held against it as by spend, in calendar windows (UTC); nothing is written. Reports of a mechanism that "
-    "memoises repeat one value.",
+    "Show when each limit of policy NAME binds, for a new user who reports again and again.\n\n"
+    "The limits decide as for spend, in calendar windows (UTC). Nothing is written. Reports of a mechanism that memoizes "
+    "repeat one value.",
+    example="policy simulate default {} --every day",
     arguments=["name"],
 )
+@click.option("--every", required=True, type=click.Choice(["day", "week", "month"]), help="Ask for reports so often.")
 @click.option(
-    "--every", required=True, type=click.Choice(["day", "week", "month"]), help="How often reports are asked."
+    "--reports", default="1", metavar="K", callback=parse_reports, help="Ask for K reports at a time [default: 1]"
 )
-@click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many at a time [default: 1]")
 @click.option(
-    "--from", "start", metavar="DATE", callback=parse_time, help="When the first are asked, UTC [default: now]"
+    "--from", "start", metavar="DATE", callback=parse_time, help="Ask the first time at DATE, UTC [default: now]"
 )
 @rows_options
 def simulate(
@@ -229,7 +279,9 @@ def simulate(
         return
     print_row_table([_shown_binding(binding) for binding in bindings])
     if isinstance(mechanism.guarantee, Memoised):
-        click.echo("all reports repeat one memoised value; a new value goes along its curve anew", err=True)
+        click.echo(
+            "All reports repeat one memoized value; a new value starts at the beginning of its curve", err=True
+        )
 
 
 policy.add_command(simulate)
@@ -254,31 +306,29 @@ def _show(policy: Policy, as_json: bool, override: str | None) -> None:
         return
     parts = _terms(policy)
     if policy.relation is not None:
-        parts.append(f"only promises for {policy.relation} inputs")
+        parts.append(f"only guarantees for {policy.relation} two inputs")
     if policy.checked:
         parts.append("only checked mechanisms")
-    click.echo(f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}")
+    line = f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}"
+    if len(line) > terminal_width():
+        line = "\n  ".join([f"policy {policy.name}, version {policy.version}:", *parts])
+    click.echo(line)
     if override is not None:
         click.echo(f"set without the approval that this ledger demands: {override}")
     if policy.unbounded:
-        click.echo(f"no lifetime limit; a year can cost epsilon {shown(policy.worst_epsilon_per_year())}")
+        click.echo(yearly_text(policy))
 
 
 def _terms(policy: Policy) -> list[str]:
     """Return the limits and the plan of a policy."""
-    parts = [_limits(policy.limits)] if policy.limits else []
+    parts = list(map(limit_text, policy.limits))
     parts += [f"share {share.name}: {_limits(share.limits)}" for share in policy.shares]
     if policy.plan is not None:
         epsilon, delta = policy.planned()
         reports = counted(sum(count for _, count in policy.plan.quotas), "report")
-        parts.append(f"a plan of {reports}; all plans so far cost epsilon {epsilon}, delta {delta}")
+        parts.append(f"a plan of {reports}; all plans so far cost ε = {number(epsilon)} at δ = {number(delta)}")
     return parts
 
 
 def _limits(limits: Sequence[Limit]) -> str:
-    return "; ".join(
-        f"{limit.period} epsilon {limit.epsilon}"
-        + (f", delta {limit.delta_text}" if limit.delta else "")
-        + f" ({limit.rule})"
-        for limit in limits
-    )
+    return "; ".join(map(limit_text, limits))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.errors import InvalidParameter, ReportFileError
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.charged_release import Released, check_out, release
 
 from .answer_reader import AnswerReader, Reading
 from .app import collection_names, open_ledger, policy_names
-from .errors import report_progress_on_interrupt, when_stopped
+from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import find_collection
-from .output import charging, counted, json_option, print_json
+from .output import charging, counted, json_option, next_step, print_json, strict_option
 from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
 if TYPE_CHECKING:
@@ -28,37 +30,44 @@ if TYPE_CHECKING:
 
 LEAST_SECRET_BYTES = 16
 
-_NOT_STOPPED_HALFWAY = "nothing was written and nobody was charged; run it again"
+_NOT_STARTED = "Nothing was written and no user was charged. Run it again."
 
 
 @click.command()
 @click.argument("collection", shell_complete=collection_names)
 @click.argument("file")
 @click.option("--column", required=True, metavar="C", help="The column that holds the answers.")
-@click.option("--out", required=True, metavar="FILE", help="The report file to write; .parquet: a partition.")
-@click.option("--overwrite", is_flag=True, help="Replace the file at --out, unless users were charged for it.")
-@click.option("--user-column", metavar="U", help="The column that names the users; needed with --spend.")
-@layout_options
-@click.option("--missing", multiple=True, metavar="VALUE", help="VALUE is no answer: leave its row out. Repeatable.")
-@click.option("--clip", is_flag=True, help="Take numbers outside the range for its nearest end.")
-@click.option("--skip-invalid", is_flag=True, help="Leave out rows that are wrong, count them, and write down why.")
-@click.option("--skipped-to", metavar="FILE", help="With --skip-invalid, where to [default: OUT.skipped.csv]")
-@click.option("--spend", is_flag=True, help="Charge each user first; refused users send nothing.")
 @click.option(
-    "--once", is_flag=True, help="With --spend: of a user listed more than once, only the first row counts."
+    "--out", required=True, metavar="FILE", help="The report file to write; FILE.parquet for a Parquet partition."
 )
+@click.option("--overwrite", is_flag=True, help="Replace the file at --out, unless users were charged for it.")
+@click.option("--user-column", metavar="U", help="The column of the users; needed with --spend and --secret.")
+@layout_options
+@click.option(
+    "--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the answer. Repeatable."
+)
+@click.option("--clip", is_flag=True, help="Replace a number outside the range by the nearest end.")
+@click.option("--skip-invalid", is_flag=True, help="Leave out invalid rows, count them, and write the reasons.")
+@click.option(
+    "--skipped-to", metavar="FILE", help="The file for the reasons of --skip-invalid [default: OUT.skipped.csv]"
+)
+@click.option("--spend", is_flag=True, help="Charge each user first. Refused users send nothing.")
+@click.option("--once", is_flag=True, help="With --spend: use only the first row of each user.")
 @click.option(
     "--refused-to",
     metavar="FILE",
-    help="With --spend: write the refused users to a file: CSV, or .parquet, .arrow.",
+    help="With --spend: write the refused users to FILE: CSV, or .parquet, .arrow.",
 )
-@click.option("--secret", metavar="FILE", help="Memoise: what was drawn once for a user's value is drawn again.")
+@strict_option
+@click.option(
+    "--secret", metavar="FILE", help="Memoize: repeat the draw of a user's value. At least 16 secret bytes."
+)
 @click.option(
     "--policy",
     default="default",
     metavar="NAME",
     shell_complete=policy_names,
-    help="With --spend, the policy [default: default]",
+    help="With --spend: use the limits of this policy [default: default]",
 )
 @json_option
 @click.pass_context
@@ -80,6 +89,7 @@ def randomize(
     spend: bool,
     once: bool,
     refused_to: str | None,
+    strict: bool,
     secret: str | None,
     policy: str,
     as_json: bool,
@@ -87,18 +97,23 @@ def randomize(
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
 
     FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input.
+
+    \b
+    Example:
+      ldp-budget randomize mood answers.csv --column mood --user-column user \\
+        --spend --out mood.reports
     """
-    _check_together(spend, secret, user_column, once, refused_to, skip_invalid, skipped_to)
+    _check_together(spend, secret, user_column, once, refused_to, strict, skip_invalid, skipped_to)
     if spend:
         if overwrite:
             raise click.UsageError(
                 "--overwrite does not go with --spend: a file that users are charged for is never replaced. Leave "
                 "--overwrite out, and name another file with --out."
             )
-        check_out(out)
+        _check_new_round(out)
     else:
         _check_free(out, overwrite)
-    when_stopped(lambda: _NOT_STOPPED_HALFWAY)
+    when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
     how = Reading(column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)
     skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
@@ -112,12 +127,26 @@ def randomize(
             _charged(ctx, out, found, batches, policy, note_refused) if spend else _uncharged(out, found, batches)
         )
     answers = reader.answers
-    answers.tell(skipped_to)
+    answers.report(skipped_to)
     if as_json:
         more = {"skipped": answers.left_out.invalid} if skip_invalid else {}
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
-        click.echo(_told(released, out, spend), err=True)
+        click.echo(_summary(released, out, spend), err=True)
+    if not as_json:
+        next_step(f"ldp-budget estimate {collection} {out}")
+    if strict and released.refused:
+        sys.exit(REFUSED)
+
+
+def _check_new_round(out: str) -> None:
+    """Raise a click error if a finished report file exists at `out`: its users were charged for it."""
+    place = check_out(out)
+    if os.path.isfile(place) and not os.path.exists(f"{place}.partial"):
+        raise click.ClickException(
+            f"--out: {place} exists. No user was charged. For a new round, in which every user is charged again, name "
+            "another file."
+        )
 
 
 def _check_free(out: str, overwrite: bool) -> None:
@@ -130,23 +159,22 @@ def _check_free(out: str, overwrite: bool) -> None:
         check_writable(out)
         there, begun = exists(out), exists(f"{out}.partial")
     except OSError as error:
-        raise ReportFileError(place, f"it cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"--out: cannot write {place}: {error.strerror}.") from None
     if begun:
         raise click.ClickException(
-            f"--out: {place}.partial holds an interrupted run with --spend; nothing was written. Finish that run by "
-            "the same command, or name another file."
+            f"--out: {place}.partial is an interrupted run with --spend. Nothing was written. Run the same command "
+            "again to finish it, or name another file."
         )
     if not there:
         return
     if not overwrite:
         raise click.ClickException(
-            f"--out: {place} is there already; nothing was written. Name another file, or add --overwrite to replace "
-            "it."
+            f"--out: {place} exists. Nothing was written. Name another file, or add --overwrite to replace it."
         )
     if charged_at(out):
         raise click.ClickException(
-            f"--out: {place} holds reports that users were charged for; nothing was written. Name another file, or "
-            "move this one away."
+            f"--out: users were charged for the reports in {place}. Nothing was written. Name another file, or move "
+            "this one away."
         )
 
 
@@ -166,6 +194,7 @@ def _check_together(
     user_column: str | None,
     once: bool,
     refused_to: str | None,
+    strict: bool,
     skip_invalid: bool,
     skipped_to: str | None,
 ) -> None:
@@ -173,15 +202,13 @@ def _check_together(
     if (spend or secret) and user_column is None:
         why = "--spend" if spend else "--secret"
         raise click.UsageError(
-            f"--user-column: expected the column that names the users, with {why}; nothing was given"
+            f"--user-column is missing: {why} needs the column of the users. Add --user-column NAME"
         )
-    for given, option in ((once, "--once"), (refused_to, "--refused-to")):
+    for given, option in ((once, "--once"), (refused_to, "--refused-to"), (strict, "--strict")):
         if given and not spend:
-            raise click.UsageError(
-                f"--spend: expected it with {option}, as nobody is charged without; nothing was given"
-            )
+            raise click.UsageError(f"{option} needs --spend: without it, no user is charged.")
     if skipped_to is not None and not skip_invalid:
-        raise click.UsageError("--skip-invalid: expected it with --skipped-to; nothing was given")
+        raise click.UsageError("--skipped-to needs --skip-invalid.")
 
 
 def _charged(
@@ -210,7 +237,7 @@ def _charged(
     def done() -> str:
         return f"{reached} of {counted(len(users), 'user')} charged or refused" if reached else ""
 
-    again = f"the same command goes on from there, with the reports in {out}.partial, and charges nobody twice"
+    again = f"run the same command again: it uses the reports in {out}.partial and charges no user twice"
     with report_progress_on_interrupt(done, again), charging(len(users)) as advance:
 
         def on_batch(batch: int) -> None:
@@ -253,13 +280,13 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
     return Released(reports, 0)
 
 
-def _told(released: Released, out: str, spend: bool) -> str:
+def _summary(released: Released, out: str, spend: bool) -> str:
     """Return a text that says what was written, and who was charged for it."""
     parts = [f"{counted(released.reports, 'report')} written to {out}"]
     if released.refused:
         parts.append(f"{counted(released.refused, 'user was', 'users were')} refused and sent nothing")
     if not spend:
-        parts.append("nobody was charged, as --spend was not given")
+        parts.append("no user was charged (add --spend to charge)")
     return "; ".join(parts)
 
 
@@ -271,9 +298,7 @@ def _check_fresh(collection: Collection, values: Any) -> None:
         if error.option != "secrets":
             raise
         name = collection.mechanism.name
-        raise click.UsageError(
-            f"--secret: expected a file, as this {name} memoises what it draws; nothing was given"
-        ) from None
+        raise click.UsageError(f"--secret is missing: this {name} memoizes its draws. Add --secret FILE") from None
 
 
 def _master(path: str) -> bytes:
@@ -282,10 +307,11 @@ def _master(path: str) -> bytes:
         with open(path, "rb") as file:
             master = file.read()
     except OSError as error:
-        raise click.ClickException(f"--secret: {path} cannot be read: {error.strerror}") from None
+        raise click.ClickException(f"--secret: cannot read {path}: {error.strerror}.") from None
     if len(master) < LEAST_SECRET_BYTES:
         raise click.UsageError(
-            f"--secret: expected a file of at least {LEAST_SECRET_BYTES} bytes; found {len(master)}"
+            f"--secret must be a file of at least {LEAST_SECRET_BYTES} bytes: {path} has {len(master)}. Make one: "
+            f"head -c 32 /dev/urandom > {path}"
         )
     return hashlib.sha256(master).digest()
 

@@ -17,45 +17,53 @@ PROXIES = ("127.0.0.1", "::1")
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 for any that is free."
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Listen on this port; 0 for any free port.",
 )
 @click.option(
     "--behind-tls-proxy",
     is_flag=True,
-    help="A proxy ends TLS in front of this: believe it where requests come from [of 127.0.0.1 and ::1].",
+    help="Trust the X-Forwarded headers of a TLS proxy in front of the service [default: at 127.0.0.1 and ::1]",
 )
 @click.option(
     "--proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="The proxy's address, if it is not here. Repeat for more.",
+    help="The address of the proxy, if it is another machine. Repeatable.",
 )
-@click.option("--rate", type=click.FloatRange(0), help="Requests a second of one API key [default: any number].")
-@click.option("--burst", type=click.IntRange(0), help="How many more at once [default: 100].")
+@click.option(
+    "--rate", type=click.FloatRange(0), help="Limit the requests per second of one API key [default: no limit]"
+)
+@click.option("--burst", type=click.IntRange(0), help="Requests of one API key beyond --rate at once [default: 100]")
 @click.option(
     "--address-rate",
     type=click.FloatRange(0),
-    help="Requests a second from one address without a good API key, 0 for any number [default: 100].",
+    help="Limit the requests per second from one address without a valid API key; 0: no limit [default: 100]",
 )
-@click.option("--address-burst", type=click.IntRange(0), help="How many more at once [default: 1000].")
-@click.option("--threads", type=click.IntRange(1, 1000), help="Requests, beside spends, at a time [default: 64].")
+@click.option(
+    "--address-burst", type=click.IntRange(0), help="Requests beyond --address-rate at once [default: 1000]"
+)
+@click.option("--threads", type=click.IntRange(1, 1000), help="Requests other than spends at a time [default: 64]")
 @click.option(
     "--drain",
     default=30.0,
     show_default=True,
     type=click.FloatRange(1),
-    help="Seconds that requests under way are given when this is ended.",
+    help="Seconds in which running requests may finish at the end.",
 )
 @click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics to this machine without an API key.")
 @click.option("--tracing", is_flag=True, default=None, help="Send a span for each request (extra `tracing`).")
-@click.option("--verify-hours", type=click.FloatRange(0), help="Verify the ledger so often [default: when asked].")
-@click.option("--no-request-log", is_flag=True, help="No line in the log for each request.")
 @click.option(
-    "--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, to try things out."
+    "--verify-hours", type=click.FloatRange(0), help="Verify the ledger every so many hours [default: on request]"
 )
+@click.option("--no-request-log", is_flag=True, help="Log no line for each request.")
+@click.option("--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, for experiments.")
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -73,11 +81,15 @@ def serve(
 
     The service listens on this machine only, unless you set --host. The log is JSON lines on stdout. A missing ledger
     is created. Clients need an API key: create one with `ldp-budget api-key create`.
+
+    \b
+    Example:
+      ldp-budget serve --port 8000
     """
     if given_time(ctx) is not None:
-        raise click.UsageError("--at: expected no time, as a service goes by the clock")
+        raise click.UsageError("--at does not go with serve: a service uses the clock. Leave --at out.")
     if proxies and not behind_tls_proxy:
-        raise click.UsageError("--proxy: expected --behind-tls-proxy with it")
+        raise click.UsageError("--proxy needs --behind-tls-proxy.")
     service = _service()
     chosen = {name: value for name, value in given.items() if value is not None}
     service.serve(
@@ -97,7 +109,10 @@ def _ledger(ctx: click.Context, in_memory: bool) -> str:
     if not in_memory:
         return place_for_ledger(ctx)
     if ctx.find_root().obj and ledger_path(ctx) != ":memory:":
-        raise click.UsageError(f"--in-memory: expected no other ledger; found {ledger_path(ctx)}")
+        raise click.UsageError(
+            f"--in-memory uses no ledger file, but --ledger or LDP_BUDGET_LEDGER names {ledger_path(ctx)}. Leave "
+            "--in-memory out, or unset the ledger."
+        )
     return ":memory:"
 
 
@@ -109,5 +124,5 @@ def _service() -> ModuleType:
         missing = (error.name or "").partition(".")[0]
         if missing.startswith("ldp_budget"):
             raise
-        why = f"the service needs {missing}: pip install 'ldp-budget[service]'"
+        why = f"The service needs {missing}. Install it: pip install 'ldp-budget[service]'"
         raise click.ClickException(why) from None

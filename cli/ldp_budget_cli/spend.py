@@ -21,9 +21,11 @@ from ldp_budget.reports.tables import is_address
 from .app import open_ledger, policy_names
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import Listing, user_column_option
+from .limit_text import receipt_lines
 from .mechanism_subcommands import mechanism_command, note_option, parse_reports
-from .output import charging, counted, json_option, options, print_json, shown
-from .table_reader import LEFT_OUT_COLUMNS, Layout, LeftOut, layout_options, writing_rows
+from .output import charging, counted, json_option, next_step, options, print_json, strict_option
+from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
+from .tables import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,25 +36,30 @@ if TYPE_CHECKING:
 
     Chosen = Mechanism | Collection
 
+_policy_option = click.option(
+    "--policy",
+    default=DEFAULT,
+    metavar="NAME",
+    shell_complete=policy_names,
+    help=f"Use the limits of this policy [default: {DEFAULT}]",
+)
 _request_options = options(
-    click.option("--reports", default="1", metavar="K", callback=parse_reports, help="How many reports [default: 1]"),
+    click.option(
+        "--reports", default="1", metavar="K", callback=parse_reports, help="Charge K reports at once [default: 1]"
+    ),
     click.option(
         "--label",
-        help="Which memoised value the reports repeat: an opaque name of yours. Needed under a day, week or month.",
+        metavar="TEXT",
+        help="Name the memoised value that the reports repeat, in your words. Limits per day, week or month need it.",
     ),
-    click.option(
-        "--policy",
-        default=DEFAULT,
-        metavar="NAME",
-        shell_complete=policy_names,
-        help=f"The policy to hold it against [default: {DEFAULT}]",
-    ),
+    _policy_option,
     json_option,
 )
 
 
 @mechanism_command(
-    "Say what a report would cost USER; exit with 3 if it does not fit. Change nothing.",
+    "Show what a report would cost USER and if it fits; exit with 3 if it does not. Change nothing.",
+    example="quote alice {}",
     arguments=["user"],
     whole=True,
 )
@@ -66,13 +73,22 @@ def quote(mechanism: Chosen, user: str, reports: int, label: str | None, policy:
 
 
 _key_options = options(
-    click.option("--key", help="Makes a retry safe: the same key and request get the same answer."),
-    click.option("--digest", metavar="HEX", help="A digest of the report, bound to the key."),
+    click.option(
+        "--key",
+        metavar="TEXT",
+        help="Make a retry safe: the same key and request return the first answer and charge nothing again.",
+    ),
+    click.option("--digest", metavar="HEX", help="Bind this digest of the report to the key."),
     note_option,
 )
 
 
-@mechanism_command("Charge USER for a report, or refuse with exit code 3.", arguments=["user"], whole=True)
+@mechanism_command(
+    "Charge USER for a report, or refuse with exit code 3.",
+    example="spend alice {} --key 2027-03-01/alice",
+    arguments=["user"],
+    whole=True,
+)
 @_request_options
 @_key_options
 def spend(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
@@ -81,18 +97,26 @@ def spend(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
 
 
 @mechanism_command(
-    "Charge USER now and decide later: commit keeps the charge, void takes it back.",
+    "Charge USER now and decide later: commit keeps the charge, void gives it back.",
+    example="reserve alice {} --expires 600",
     arguments=["user"],
     whole=True,
 )
 @_request_options
 @_key_options
 @click.option(
-    "--expires", type=float, default=3600, metavar="SECONDS", help="Until then it can be voided [default: 3600]"
+    "--expires",
+    type=float,
+    default=3600,
+    metavar="SECONDS",
+    help="Seconds in which the charge can be voided; then it stays [default: 3600]",
 )
 def reserve(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
     _say_when_stopped(user, request["key"])
-    _answer(open_ledger(click.get_current_context()).reserve(user, mechanism, **request), as_json)
+    receipt = open_ledger(click.get_current_context()).reserve(user, mechanism, **request)
+    _answer(receipt, as_json)
+    if not as_json:
+        next_step(f"ldp-budget commit {receipt.receipt}, or ldp-budget void {receipt.receipt}")
 
 
 @click.command()
@@ -100,7 +124,14 @@ def reserve(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None
 @json_option
 @click.pass_context
 def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
-    """Commit the reservation RECEIPT; an expired one stays charged too, and the output says so."""
+    """Commit the reservation RECEIPT. An expired reservation stays charged too, and the output says so.
+
+    `ldp-budget reserve` and `ldp-budget reservations` print the receipt.
+
+    \b
+    Example:
+      ldp-budget commit 7-0123456789abcdef0123
+    """
     with _naming_open_ones(ctx):
         _print(open_ledger(ctx).commit(receipt), as_json)
 
@@ -110,7 +141,14 @@ def commit(ctx: click.Context, receipt: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def void(ctx: click.Context, receipt: str, as_json: bool) -> None:
-    """Void the reservation RECEIPT and free its budget, unless it was committed or has expired."""
+    """Void the reservation RECEIPT and give back its budget, unless it was committed or has expired.
+
+    `ldp-budget reserve` and `ldp-budget reservations` print the receipt.
+
+    \b
+    Example:
+      ldp-budget void 7-0123456789abcdef0123
+    """
     with _naming_open_ones(ctx):
         _print(open_ledger(ctx).void(receipt), as_json)
 
@@ -125,8 +163,8 @@ def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
             raise
         rows = open_ledger(ctx).open_reservations()
         listed = "".join(f"\n  {_shown_reservation(row)}" for row in rows)
-        told = f"open are, newest first:{listed}" if rows else "none is open"
-        raise click.ClickException(f"no reservation is called {error.name!r}; {told}") from None
+        open_ones = f"Open reservations, newest first:{listed}" if rows else "No reservation is open."
+        raise click.ClickException(f"No reservation is named {error.name!r}. {open_ones}") from None
 
 
 def _shown_reservation(row: dict[str, Any]) -> str:
@@ -138,10 +176,10 @@ def _shown_reservation(row: dict[str, Any]) -> str:
 def _say_when_stopped(user: str, key: str | None) -> None:
     """Set the sentence for an interrupted charge: how to find out if the user was charged."""
     if key is not None:
-        when_stopped(lambda: f"{user} was charged or not; the same command again charges nobody twice, and tells")
+        when_stopped(lambda: f"{user} may have been charged. Run the same command again: it charges nothing twice.")
     else:
         when_stopped(
-            lambda: f"`ldp-budget history {user}` says whether {user} was charged; with a --key one may ask again"
+            lambda: f"{user} may have been charged. To see: ldp-budget history {user}. With --key a retry is safe."
         )
 
 
@@ -156,33 +194,30 @@ def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
     if as_json:
         print_json(receipt.to_json())
     else:
-        click.echo(receipt.explain(), err=err)
+        click.echo("\n".join(receipt_lines(receipt)), err=err)
 
 
 @mechanism_command(
-    "Charge every user of FILE for one report; a user listed twice is charged twice. FILE is CSV, Parquet or Arrow: "
-    "a path, an address such as s3://…, or - for standard input. It takes no label: what a labelled report costs "
-    "depends on the user's earlier ones, so charge it with spend.",
+    "Charge every user of FILE for one report; a user who is listed twice is charged twice.\n\n"
+    "FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. Exit code 0 although users "
+    "were refused; with --strict 3. There is no --label: a labelled report depends on the user's earlier ones, so "
+    "charge it with spend.",
+    example="spend-many users.csv {} --key 2027-03-01",
     arguments=["file"],
     whole=True,
 )
 @user_column_option
 @layout_options
-@click.option("--once", is_flag=True, help="Charge each name once, however often it is listed.")
-@click.option("--missing", multiple=True, metavar="VALUE", help="VALUE names nobody: leave its row out. Repeatable.")
-@click.option("--skip-invalid", is_flag=True, help="Leave out rows that are wrong, and count them.")
-@click.option(
-    "--skipped-to", metavar="FILE", help="With --skip-invalid: write these rows' places and reasons to FILE."
-)
-@click.option("--key", metavar="RUN", help="Names the run: run again, batches that were charged are skipped.")
-@click.option(
-    "--shard", metavar="I/N", help="With --key: charge only the I-th of every N batches; others charge the rest."
-)
-@click.option("--refused-to", metavar="FILE", help="Write the refused users to a file: CSV, or .parquet, .arrow.")
+@click.option("--once", is_flag=True, help="Charge each user once, however often the user is listed.")
+@click.option("--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the user. Repeatable.")
+@click.option("--skip-invalid", is_flag=True, help="Leave out invalid rows and count them. Needs --skipped-to.")
+@click.option("--skipped-to", metavar="FILE", help="Write the places of the skipped rows, and the reasons, to FILE.")
+@click.option("--key", metavar="RUN", help="Name the run: the same command again skips batches that are charged.")
+@click.option("--shard", metavar="I/N", help="Charge only the I-th of every N batches, such as 2/4. Needs --key.")
+@click.option("--refused-to", metavar="FILE", help="Write the refused users to FILE: CSV, or .parquet, .arrow.")
+@strict_option
 @note_option
-@click.option(
-    "--policy", default=DEFAULT, metavar="NAME", shell_complete=policy_names, help=f"The policy [default: {DEFAULT}]"
-)
+@_policy_option
 @json_option
 def spend_many(
     mechanism: Mechanism | Collection,
@@ -198,13 +233,16 @@ def spend_many(
     key: str | None,
     shard: str | None,
     refused_to: str | None,
+    strict: bool,
     note: str | None,
     policy: str,
     as_json: bool,
 ) -> None:
     if skip_invalid != (skipped_to is not None):
-        absent, given = ("--skipped-to", "--skip-invalid") if skip_invalid else ("--skip-invalid", "--skipped-to")
-        raise click.UsageError(f"{absent}: expected it with {given}; nothing was given")
+        absent, given = (
+            ("--skipped-to FILE", "--skip-invalid") if skip_invalid else ("--skip-invalid", "--skipped-to")
+        )
+        raise click.UsageError(f"{given} needs {absent.split()[0]}. Add {absent}")
     mine = None if shard is None else _shard(shard, key)
     ledger = open_ledger(click.get_current_context())
     listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once)
@@ -212,14 +250,15 @@ def spend_many(
     # An unnamed run gets a key too, so that it can be continued.
     run = key if key is not None else f"run-{secrets.token_hex(8)}"
     done = _Done()
-    again = "the same command" if key is not None else f"the same command with --key {run}"
+    more = "" if key is not None else f" with --key {run}"
+    again = f"run the same command again{more}: it charges no user twice"
     with (
         writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
-        report_progress_on_interrupt(done.__str__, f"{again} goes on from there and charges nobody twice"),
+        report_progress_on_interrupt(done.__str__, again),
         charging(rows if mine is None else None) as advance,
     ):
-        left_out = LeftOut(note_skipped if skip_invalid else None)
+        left_out = LeftOut(note_skipped if skip_invalid else None, consequence=SKIP_HINT)
 
         def on_batch(users: int, refused: list[str]) -> None:
             if not done.users:
@@ -236,13 +275,30 @@ def spend_many(
         listing.warn_of_repeats()
     if not done.users:
         where = f"column {listing.column} of {file}"
-        nobody = f"nobody is in {where}" if mine is None else f"no batch of {where} is in shard {shard}"
-        click.echo(f"{nobody}, so nobody was charged", err=True)
-    listing.tell(left_out, skipped_to)
+        nothing = f"no user is in {where}" if mine is None else f"no batch of {where} is in shard {shard}"
+        click.echo(f"{nothing}, so no user was charged", err=True)
+    listing.report(left_out, skipped_to)
     if as_json:
         print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})
     else:
         click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
+    if result.refused:
+        _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to)
+        if strict:
+            sys.exit(REFUSED)
+
+
+def _warn_of_refusals(charged: int, refused: int, refused_to: str | None) -> None:
+    """Say loudly if all users were refused; else where to find the refused ones."""
+    if not charged:
+        every = "the only user was" if refused == 1 else f"all {refused} users were"
+        click.echo(
+            f"WARNING: {every} REFUSED. No user was charged, so none may send a report. To see the limit that "
+            "refuses: ldp-budget quote USER MECHANISM",
+            err=True,
+        )
+    elif refused_to is None:
+        click.echo("Refused users must not send a report. To get their names, add --refused-to FILE", err=True)
 
 
 def _shard(text: str, key: str | None) -> tuple[int, int]:
@@ -251,9 +307,7 @@ def _shard(text: str, key: str | None) -> tuple[int, int]:
     if not all(part.isascii() and part.isdigit() for part in (which, shards)) or not 1 <= int(which) <= int(shards):
         raise InvalidParameter("shard", "I/N, two whole numbers with I from 1 to N, such as 2/4", text)
     if key is None:
-        raise click.UsageError(
-            "--key: expected the run's name with --shard, which all shards share; nothing was given"
-        )
+        raise click.UsageError("--shard needs --key RUN: the name of the run, the same for all shards.")
     return int(which), int(shards)
 
 

@@ -1,8 +1,7 @@
 """Tables from users' files, read row by row; every message names the position in the file.
 
 A CSV file has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are not rows. An
-invalid
-row is an error that names its line and its column. A caller that passes a note function gets such rows with the
+invalid row is an error that names its line and its column. A caller that passes a note function gets such rows with the
 reason instead, and the row is left out. Parquet and Arrow files are columns of text as well, see `ArrowTable`; they
 have rows, but no lines.
 """
@@ -25,6 +24,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.arrow_tables import row_file
 from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
 
+from .errors import did_you_mean
 from .output import cell, finite, marked, options
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def _layout(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     if parameter.name == "delimiter":
         value = {"tab": "\t", r"\t": "\t"}.get(value, value)
         if len(value) != 1 or value in '"\r\n':
-            raise InvalidParameter("delimiter", "one character, or tab", repr(value))
+            raise InvalidParameter("delimiter", "one character or tab", repr(value))
     else:
         try:
             "a".encode(value)
         except LookupError:
-            expected = "an encoding of text, such as utf-8, latin-1, cp1252 or utf-16"
+            expected = "a text encoding such as utf-8, latin-1, cp1252 or utf-16"
             raise InvalidParameter("encoding", expected, value) from None
     return value
 
@@ -87,12 +87,12 @@ layout_options = options(
         default=",",
         metavar="D",
         callback=_layout,
-        help="What stands between cells [default: ,]; or tab",
+        help="The separator of cells: one character, or tab [default: ,]",
     ),
     click.option(
         "--encoding", default="utf-8", metavar="E", callback=_layout, help="The encoding of FILE [default: utf-8]"
     ),
-    click.option("--no-header", is_flag=True, help="FILE has no header line; its columns are called 1, 2, …"),
+    click.option("--no-header", is_flag=True, help="FILE has no header line; its columns are named 1, 2, …"),
 )
 
 
@@ -116,12 +116,22 @@ class Table:
     def place(self, option: str, column: str) -> int:
         """Return the position of a column. Raises `InvalidParameter` unless exactly one column has that name."""
         if column not in self.columns:
-            expected = f"one of the columns {', '.join(self.columns) or '(none)'} of {self.path}{self._hint()}"
-            raise InvalidParameter(option, expected, column)
+            raise click.UsageError(self._no_column(option, column))
         if self.columns.count(column) > 1:
-            expected = f"a column of {self.path} that no other is named like"
-            raise InvalidParameter(option, expected, f"{column}, {self.columns.count(column)} times")
+            raise click.UsageError(
+                f"{_spelt(option)}: {self.path} has {self.columns.count(column)} columns named {column!r}. Rename one."
+            )
         return self.columns.index(column)
+
+    def _no_column(self, option: str, column: str) -> str:
+        """Return the error for an unknown column."""
+        if not self.columns:
+            return f"{_spelt(option)}: {self.path} is empty, so it has no column {column!r}."
+        close = did_you_mean(column, self.columns)
+        return (
+            f"{_spelt(option)}: {self.path} has no column {column!r}.{close} Columns: {', '.join(self.columns)}"
+            f"{self._hint()}"
+        )
 
     def user_place(self, column: str | None) -> int:
         """Return the position of the user column: the named column, else the first one, if its name says so.
@@ -131,25 +141,24 @@ class Table:
         if column is not None:
             return self.place("user_column", column)
         if not self.columns:
-            what = "a header line" if self._header else "a row"
-            raise click.ClickException(f"{self.path}: expected {what}; found nothing")
+            raise click.ClickException(f"{self.path} is empty: it has no {'header line' if self._header else 'row'}.")
         first = self.columns[0]
         plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
         if self._header and plain not in USER_COLUMNS:
-            raise InvalidParameter("user_column", f"the name of the column that holds the users{self._doubt(first)}")
+            raise click.UsageError(self._doubt(first))
         return 0
 
     def _doubt(self, first: str) -> str:
-        """Return why the first column is not simply taken."""
+        """Return the question if the first column is the user column."""
         return (
-            f", or --no-header where the list has none: {self.path} begins with {first!r}, which may be a name for a "
-            f"column or the first user{self._hint()}"
+            f"Is {first!r} (line 1 of {self.path}) a header or a user? If it is a user, add --no-header. If it is a "
+            f"header, add --user-column NAME{self._hint()}"
         )
 
     def _hint(self) -> str:
         """Return a hint to another separator if the first line is one column that contains that separator."""
         others = [name for sign, name in _SEPARATORS.items() if len(self.columns) == 1 and sign in self.columns[0]]
-        return f" (its first line is one cell; --delimiter {others[0]} would split it)" if others else ""
+        return f". The first line is one cell: --delimiter {others[0]} would split it" if others else ""
 
     def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
         """Return the name of a row, and of its column if known, for messages; `counted` adds the row number."""
@@ -196,7 +205,7 @@ class CsvTable(Table):
 
     def _widths(self, found: int) -> str:
         as_where = "header" if self._layout.header else "first row"
-        return f"expected {len(self.columns)} cells, as in the {as_where}; found {found}"
+        return f"{'1 cell' if found == 1 else f'{found} cells'} instead of {len(self.columns)}, as in the {as_where}"
 
 
 class ArrowTable(Table):
@@ -221,11 +230,11 @@ class ArrowTable(Table):
 
     def user_place(self, column: str | None) -> int:
         if column is None and not self.columns:
-            raise click.ClickException(f"{self.path}: expected a column; found nothing")
+            raise click.ClickException(f"{self.path} has no columns.")
         return super().user_place(column)
 
     def _doubt(self, first: str) -> str:
-        return f": {self.path} has the columns {', '.join(self.columns)}"
+        return f"--user-column is missing: the column of the users. {self.path} has: {', '.join(self.columns)}"
 
 
 @contextmanager
@@ -244,14 +253,14 @@ def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
             else:
                 yield _arrow_table(path, shown, kind, binary)
     except OSError as error:
-        raise click.ClickException(f"{shown} cannot be read: {error.strerror}") from None
+        raise click.ClickException(f"Cannot read {shown}: {error.strerror}.") from None
     except (UnicodeError, csv.Error) as error:
-        raise click.ClickException(f"{shown} is no CSV file in {_shown(layout)}: {error}") from None
+        raise click.ClickException(f"{shown} is not a CSV file in {_shown(layout)}: {error}.") from None
 
 
 def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader) -> Iterator[CsvTable]:
     if named_kind(path) != CSV:
-        click.echo(f"Note: {shown} is text, whatever its name says, and is read as a CSV file", err=True)
+        click.echo(f"Note: {shown} holds text in spite of its name, so it is read as CSV", err=True)
     encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
     # Undecodable text is found line by line, so that the message can name the line; not every encoding supports that.
     text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
@@ -268,7 +277,7 @@ def _arrow_table(path: str, shown: str, kind: str, binary: io.BufferedReader) ->
     for name in ("delimiter", "encoding", "no_header"):
         if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = name.replace("_", "-")
-            raise click.UsageError(f"--{option}: expected it with a CSV file; {shown} is {kind}")
+            raise click.UsageError(f"--{option} is for CSV files, and {shown} is {kind}. Leave it out.")
     return ArrowTable(shown, ArrowFile(path, kind, binary))
 
 
@@ -295,17 +304,22 @@ def _decoded(path: str, layout: Layout, file: TextIO) -> Iterator[str]:
                 if "\udc80" <= character <= "\udcff":
                     found = f"byte 0x{ord(character) - 0xDC00:02x}"
                     raise click.ClickException(
-                        f"{path} is no CSV file in {_shown(layout)}: line {number} holds the {found}; "
-                        "--encoding says which one it is in, such as latin-1, cp1252 or utf-16"
+                        f"{path} is not a CSV file in {_shown(layout)}: line {number} has {found}. Name its encoding "
+                        "with --encoding, such as latin-1, cp1252 or utf-16"
                     )
         yield line
+
+
+def _spelt(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def _shown(layout: Layout) -> str:
     return layout.encoding.upper()
 
 
-NO_USER = "expected a user, found nothing"
+NO_USER = "the user is missing"
+SKIP_HINT = "To leave out invalid rows, add --skip-invalid --skipped-to FILE"
 
 
 # -- rows that are left out ----------------------------------------------------------------------------------
@@ -315,8 +329,7 @@ class LeftOut:
     """Rows that are left out, each with the reason; without `note`, an invalid row is an error.
 
     An error ends with the `consequence`. With `counted` it also names the number of the row in the table. `allowed`
-    is
-    True if rows may be left out. `invalid` counts the invalid rows, `missing` the rows without an answer.
+    is True if rows may be left out. `invalid` counts the invalid rows, `missing` the rows without an answer.
     """
 
     def __init__(self, note: Note | None, *, consequence: str = "", counted: bool = False) -> None:
@@ -332,7 +345,7 @@ class LeftOut:
         """Leave out an invalid row, or raise an error for it."""
         where = f"{table.where(row, column, counted=self._counted)}: {reason}"
         if self._note is None:
-            raise click.ClickException(where + self._consequence)
+            raise click.ClickException(f"{where}. {self._consequence}".rstrip())
         self.first = self.first or where
         self.invalid += 1
         self._write(table, row, column, reason)
@@ -365,7 +378,7 @@ def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> 
         with row_file(path, columns) as note:
             yield note
     except OSError as error:
-        raise click.ClickException(f"--{option}: {shown_place(path)} cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"--{option}: cannot write {shown_place(path)}: {error.strerror}.") from None
 
 
 def write_rows_to(option: str, path: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -53,8 +53,8 @@ def theirs(thing: object, library: str) -> type | None:
         if cls is kind:
             return kind
         raise NotSupported(
-            f"{kind.__qualname__} is a subclass of {module}.{cls.__qualname__} of somebody's own, which may draw "
-            "otherwise; what it promises can be charged as `declared`"
+            f"{kind.__qualname__} is a user-defined subclass of {module}.{cls.__qualname__}, which may draw differently",
+            hint="To charge its guarantee on trust, use mechanism `declared`.",
         )
     return None
 
@@ -75,15 +75,15 @@ def number(name: str, value: object) -> float:
     """Return a parameter as a double. Raises `NotSupported` for NaN and for an object that only acts as a number."""
     kind = type(value)
     if kind is not float and kind is not int and not _is_number_of_numpy(kind):
-        raise NotSupported(f"{name} is a {kind.__module__}.{kind.__qualname__}; expected a number")
+        raise NotSupported(f"{name} must be a number: got a {kind.__module__}.{kind.__qualname__}")
     try:
         found = float(value)  # type: ignore[arg-type]
     except OverflowError:
         found = math.inf
     except (TypeError, ValueError):
-        raise NotSupported(f"{name} is a {kind.__qualname__}; expected a number") from None
+        raise NotSupported(f"{name} must be a number: got a {kind.__qualname__}") from None
     if math.isnan(found):
-        raise NotSupported(f"{name} is not a number")
+        raise NotSupported(f"{name} must be a number: got NaN")
     return found
 
 
@@ -98,7 +98,7 @@ def at_least_zero(name: str, value: object) -> float:
     """Return a parameter that cannot be negative."""
     found = number(name, value)
     if found < 0:
-        raise NotSupported(f"{name} is {found!r}; expected a number >= 0")
+        raise NotSupported(f"{name} must be a number >= 0: got {found!r}")
     return found
 
 

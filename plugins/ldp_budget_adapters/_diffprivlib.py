@@ -45,7 +45,7 @@ from ._adapter_helpers import (
 )
 
 _HOME = "diffprivlib.mechanisms."
-_DECLARE = "; what it promises can be charged as `declared`"
+_DECLARE = "To charge its guarantee on trust, use mechanism `declared`."
 _OF_ALL = {"epsilon", "delta", "random_state", "_rng"}
 _MOST_VALUES = 2000
 _MOST_UTILITY = 2.0**60
@@ -63,8 +63,8 @@ def read(thing: object) -> Read | None:
     home, name = kind.__module__, kind.__name__
     known = _KNOWN.get(name) if home.startswith(_HOME) else None
     if known is None:
-        why = _REFUSED.get(name, "it is no mechanism for one user's value")
-        raise NotSupported(f"{home}.{name}: {why}{_DECLARE}")
+        why = _REFUSED.get(name, "it is not a mechanism for the value of one user")
+        raise NotSupported(f"{home}.{name}: {why}", hint=_DECLARE)
     state = _State(name, vars(thing))
     state.check_names(known.names)
     state.check_randomness()
@@ -72,7 +72,7 @@ def read(thing: object) -> Read | None:
     try:
         guarantee = known.promise(state)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise NotSupported(f"this {name} cannot be read as it stands: {type(error).__name__}: {error}") from None
+        raise NotSupported(f"this {name} cannot be read: {type(error).__name__}: {error}") from None
     shown = ", ".join(f"{field}={state.shown(field)}" for field in ("epsilon", "delta", *known.shown))
     return Read(guarantee, f"{release('diffprivlib')}: {name}({shown}); {state.condition}; of the ideal mechanism")
 
@@ -96,15 +96,15 @@ class _State:
         fresh = self.name == "Staircase" and type(source) is np.random.Generator
         if self["random_state"] is not None or not (system or fresh):
             raise NotSupported(
-                f"this {self.name} draws from a generator that was given to it; whoever knows its seed knows the "
-                "value. Expected random_state=None"
+                f"random_state of this {self.name} must be None: a party that knows the seed of the generator could "
+                "compute the value"
             )
 
     def check_delta(self) -> None:
         if not 0 <= number("delta", self["delta"]) <= 1:
-            raise NotSupported(f"delta is {self['delta']!r}; expected a number from 0 to 1")
+            raise NotSupported(f"delta must be a number from 0 to 1: got {self['delta']!r}")
         if not self.epsilon and not self.delta:
-            raise NotSupported("epsilon and delta are both 0, and no noise is as much")
+            raise NotSupported("epsilon and delta must not both be 0, because no finite noise achieves that")
 
     def __getitem__(self, name: str) -> Any:
         return self.attributes[name]
@@ -115,8 +115,7 @@ class _State:
     def positive(self, name: str) -> float:
         found = self.amount(name)
         if not found or math.isinf(found):
-            why = "no noise is added" if not found else "nothing is said"
-            raise NotSupported(f"{name} is {found!r}, so that {why}; expected a finite number > 0")
+            raise NotSupported(f"{name} must be a finite number > 0: got {found!r}")
         return found
 
     @property
@@ -129,7 +128,7 @@ class _State:
 
     def no_delta(self) -> None:
         if self.delta:
-            raise NotSupported(f"delta is {self.delta!r}; a {self.name} has none")
+            raise NotSupported(f"delta must be 0 for a {self.name}: got {self.delta!r}")
 
     def furthest(self) -> Decimal:
         """Return the largest distance between two values of the user."""
@@ -139,7 +138,7 @@ class _State:
             return apart
         lower, upper = self.end("lower"), self.end("upper")
         if lower > upper:
-            raise NotSupported(f"lower is {lower!r}, above upper, {upper!r}")
+            raise NotSupported(f"lower must be at most upper, {upper!r}: got {lower!r}")
         if math.isinf(lower) or math.isinf(upper):
             return apart
         self.condition = "two values of the user are at most its sensitivity or its bounds apart"
@@ -149,7 +148,7 @@ class _State:
         """Return a bound, which must be exactly a double: rounding would move the two ends closer together."""
         found = number(name, self[name])
         if found != self[name]:
-            raise NotSupported(f"{name} is {self[name]!r}, and its bounds are numbers that no double holds")
+            raise NotSupported(f"{name} must be exactly a double: got {self[name]!r}")
         return found
 
     def shown(self, name: str) -> str:
@@ -192,14 +191,16 @@ def _bounded_domain(state: _State) -> Guarantee:
     state.positive("sensitivity")
     state.condition = "two values of the user are anywhere within its bounds"
     if not lower < upper or math.isinf(upper - lower):
-        raise NotSupported(f"bounds {lower!r} and {upper!r}: expected finite ones, lower < upper")
+        raise NotSupported(f"lower and upper must be finite, with lower < upper: got {lower!r} and {upper!r}")
     if math.isinf(state.epsilon) or state.delta >= 1:
         return pure(None)
     scale = state["_scale"]
     if scale is None:
         # As the library's first draw computes it; narrow numpy numbers use their own arithmetic, which can be far off.
         if any(type(state[name]) not in (float, int, np.float64) for name in _DECIDE):
-            raise NotSupported(f"{', '.join(_DECIDE)}: expected floats, as narrower ones have a scale of their own")
+            raise NotSupported(
+                f"{', '.join(_DECIDE)} must be Python floats, because narrower floats give another scale"
+            )
         meant = _loaded("laplace", "LaplaceBoundedDomain")
         scale = meant._find_scale(meant(**_stated(state, *_DECIDE)))
     return pure(_at_least(state, ratio_up(distance(lower, upper), at_least_zero("_scale", scale))))
@@ -224,14 +225,16 @@ def _bounded_noise(state: _State) -> Guarantee:
     """
     state.furthest()
     if not 0 < state.delta < 0.5 or not 0 < state.epsilon < 700:
-        raise NotSupported("expected 0 < epsilon < 700 and 0 < delta < 0.5")
+        raise NotSupported(
+            f"epsilon must be in (0, 700) and delta in (0, 0.5): got {state.epsilon!r} and {state.delta!r}"
+        )
     scale = state.positive("sensitivity") / state.epsilon
     bound = scale * float(np.log(1 + (np.exp(state.epsilon) - 1) / 2 / state.delta))
     for name, fresh in (("_scale", scale), ("_noise_bound", bound)):
         if state[name] is not None and not math.isclose(number(name, state[name]), fresh, rel_tol=1e-12):
-            raise NotSupported(f"its {name} was set for other figures than it states now")
+            raise NotSupported(f"its {name} does not match its current parameters")
     if not bound:
-        raise NotSupported(f"epsilon is {state.epsilon!r}, so small that the library finds no bound of the noise")
+        raise NotSupported(f"epsilon is too small for the library to find a bound of the noise: {state.epsilon!r}")
     sticks_out = math.expm1(state.epsilon) / 2 / math.expm1(bound / scale)
     return approximate(stated(state.epsilon), UP.multiply(above(max(state.delta, sticks_out)), _FEW_DIGITS))
 
@@ -275,7 +278,7 @@ def _discrete_gaussian(state: _State) -> Guarantee:
 def _whole(name: str, state: _State) -> int:
     found = state[name]
     if type(found) is not int and not isinstance(found, np.integer):
-        raise NotSupported(f"{name}: expected a whole number")
+        raise NotSupported(f"{name} must be a whole number: got {found!r}")
     state.positive(name)
     return int(found)
 
@@ -295,7 +298,7 @@ def _staircase(state: _State) -> Guarantee:
     state.no_delta()
     state.furthest()
     if not 0 <= number("gamma", state["gamma"]) <= 1:
-        raise NotSupported("gamma: expected a number from 0 to 1")
+        raise NotSupported(f"gamma must be a number from 0 to 1: got {state['gamma']!r}")
     return pure(stated(state.epsilon))
 
 
@@ -303,7 +306,7 @@ def _uniform(state: _State) -> Guarantee:
     """Noise uniform over S/δ: for two values S apart, a fraction δ of the reports is possible for one of them only."""
     state.furthest()
     if state.epsilon or not 0 < state.delta <= 0.5:
-        raise NotSupported("expected epsilon = 0 and 0 < delta <= 0.5")
+        raise NotSupported(f"epsilon must be 0 and delta in (0, 0.5]: got {state.epsilon!r} and {state.delta!r}")
     return approximate(Decimal(0), above(state.delta))
 
 
@@ -313,7 +316,7 @@ def _snapping(state: _State) -> Guarantee:
     apart, step = state.furthest(), Decimal(state.positive("sensitivity"))
     bound = (number("upper", state["upper"]) - number("lower", state["lower"])) / 2.0 / float(step)
     if number("_bound", state["_bound"]) != bound:
-        raise NotSupported("its _bound was set for other figures than it states now")
+        raise NotSupported("its _bound does not match its current parameters")
     loss = stated(state.epsilon)
     steps = UP.to_integral_value(UP.divide(apart, step))
     return pure(None if loss is None else UP.multiply(loss, steps))
@@ -326,7 +329,7 @@ def _binary(state: _State) -> Guarantee:
     """It flips if u(e^ε + 1) > e^ε, where u is one of 2^53 doubles; the odds are counted over exactly those doubles."""
     state.no_delta()
     if not all(type(state[name]) is str for name in ("value0", "value1")):
-        raise NotSupported("value0 and value1: expected texts")
+        raise NotSupported("value0 and value1 must be strings")
     if state.epsilon > 700:
         return pure(None)
     grown = float(np.exp(state.epsilon))
@@ -350,21 +353,21 @@ def _exponential(state: _State) -> Guarantee:
     )
     measure = state.attributes.get("measure")
     if measure is not None and not all(at_least_zero("measure", each) >= 0 for each in measure):
-        raise NotSupported("measure: expected numbers >= 0")
+        raise NotSupported("measure must be numbers >= 0")
     mechanism = _loaded("exponential", state.name)
     if type(state["monotonic"]) is not bool:
-        raise NotSupported("monotonic: expected True or False")
+        raise NotSupported(f"monotonic must be True or False: got {state['monotonic']!r}")
     # The library subtracts integers, which wrap around, narrow ones soon: the result may be that of another value.
     utility = [number("utility", each) for each in state["utility"]]
     if any(type(each) not in (float, int, np.float64, np.int64) for each in state["utility"]):
-        raise NotSupported("utility: expected Python's numbers or doubles, as narrow whole ones wrap around")
+        raise NotSupported("utility must be Python numbers or doubles, because narrower integers wrap around")
     if max(map(abs, utility)) + state.positive("sensitivity") > _MOST_UTILITY:
-        raise NotSupported(f"utility: expected numbers that stay below {_MOST_UTILITY!r} with the sensitivity added")
+        raise NotSupported(f"utility must be numbers below {_MOST_UTILITY!r} after the sensitivity is added")
     figures = (state.epsilon, state.positive("sensitivity"), utility, state["monotonic"], measure)
     if math.isinf(state.epsilon / state.positive("sensitivity")):
         return pure(None)
     if not np.array_equal(mechanism._find_probabilities(*figures), state["_probabilities"]):
-        raise NotSupported("its probabilities were set for other figures than it states now")
+        raise NotSupported("its probabilities do not match its current parameters")
     loss = stated(state.epsilon)
     # Half the noise is enough if every utility can only rise: between two values some rise and some fall.
     return pure(None if loss is None else loss * 2 if state["monotonic"] else loss)
@@ -375,7 +378,7 @@ def _categorical(state: _State) -> Guarantee:
     state.no_delta()
     values, constants = state["_domain_values"], state["_normalising_constant"]
     if not 2 <= len(values) <= _MOST_VALUES or set(values) != set(constants):
-        raise NotSupported(f"expected 2 to {_MOST_VALUES} values")
+        raise NotSupported(f"the domain must have 2 to {_MOST_VALUES} values: got {len(values)}")
     factor = state.epsilon / (1 if state["_balanced_tree"] else 2) / state.positive("_sensitivity")
     apart = np.zeros((len(values), len(values)))
     place = {value: number for number, value in enumerate(values)}
@@ -384,7 +387,7 @@ def _categorical(state: _State) -> Guarantee:
     weights = np.exp(-factor * apart)
     sums = np.array([number("_normalising_constant", constants[value]) for value in values])
     if not np.allclose(weights.sum(axis=1), sums, rtol=1e-9):
-        raise NotSupported("its normalising constants were set for other figures than it states now")
+        raise NotSupported("its normalizing constants do not match its current parameters")
     logs = -factor * apart - np.log(sums)[:, None]
     loss = float((logs.max(axis=0) - logs.min(axis=0)).max()) * (1 + _LOOSE)
     return pure(_at_least(state, stated(loss)))

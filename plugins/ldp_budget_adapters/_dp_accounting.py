@@ -118,7 +118,7 @@ def _children(event: object) -> list[tuple[object, int]] | None:
     if name == "ComposedDpEvent":
         events = event.events  # type: ignore[attr-defined]
         if type(events) is not list and type(events) is not tuple:
-            raise NotSupported(f"ComposedDpEvent: its events are a {type(events).__qualname__}; expected a list")
+            raise NotSupported(f"the events of a ComposedDpEvent must be a list: got a {type(events).__qualname__}")
         often: dict[int, tuple[object, int]] = {}
         for child in events:
             often[id(child)] = child, often.get(id(child), (child, 0))[1] + 1
@@ -126,7 +126,7 @@ def _children(event: object) -> list[tuple[object, int]] | None:
     if name == "SelfComposedDpEvent":
         count = event.count  # type: ignore[attr-defined]
         if type(count) is not int or count < 0:
-            raise NotSupported("SelfComposedDpEvent: expected a count that is a whole number >= 0")
+            raise NotSupported(f"the count of a SelfComposedDpEvent must be a whole number >= 0: got {count!r}")
         return [(event.event, count)]  # type: ignore[attr-defined]
     if name not in _EVENTS:
         _refuse(event, name)
@@ -135,8 +135,8 @@ def _children(event: object) -> list[tuple[object, int]] | None:
 
 def _refuse(event: object, name: str | None) -> None:
     if name is None:
-        raise NotSupported(f"{type(event).__module__}.{type(event).__qualname__} is no event of dp-accounting")
-    why = _REFUSED.get(name, "what it says about two values of one user is not known")
+        raise NotSupported(f"{type(event).__module__}.{type(event).__qualname__} is not an event of dp-accounting")
+    why = _REFUSED.get(name, "its guarantee for two values of one user is not known")
     raise NotSupported(f"dp_accounting.{name}: {why}")
 
 
@@ -149,7 +149,7 @@ _REFUSED = {
     "SampledWithoutReplacementDpEvent": _SAMPLED,
     "SingleEpochTreeAggregationDpEvent": "it is about sums over the records of many users",
     "TruncatedSubsampledGaussianDpEvent": _SAMPLED,
-    "UnsupportedDpEvent": "nothing is known of it",
+    "UnsupportedDpEvent": "its guarantee is not known",
 }
 
 
@@ -164,14 +164,14 @@ def _key(event: object) -> tuple[Any, ...]:
 
 def _whole(name: str, value: object) -> int:
     if type(value) is not int or value < 1:
-        raise NotSupported(f"{name}: expected a whole number >= 1")
+        raise NotSupported(f"{name} must be a whole number >= 1: got {value!r}")
     return value
 
 
 def _share(name: str, value: object) -> float:
     found = number(name, value)
     if not 0 <= found <= 1:
-        raise NotSupported(f"{name} is {found!r}; expected a number from 0 to 1")
+        raise NotSupported(f"{name} must be a number from 0 to 1: got {found!r}")
     return found
 
 

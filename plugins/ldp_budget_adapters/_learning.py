@@ -35,20 +35,20 @@ def read_flower(thing: object) -> Read | None:
         return None
     if not any(is_of(kind, home, "LocalDpMod") for home in _HOMES):
         raise NotSupported(
-            f"{kind.__module__}.{kind.__qualname__} is no LocalDpMod, which alone makes what one client sends "
-            "private: what a server adds, or a client for the sake of a server's sum, says nothing about one message"
+            f"{kind.__module__}.{kind.__qualname__} is not a LocalDpMod, and only a LocalDpMod protects the message of one "
+            "client (noise of the server, or for the server's sum, does not)"
         )
     if set(vars(thing)) != set(_STATED):
         raise NotSupported(f"this LocalDpMod has other attributes than {', '.join(_STATED)}")
     clip, sensitivity, epsilon, delta = (at_least_zero(name, vars(thing)[name]) for name in _STATED)
     if not clip or math.isinf(clip):
-        raise NotSupported(f"clipping_norm is {clip!r}; expected a finite number > 0")
+        raise NotSupported(f"clipping_norm must be a finite number > 0: got {clip!r}")
     mu = ratio_up(Decimal(clip) * 2, _sigma(sensitivity, epsilon, delta))
     shown = f"LocalDpMod(clipping_norm={clip!r}, sensitivity={sensitivity!r}, epsilon={epsilon!r}, delta={delta!r})"
     return Read(
         gaussian(None if mu is None else UP.multiply(mu, _SLACK), epsilon, delta),
         f"{release('flwr')}: {shown}; the arrays of one message, two updates clipped to the norm are "
-        "at most twice the norm apart if all is finite; what goes beside the arrays is in the clear",
+        "at most twice the norm apart if all is finite; what is sent with the arrays is in the clear",
     )
 
 
@@ -68,6 +68,7 @@ def read_opacus(thing: object) -> Read | None:
         return None
     raise NotSupported(
         f"{kind.__module__}.{kind.__qualname__} accounts for one record of a data set that the trainer saw in the "
-        "clear, and only for what is said of the trained model; it says nothing about what one user sends. What a "
-        "client adds to its own update can be charged as `declared`, or as `gaussian` with its sigma and sensitivity"
+        "clear, and only for the trained model, and not for the message of one user",
+        hint="Charge the noise that a client adds to its own update as `declared`, or as `gaussian` with its sigma and "
+        "sensitivity.",
     )

@@ -30,7 +30,7 @@ from ._adapter_helpers import (
     zero_concentrated,
 )
 
-_DECLARE = "; what it promises can be charged as `declared`"
+_DECLARE = "To charge its guarantee on trust, use mechanism `declared`."
 _ABOUT_DATA = ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance")
 _ASKED_LATER = (
     "make_adaptive_composition",
@@ -50,7 +50,9 @@ def read(thing: object) -> Read | None:
     if kind is None:
         return None
     if (kind.__module__, kind.__name__) != ("opendp.mod", "Measurement"):
-        raise NotSupported(f"{kind.__module__}.{kind.__qualname__} is no measurement, which alone promises anything")
+        raise NotSupported(
+            f"{kind.__module__}.{kind.__qualname__} is not a measurement, and only measurements have a guarantee"
+        )
     _check_proved(thing)
     domain, metric = _property(thing, "input_domain"), str(_property(thing, "input_metric"))
     measure = str(_property(thing, "output_measure"))
@@ -89,19 +91,20 @@ def _check_proved(thing: object) -> None:
         made = getattr(part, "__opendp_dict__", None)
         if type(part).__name__ in _HAVE_MAPS and theirs(part, "opendp") and not isinstance(made, dict):
             raise NotSupported(
-                f"this {type(part).__name__} does not say how it was made, so that its map is nobody's"
+                f"this {type(part).__name__} does not state how it was made, so its map cannot be trusted",
+                hint=_DECLARE,
             )
         if isinstance(made, dict):
             name = str(made.get("__function__", ""))
             if name in _ASKED_LATER:
                 raise NotSupported(
-                    f"{name}: what it will be asked is not known yet, and may be a function of somebody's own; "
-                    "charge each measurement that it is asked"
+                    f"{name}: its queries are not known yet, and may be user-defined functions",
+                    hint="Charge each measurement that it answers.",
                 )
             if name.startswith("make_user_") or not _MAPS.isdisjoint(made.get("__kwargs__") or ()):
-                raise NotSupported(f"{name}: its map is a function of somebody's own, which nobody proved{_DECLARE}")
+                raise NotSupported(f"{name}: its map is a user-defined function without a proof", hint=_DECLARE)
             if name == "make_population_amplification":
-                raise NotSupported(f"{name}: it is about a secret sample of many users, not about one of them")
+                raise NotSupported(f"{name}: its guarantee is for a secret sample of many users, not for one user")
             waiting += _parts(made.get("__kwargs__"))
         elif isinstance(part, list | tuple | dict):
             waiting += _parts(part)
@@ -125,29 +128,33 @@ def _furthest(domain: Any, metric: str) -> float | int:
         return 1
     if name in _ABOUT_DATA:
         raise NotSupported(
-            f"{metric} counts the records in which two data sets differ; expected a metric between two values of one "
-            "user, such as the absolute or the discrete distance"
+            f"{metric} counts the records in which two data sets differ, and not the distance between two values of one "
+            "user",
+            hint="Use a metric such as the absolute or the discrete distance.",
         )
     if name not in ("AbsoluteDistance", "L1Distance", "L2Distance"):
-        raise NotSupported(f"{metric} is not known to be a distance between two values of one user{_DECLARE}")
+        raise NotSupported(f"{metric} is not a known distance between two values of one user", hint=_DECLARE)
     shape = type(domain).__name__
     if name == "AbsoluteDistance" and shape == "AtomDomain":
         return _rounded(_range(domain), kind)
     if name != "AbsoluteDistance" and shape == "VectorDomain":
         return _rounded(_diagonal(domain, name), kind)
-    raise NotSupported(f"{metric} over {domain}: how far two values of one user are apart is not known{_DECLARE}")
+    raise NotSupported(
+        f"{metric} over {domain}: the largest distance between two values of one user is not known", hint=_DECLARE
+    )
 
 
 def _range(domain: Any) -> Decimal:
     if not hasattr(domain, "bounds"):
-        raise NotSupported(f"this release of OpenDP does not tell the bounds of {domain}")
+        raise NotSupported(f"this release of OpenDP does not state the bounds of {domain}")
     bounds = domain.bounds
     if bounds is None:
         raise NotSupported(
-            f"{domain} has no bounds, so two values of one user may be any distance apart; expected a bounded domain"
+            f"{domain} has no bounds, so two values of one user may be any distance apart",
+            hint="Use a domain with bounds.",
         )
     if domain.nan:
-        raise NotSupported(f"{domain} holds NaN, which is no distance away from anything")
+        raise NotSupported(f"{domain} includes NaN, whose distance to other values is not defined")
     lower, upper = bounds
     if any(isinstance(end, float) and not math.isfinite(end) for end in bounds):
         raise NotSupported(f"{domain} is not bounded")
@@ -157,7 +164,7 @@ def _range(domain: Any) -> Decimal:
 def _diagonal(domain: Any, name: str) -> Decimal:
     size = domain.size
     if type(domain.element_domain).__name__ != "AtomDomain" or size is None:
-        raise NotSupported(f"{domain}: expected a known size and a bounded domain of its elements")
+        raise NotSupported(f"{domain} must have a known size and a bounded domain of its elements")
     width = _range(domain.element_domain)
     if name == "L1Distance":
         return UP.multiply(width, Decimal(size))
@@ -171,7 +178,7 @@ def _rounded(width: Decimal, kind: str) -> float | int:
     exact, found = Fraction(width), float(width)
     if kind == "f32":
         if found > 3.4e38:
-            raise NotSupported("the range of its domain is more than its distance can hold")
+            raise NotSupported("the range of its domain is larger than its type of distance can represent")
         bits = struct.unpack("<I", struct.pack("<f", found))[0]
         while Fraction(struct.unpack("<f", struct.pack("<I", bits))[0]) < exact:
             bits += 1
@@ -196,12 +203,14 @@ def _guarantee(measure: str, mapped: Any) -> Guarantee:
         rho, delta = (at_least_zero("the loss of its map", part) for part in mapped)
         if not delta:
             return zero_concentrated(stated(rho))
-        raise NotSupported(f"{measure}, δ = {delta!r}: no guarantee has both a ρ and a δ; turn it into (ε, δ)")
+        raise NotSupported(
+            f"{measure} with δ = {delta!r}: no guarantee has both a ρ and a δ", hint="Convert it to (ε, δ)."
+        )
     if measure == "SmoothedMaxDivergence":
-        raise NotSupported(f"{measure} is a curve of (ε, δ); fix its δ first, with make_fix_delta")
+        raise NotSupported(f"{measure} is a curve of (ε, δ)", hint="Fix its δ first, with make_fix_delta.")
     if measure == "RenyiDivergence":
         raise NotSupported(
-            f"{measure} is a function of the order, and no number of its values bounds the orders between them; "
-            "state a ρ, or the (ε, δ) of an order, as `declared`"
+            f"{measure} is a function of the order, and its values at some orders do not bound those between them",
+            hint="State a ρ, or the (ε, δ) of an order, with mechanism `declared`.",
         )
-    raise NotSupported(f"{measure} is no measure that a guarantee here has{_DECLARE}")
+    raise NotSupported(f"{measure} is not a supported measure", hint=_DECLARE)

@@ -127,7 +127,7 @@ class BoundedMechanism(NumericMechanism):
         centre = float((lower + upper) / 2)
         return (
             *biased,
-            f"The constant output {centre:.6g}, which says nothing about anybody, has a smaller MSE: for values "
+            f"The constant output {centre:.6g}, which says nothing about a user, has a smaller MSE: for values "
             f"spread evenly over [{lower}, {upper}] {constant:.4g} against {own:.4g}.",
         )
 

@@ -88,13 +88,13 @@ class CellGrid:
         """Return `reports` as an array. Raises `NotSupported` for a non-number or one outside the interval."""
         given = as_reports(reports)
         if given.dtype.kind not in "iuf":
-            raise NotSupported(f"expected numbers as reports; found {given.dtype} {given.shape}")
+            raise NotSupported(f"reports must be numbers: got {given.dtype} {given.shape}")
         rows: NDArray[np.float64] = given.astype(np.float64)
         lower, upper = self.interval.ends
         if not ((rows >= lower) & (rows <= upper)).all():
             raise NotSupported(
-                f"expected reports from {self.interval.lower} to {self.interval.upper}; "
-                f"found {rows.min()} to {rows.max()}"
+                f"reports must be from {self.interval.lower} to {self.interval.upper}: "
+                f"got {rows.min()} to {rows.max()}"
             )
         return rows
 

@@ -229,10 +229,10 @@ def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uin
     rows = as_reports(reports)
     width = 2 + -(-bits // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
-        raise NotSupported(f"expected reports of uint8, shape (n, {width}); found {rows.dtype} of shape {rows.shape}")
+        raise NotSupported(f"reports must be uint8 of shape (n, {width}): got {rows.dtype} of shape {rows.shape}")
     cohort = rows[:, 0] + (rows[:, 1].astype(np.int64) << 8)
     if (cohort >= cohorts).any():
-        raise NotSupported(f"expected reports of cohorts below {cohorts}; found cohort {cohort.max()}")
+        raise NotSupported(f"reports must be of cohorts below {cohorts}: got cohort {cohort.max()}")
     return rows, cohort
 
 
@@ -245,7 +245,7 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
     # A table of 256 values for each cohort is faster if there are more reports than that.
     sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
     if sums[:, bits:].any():
-        raise NotSupported(f"expected reports of {bits} bits; found padding bits that are set")
+        raise NotSupported(f"reports must have {bits} bits: got padding bits that are set")
     return np.bincount(cohort, minlength=cohorts), sums[:, :bits]
 
 
@@ -290,6 +290,24 @@ class Regression:
         rows = self.filters.reshape(-1, self.filters.shape[2])
         shares: Floats = self._inverse @ (rows.T @ corrected.reshape(-1))
         return shares
+
+    def fake_margins(self, shares: Floats, law: BitLaw) -> tuple[Floats, Floats]:
+        """Return the least and the most that one more report changes each count, (M,), exactly.
+
+        The report (cohort j, bits b) is one more row of the least squares for each bit. The shares π become
+        π + G(t - X_j π), with t_i = (b_i - p*)/(q* - p*) and the gain G = A⁻¹X_jᵀ(1 + X_j A⁻¹X_jᵀ)⁻¹ of recursive least
+        squares. The count n·π_v becomes (n + 1) times that, and is largest where each bit is one if its gain is positive.
+        """
+        least, most = np.full((2, len(shares)), [[np.inf], [-np.inf]])
+        reach = (np.array([0.0, 1.0]) - law.base) / law.gap
+        for filters in self.filters:
+            half = self._inverse @ filters.T
+            gain = half @ np.linalg.inv(np.eye(len(filters)) + filters @ half)
+            ends = gain[:, :, None] * (reach - (filters @ shares)[:, None])
+            least = np.minimum(least, ends.min(axis=2).sum(axis=1))
+            most = np.maximum(most, ends.max(axis=2).sum(axis=1))
+        n = self.users.sum()
+        return shares + (n + 1) * least, shares + (n + 1) * most
 
     def variances(self, population: Floats, law: BitLaw) -> Floats:
         """Return the variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
@@ -344,11 +362,13 @@ def decode(total: CohortAggregate, filters: Floats, law: BitLaw, method: str | N
         # More candidates than bits never have full rank; no decomposition is needed to see that.
         regression = Regression(filters, users) if candidates <= filters.shape[1] * cohorts else None
         if regression is not None and regression.full_rank:
-            return CountEstimate(total.reports, *_counts(regression, corrected, law))
+            shares = regression.shares(corrected)
+            margins = regression.fake_margins(shares, law)
+            return CountEstimate(total.reports, *_counts(regression, corrected, law), fake_margins=margins)
         if method is not None:
             raise NotSupported(
-                f"{candidates} candidates cannot be told apart by {filters.shape[1]} bits in {cohorts} cohorts; "
-                "estimate with method='lasso', or from fewer candidates"
+                f"{candidates} candidates cannot be distinguished by {filters.shape[1]} bits in {cohorts} cohorts",
+                hint="Estimate with method='lasso', or from fewer candidates.",
             )
     return _selected(total, filters, corrected, law)
 
@@ -376,7 +396,9 @@ def _selected(total: CohortAggregate, filters: Floats, corrected: Floats, law: B
         background = np.ones((*filters.shape[:2], 1))
         regression = Regression(np.concatenate([filters[:, :, kept], background], axis=2), users)
         if not regression.full_rank:
-            raise NotSupported("the candidates that the lasso kept cannot be told apart; name fewer candidates")
+            raise NotSupported(
+                "the candidates that the lasso kept cannot be distinguished", hint="Name fewer candidates."
+            )
         found, found_errors = _counts(regression, corrected, law)
         counts[kept], errors[kept] = found[:-1], found_errors[:-1]
     return SelectedEstimate(total.reports, counts, errors, kept)
@@ -411,7 +433,6 @@ def _lasso_class() -> Any:
         from sklearn.linear_model import Lasso
     except ImportError:
         raise NotSupported(
-            "telling candidates apart by a lasso needs scikit-learn, which is not installed: "
-            'pip install "ldp-budget[rappor]"'
+            "method='lasso' needs the package scikit-learn", hint="Install it: pip install 'ldp-budget[rappor]'"
         ) from None
     return Lasso

@@ -55,7 +55,7 @@ def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
     """Return the number of reports, and how many say no and yes. Raises `NotSupported` for anything but 0 and 1."""
     rows = as_reports(reports)
     if rows.ndim != 1 or not np.isin(rows, (0, 1)).all():
-        raise NotSupported(f"expected reports of 0 and 1 of shape (n,); found {rows.dtype} {rows.shape}")
+        raise NotSupported(f"reports must be 0 or 1, of shape (n,): got {rows.dtype} {rows.shape}")
     yes = int(rows.sum())
     return len(rows), np.array([len(rows) - yes, yes], dtype=np.int64)
 
@@ -100,7 +100,15 @@ class MatrixEstimator:
         # The variance depends on the users' answers; the estimated shares replace them.
         shares = np.clip(counts, 0, None)
         variance = self.spread @ (shares * (total.reports / shares.sum()))
-        return CountEstimate(total.reports, counts, np.sqrt(variance))
+        margins = self.inverse.min(axis=1), self.inverse.max(axis=1)
+        return CountEstimate(
+            total.reports,
+            counts,
+            np.sqrt(variance),
+            support=total.support,
+            fake_margins=margins,
+            channel=self.matrix,
+        )
 
 
 def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: list[list[int]]) -> NDArray[Any]:
@@ -118,9 +126,9 @@ def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:
     """Return the number of reports, and the count of each of the `kinds`. Raises `NotSupported` for others."""
     rows = as_reports(reports)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise NotSupported(f"expected reports of integers, shape (n,); found {rows.dtype} {rows.shape}")
+        raise NotSupported(f"reports must be integers of shape (n,): got {rows.dtype} {rows.shape}")
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:
-        raise NotSupported(f"expected reports from 0 to {kinds - 1}; found {rows.min()} to {rows.max()}")
+        raise NotSupported(f"reports must be from 0 to {kinds - 1}: got {rows.min()} to {rows.max()}")
     return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
 
 
@@ -161,7 +169,7 @@ def count_ones(reports: Any) -> tuple[int, int]:
     """Return the number of reports, and the number of ones. Raises `NotSupported` for anything but bits."""
     rows = as_reports(reports)
     if rows.ndim != 1 or rows.dtype.kind not in "iub" or not ((rows == 0) | (rows == 1)).all():
-        raise NotSupported(f"expected reports of 0 and 1, shape (n,); found {rows.dtype} {rows.shape}")
+        raise NotSupported(f"reports must be 0 or 1, of shape (n,): got {rows.dtype} {rows.shape}")
     return len(rows), int(np.count_nonzero(rows))
 
 
@@ -314,12 +322,12 @@ def check_reports(reports: Any, buckets: int, size: int) -> None:
 
 def _check(rows: Reports, buckets: int, size: int) -> None:
     if rows.dtype.kind not in "iu" or rows.ndim != 2 or rows.shape[1] != size:
-        raise NotSupported(f"expected reports of integers, shape (n, {size}); found {rows.dtype} {rows.shape}")
+        raise NotSupported(f"reports must be integers of shape (n, {size}): got {rows.dtype} {rows.shape}")
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < 2 * buckets:
-        raise NotSupported(f"expected reports from 0 to {2 * buckets - 1}; found {rows.min()} to {rows.max()}")
+        raise NotSupported(f"reports must be from 0 to {2 * buckets - 1}: got {rows.min()} to {rows.max()}")
 
 
 def _check_distinct(block: Reports) -> None:
     drawn = np.sort(block >> 1, axis=1)
     if (drawn[:, 1:] == drawn[:, :-1]).any():
-        raise NotSupported("expected reports of distinct buckets; found a report that repeats one")
+        raise NotSupported("each report must have distinct buckets: got a report that repeats one")

@@ -294,13 +294,13 @@ def _functions(rows: Reports, family: HashFamily) -> Cells:
     head = index_bytes(family)
     bytes_each = head + -(-family.width // 8)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != bytes_each:
-        expected = f"reports of cms, uint8 of shape (n, {bytes_each})"
-        raise NotSupported(f"expected {expected}; found {rows.dtype} of shape {rows.shape}")
+        expected = f"uint8 of shape (n, {bytes_each})"
+        raise NotSupported(f"reports of cms must be {expected}: got {rows.dtype} of shape {rows.shape}")
     words = np.zeros((len(rows), 8), dtype=np.uint8)
     words[:, :head] = rows[:, :head]
     numbers = words.view("<i8").reshape(-1).astype(np.int64)
     if numbers.size and numbers.max() >= family.count:
-        raise NotSupported(f"expected hash functions 0 to {family.count - 1}; found {numbers.max()}")
+        raise NotSupported(f"the hash function of a report must be from 0 to {family.count - 1}: got {numbers.max()}")
     return numbers
 
 
@@ -359,9 +359,9 @@ def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> Sk
 
 def _check(rows: Reports, largest: int) -> None:
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise NotSupported(f"expected reports of hcms, integers (n,); found {rows.dtype} of shape {rows.shape}")
+        raise NotSupported(f"reports of hcms must be integers of shape (n,): got {rows.dtype} of shape {rows.shape}")
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) <= largest:
-        raise NotSupported(f"expected reports from 0 to {largest}; found {rows.min()} to {rows.max()}")
+        raise NotSupported(f"reports must be from 0 to {largest}: got {rows.min()} to {rows.max()}")
 
 
 def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:

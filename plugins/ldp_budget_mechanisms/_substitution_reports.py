@@ -50,7 +50,7 @@ def number_draws(rows: Rows, first: int, second: int) -> Codes:
     """Return the outcomes of `independent_draws` for reports (n,) or (n, l)."""
     rows = rows.reshape(len(rows), -1)
     if rows.shape[1] > _MOST_NUMBERED:
-        raise NotSupported(f"the outcomes of {rows.shape[1]} draws are too many to number")
+        raise NotSupported(f"too many draws in one report to number their outcomes: {rows.shape[1]}")
     codes = np.zeros(len(rows), dtype=np.int64)
     for draw in rows.T:
         codes = 3 * codes + np.where(draw == first, 0, np.where(draw == second, 1, 2))
@@ -59,9 +59,9 @@ def number_draws(rows: Rows, first: int, second: int) -> Codes:
 
 def distinct_set(size: int, draws: int, include: Fraction) -> Comparison:
     """Compare sets: a set holds both answers, the first alone, the second alone or neither; `include` is π₁."""
-    beside, without = Fraction(draws - 1, size - 1), Fraction(draws, size - 1)
-    own, other = include * (1 - beside), (1 - include) * without
-    both, neither = include * beside, (1 - include) * (1 - without)
+    given, without = Fraction(draws - 1, size - 1), Fraction(draws, size - 1)
+    own, other = include * (1 - given), (1 - include) * without
+    both, neither = include * given, (1 - include) * (1 - without)
     return Comparison.of(Factor(((both, both), (own, other), (other, own), (neither, neither))))
 
 
@@ -76,7 +76,7 @@ def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:
     """Compare the places 0..l of both answers in the report, l for an absent answer; row by row of the first's."""
     draws = len(hazards)
     if draws > _MOST_PLACES:
-        raise NotSupported(f"the places of two answers among {draws} draws are too many to list exactly")
+        raise NotSupported(f"too many draws in one report to list the places of two answers: {draws}")
     places = list(_own_places(hazards))
 
     def probability(own: int, other: int) -> Fraction:
@@ -207,13 +207,13 @@ def checked_reports(reports: Any, size: int, draws: int, *, distinct: bool) -> R
     shape = () if draws == 1 else (draws,)
     if rows.dtype.kind not in "iu" or rows.ndim != 1 + len(shape) or rows.shape[1:] != shape:
         expected = ", ".join(["n", *map(str, shape)])
-        raise NotSupported(f"expected reports of integers, shape ({expected}); found {rows.dtype} {rows.shape}")
+        raise NotSupported(f"reports must be integers of shape ({expected}): got {rows.dtype} {rows.shape}")
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < size:
-        raise NotSupported(f"expected reports from 0 to {size - 1}; found {rows.min()} to {rows.max()}")
+        raise NotSupported(f"reports must be from 0 to {size - 1}: got {rows.min()} to {rows.max()}")
     if distinct and draws > 1:
         ascending = np.sort(rows, axis=1)
         if (ascending[:, 1:] == ascending[:, :-1]).any():
-            raise NotSupported("expected reports of distinct answers; found a report that repeats one")
+            raise NotSupported("each report must have distinct answers: got a report that repeats one")
     return rows
 
 

@@ -72,7 +72,7 @@ class AdditiveMechanism(NumericMechanism):
 
     def check(self) -> None:
         if self.lower is not None and self.sensitivity is not None:
-            raise InvalidParameter("sensitivity", "nothing beside lower and upper", self.sensitivity)
+            raise InvalidParameter("sensitivity", "left out if lower and upper are given", self.sensitivity)
         super().check()
 
     @functools.cached_property
@@ -118,10 +118,12 @@ def check_scale(epsilon: Decimal | None, scale: Decimal | None, stretch: Decimal
     """Raise `InvalidParameter` unless exactly one is declared and the loss is in range."""
     if scale is None:
         if epsilon is None:
-            raise InvalidParameter("epsilon", f"a number >= {LEAST_EPSILON} and <= {LARGEST_EPSILON}")
+            raise InvalidParameter(
+                "epsilon", f"a number >= {LEAST_EPSILON} and <= {LARGEST_EPSILON}", hint="Or give scale."
+            )
         return
     if epsilon is not None:
-        raise InvalidParameter("scale", "no epsilon beside it", scale)
+        raise InvalidParameter("scale", "left out if epsilon is given", scale)
     least, largest = UP.divide(stretch, LARGEST_EPSILON), UP.divide(stretch, LEAST_EPSILON)
     if not least <= scale <= largest:
         raise InvalidParameter("scale", f"a number from {least:.6g} to {largest:.6g}", scale)
@@ -151,7 +153,7 @@ class Gaussian(NumericMechanism):
 
     name = "gaussian"
     summary = "one number plus normal noise, for (ε, δ)"
-    source = f"{GAUSSIAN}; Balle and Wang, ICML 2018, Theorem 8"
+    source = f"Balle and Wang, ICML 2018, Theorem 8; {GAUSSIAN}"
 
     # These limits keep every intermediate figure within the range of a double.
     epsilon = optional_real("privacy loss of one report, together with delta", at_least=1e-100, at_most=1000)
@@ -166,17 +168,19 @@ class Gaussian(NumericMechanism):
         if self.sigma is None:
             for name in ("epsilon", "delta"):
                 if name not in self.declared:
-                    raise InvalidParameter(name, self.fields[name].expected)
+                    raise InvalidParameter(
+                        name, self.fields[name].expected, hint="Give both epsilon and delta, or sigma."
+                    )
         elif self.epsilon is not None or self.delta is not None:
-            raise InvalidParameter("sigma", "no epsilon and delta beside it", self.sigma)
+            raise InvalidParameter("sigma", "left out if epsilon or delta is given", self.sigma)
         if self.lower is not None and self.sensitivity is not None:
-            raise InvalidParameter("sensitivity", "nothing beside lower and upper", self.sensitivity)
+            raise InvalidParameter("sensitivity", "left out if lower and upper are given", self.sensitivity)
         super().check()
         if not _LEAST <= self._sensitivity <= _MOST:
             raise InvalidParameter("upper", f"a number from {_LEAST} to {_MOST} above lower", self.upper)
         if self.sigma is not None and self._sensitivity > self.sigma * _MOST_MU:
             least = canonical(UP.divide(self._sensitivity, _MOST_MU))
-            raise InvalidParameter("sigma", f"a number >= {least}, 1e-5 of the sensitivity", self.sigma)
+            raise InvalidParameter("sigma", f"a number >= {least} (1e-5 of the sensitivity)", self.sigma)
 
     @functools.cached_property
     def _sensitivity(self) -> Decimal:

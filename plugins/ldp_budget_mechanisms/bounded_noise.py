@@ -216,7 +216,7 @@ class BoundedStaircase(BoundedMechanism):
     def _own_notes(self) -> tuple[str, ...]:
         gamma = self._gamma
         if gamma in (0, 1):
-            return (f"With gamma = {gamma} every report is equally likely whatever the value: it says nothing.",)
+            return (f"With gamma = {gamma} every report is equally likely for each value, so it says nothing.",)
         if gamma < Decimal("0.5"):
             return ()
         true_loss = float(self.epsilon) - math.log(gamma)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -244,27 +245,34 @@ class Sketch(FrequencyMechanism):
         total = self.aggregate(reports)
         return total.reports, self._support(total, self._candidates(None))
 
-    def estimate(self, reports: Any, candidates: Any = None) -> CountEstimate:
+    def estimate(self, reports: Any, candidates: Any = None, *, consistent: bool = False) -> CountEstimate:
         """Return the counts of `candidates`, integers (c,), or of the whole domain, from reports or their aggregate.
 
-        Raises `NotSupported` if there are neither candidates nor a declared domain.
+        With `consistent`, they are >= 0 and add up to the number of reports, or to at most that if there are values
+        besides the candidates. Raises `NotSupported` if there are neither candidates nor a declared domain.
         """
         from ._sketch_reports import with_errors
 
         total = self.total(reports)
-        support, law = self._support(total, self._candidates(candidates)), self._law
+        values, law = self._candidates(candidates), self._law
+        support = self._support(total, values)
         counts = law.counts(support, total.reports)
         pairs, few = self._same_pairs(total), self.errors_are_bounds
-        return with_errors(counts, total.reports, law, pairs, self._places, few=few)
+        found = with_errors(counts, total.reports, law, pairs, self._places, few=few)
+        complete = len(values) == self.domain_size
+        found = replace(found, fake_margins=law.fake_margins(), complete=complete)
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(found, consistent)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:
             if self.domain_size is None:
-                raise NotSupported(f"{self!r} declares no domain_size, so estimate needs candidates")
+                raise NotSupported(f"{self!r} has no domain_size", hint="Pass the candidates to estimate.")
             if self.domain_size > MOST_ANSWERS:
                 raise NotSupported(
-                    f"expected candidates to count: a domain_size above {MOST_ANSWERS} is not counted as a whole; "
-                    f"found {self.domain_size}"
+                    f"domain_size must be at most {MOST_ANSWERS} to count every answer: got {self.domain_size}",
+                    hint="Pass the candidates to estimate.",
                 )
             candidates = range(self.domain_size)
         return self.domain.check(candidates)
@@ -348,6 +356,10 @@ class CountMeanSketch(Sketch):
         parts: list[list[Any]] = [["uint", "function", index_bytes(self._family), 1], ["packed", "row", self.width]]
         return Program(answers(self.domain), steps, record(parts))
 
+    @property
+    def report_bits(self) -> int:
+        return (self.hashes - 1).bit_length() + self.width
+
     def compare(self, first: int, second: int) -> Comparison:
         """Compare the bits of both cells if the function separates the values; nothing if they collide."""
         p, q = self._cell_probabilities
@@ -403,7 +415,7 @@ class HadamardCountMeanSketch(Sketch):
         if self.width & (self.width - 1):
             raise InvalidParameter("width", "a power of two", self.width)
         if 2 * self.keep <= ONE:
-            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            expected = "large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
 
     @functools.cached_property
@@ -426,7 +438,7 @@ class HadamardCountMeanSketch(Sketch):
         printed = -math.tanh(epsilon / 2) / math.tanh(epsilon / 4) / 2
         return (
             "Fig. 9 and 10 of Jeong, Hong and Seo (2020) start from a vector of -1, debias by e^(ε/2) and add the "
-            f"1/2 of CMS: among n users, a value that nobody holds would be counted about {printed:.3g}·n times. "
+            f"1/2 of CMS: among n users, a value that no user has would be counted about {printed:.3g}·n times. "
             "Here the vector starts from 0, c is (e^ε+1)/(e^ε-1), and nothing is added.",
             *super().notes,
         )
@@ -464,6 +476,10 @@ class HadamardCountMeanSketch(Sketch):
             ("report", ["add", ["mul", 2, "place"], "sign"]),
         )
         return Program(answers(self.domain), steps, uint("report", 2 * self.hashes * self.width - 1))
+
+    @property
+    def report_bits(self) -> int:
+        return (2 * self.hashes * self.width - 1).bit_length()
 
     # -- verification -----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Me
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Case, Comparison, Factor
-from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
 from ldp_budget.sdk.parameters import flag, integer, real
 
 from ._citations import CASE_STUDY
@@ -54,7 +54,7 @@ class DBitFlip(FrequencyMechanism):
 
     epsilon = real("privacy loss of one report; half of it where bits = 1", above=0, at_most=10**6)
     buckets = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
-    bits = integer("buckets that a report tells of", at_least=1, at_most=2**16)
+    bits = integer("buckets that a report covers", at_least=1, at_most=2**16)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
     any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
 
@@ -65,9 +65,9 @@ class DBitFlip(FrequencyMechanism):
 
     def check(self) -> None:
         if self.bits > self.buckets:
-            raise InvalidParameter("bits", f"a whole number <= buckets = {self.buckets}", self.bits)
+            raise InvalidParameter("bits", f"at most the number of buckets, {self.buckets}", self.bits)
         if 2 * self.noise >= ONE:
-            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            expected = "large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter("epsilon", expected, self.declared["epsilon"])
 
     @functools.cached_property
@@ -218,12 +218,18 @@ class DBitFlip(FrequencyMechanism):
 
         return count_bits(reports, self.buckets, self.bits)
 
-    def estimate(self, reports: Any) -> CountEstimate:
+    @property
+    def report_bits(self) -> int:
+        return self.bits + choice_bits(self.buckets, self.bits)
+
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
         total: CountAggregate = self.total(reports)
         told, ones = total.support
         p, q = self._drawn
         counts = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
-        return self._law.with_errors(counts, total.reports, ones)
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(self._law.with_errors(counts, total.reports, ones), consistent)
 
     @property
     def repeats(self) -> bool:

@@ -32,7 +32,7 @@ class _Source(Text):
     @overload
     def __get__(self, instance: object, owner: type) -> str: ...
     def __get__(self, instance: object | None, owner: type) -> Any:
-        return "whoever declares it" if instance is None else super().__get__(instance, owner)
+        return "the caller who declares it" if instance is None else super().__get__(instance, owner)
 
 
 class _Promise(Field[Guarantee]):
@@ -45,7 +45,12 @@ class _Promise(Field[Guarantee]):
     def parse(self, value: Any) -> Guarantee:
         guarantee = value if isinstance(value, Guarantee) else self._read(value)
         if guarantee.kind in _STATED_APART:
-            raise self.invalid(f"one of the kind {guarantee.kind}; {_STATED_APART[guarantee.kind]} states it")
+            raise InvalidParameter(
+                self.name,
+                self.expected,
+                f"a guarantee of kind {guarantee.kind}",
+                hint=f"State it with {_STATED_APART[guarantee.kind]}.",
+            )
         return guarantee
 
     def _read(self, value: Any) -> Guarantee:
@@ -57,7 +62,8 @@ class _Promise(Field[Guarantee]):
             _check_fractions(data)
             return from_json(data)
         except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
-            raise self.invalid(" ".join(str(error).split())[:200]) from None
+            why = " ".join(str(error).split())[:200].rstrip(".")
+            raise InvalidParameter(self.name, self.expected, f"{value!r:.80}", hint=f"{why}.") from None
 
     def to_json(self, value: Guarantee) -> Any:
         return value.to_json()
@@ -69,7 +75,7 @@ def _check_fractions(data: Any) -> None:
         pairs = data.get("outcomes", ())
         for entry in (entry for pair in pairs for entry in pair):
             if not (isinstance(entry, str) and _FRACTION.fullmatch(entry)):
-                raise ValueError("outcomes: expected fractions such as 1/3")
+                raise ValueError(f"outcomes must be strings with fractions, such as 1/3: got {entry!r:.40}")
         data = data.get("of")
 
 
@@ -107,11 +113,11 @@ class Declared(Mechanism):
     def check(self) -> None:
         stated = [name for name in ("epsilon", "rho", "promise") if getattr(self, name) is not None]
         if not stated:
-            raise InvalidParameter("epsilon", self.fields["epsilon"].expected)
+            raise InvalidParameter("epsilon", self.fields["epsilon"].expected, hint="Or give rho, or promise.")
         if len(stated) > 1:
-            raise InvalidParameter(stated[1], f"nothing beside {stated[0]}", self.declared[stated[1]])
+            raise InvalidParameter(stated[1], f"left out if {stated[0]} is given", self.declared[stated[1]])
         if self.delta and stated != ["epsilon"]:
-            raise InvalidParameter("delta", f"none beside {stated[0]}", self.delta)
+            raise InvalidParameter("delta", f"left out if {stated[0]} is given", self.delta)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -124,13 +130,13 @@ class Declared(Mechanism):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return ("This is what somebody else promises; nothing here has checked it.",)
+        return ("This guarantee was stated by the caller and was not checked here.",)
 
     # -- neither client nor server ----------------------------------------------------------------------
 
     def _draws_nothing(self) -> NoReturn:
         raise NotSupported(
-            "declared only charges: the reports are drawn, and estimated from, by what its source names, "
+            "mechanism declared can only be charged, because its source draws the reports and estimates from them: "
             f"{self.source!r}"
         )
 

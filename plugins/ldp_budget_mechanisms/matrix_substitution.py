@@ -64,27 +64,32 @@ class MatrixSubstitution(FrequencyMechanism):
     def check(self) -> None:
         reports, answers = len(self.matrix), len(self.matrix[0])
         if answers < 2 or reports < answers:
-            expected = "at least two columns, and at least as many rows as columns"
+            expected = "a table of at least two columns, with at least as many rows as columns"
             raise InvalidParameter("matrix", expected, f"{reports} rows and {answers} columns")
         for number, row in enumerate(self.matrix):
             if not any(row):
-                raise InvalidParameter("matrix", "reports that some answer can give", f"only zeros in row {number}")
+                raise InvalidParameter("matrix", "a table without rows of zeros", f"only zeros in row {number}")
         for number, column in enumerate(self._columns()):
             self._check_column(number, column)
         if self._condition_number > _WORST_CONDITION:
-            expected = f"columns that tell the answers apart, with a condition number <= {_WORST_CONDITION:g}"
-            raise InvalidParameter("matrix", expected, f"condition number {self._condition_number:.3g}")
+            expected = f"a table with a condition number <= {_WORST_CONDITION:g}"
+            raise InvalidParameter(
+                "matrix",
+                expected,
+                f"condition number {self._condition_number:.3g}",
+                hint="Make its columns differ more.",
+            )
 
     def _columns(self) -> list[tuple[Fraction, ...]]:
         return list(zip(*self.matrix, strict=True))
 
     def _check_column(self, number: int, column: tuple[Fraction, ...]) -> None:
         if min(column) < 0:
-            raise InvalidParameter("matrix", "probabilities", f"{float(min(column))} in column {number}")
+            raise InvalidParameter("matrix", "a table of probabilities", f"{float(min(column))} in column {number}")
         total = sum(column, Fraction(0))
         if abs(total - 1) > _SLACK:
             found = f"column {number}, which sums to {float(total):.12g}"
-            raise InvalidParameter("matrix", "columns that sum to 1 within 1e-9", found)
+            raise InvalidParameter("matrix", "a table whose columns sum to 1 within 1e-9", found)
 
     # -- the matrix as drawn ----------------------------------------------------------------------------
 
@@ -200,8 +205,14 @@ class MatrixSubstitution(FrequencyMechanism):
 
         return count_rows(reports, len(self.matrix))
 
-    def estimate(self, reports: Any) -> CountEstimate:
-        return self._estimator.estimate(self.total(reports))
+    @property
+    def report_bits(self) -> int:
+        return (len(self.matrix) - 1).bit_length()
+
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(self._estimator.estimate(self.total(reports)), consistent)
 
 
 def _odds(chances: Sequence[Fraction]) -> tuple[bool, Fraction]:

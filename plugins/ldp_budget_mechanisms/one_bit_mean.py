@@ -114,12 +114,14 @@ class OneBitMean(NumericMechanism):
             raise InvalidParameter("flip", "a number that differs from 1/2 by more than 2**-64", self.flip)
         if self.rounding is None:
             if self.flip:
-                raise InvalidParameter("flip", "0 without rounding, as only memoised bits are flipped", self.flip)
+                raise InvalidParameter(
+                    "flip", "0 without rounding, because only memoized bits are flipped", self.flip
+                )
             return
         steps = self._width / Fraction(self.rounding)
         if steps.denominator != 1 or steps > _FINE:
             width = "upper - lower" if self.maximum is None else "maximum"
-            expected = f"{width} = {UP.subtract(self.interval.upper, self.interval.lower)} over a whole number"
+            expected = f"{width} = {UP.subtract(self.interval.upper, self.interval.lower)} divided by a whole number"
             raise InvalidParameter("rounding", f"{expected} from 1 to {_FINE}", self.rounding)
 
     def _check_ends(self) -> None:
@@ -127,12 +129,12 @@ class OneBitMean(NumericMechanism):
         declared = self.__dict__["_values"]
         ends = [name for name in ("lower", "upper") if name in declared]
         if self.maximum is not None and ends:
-            raise InvalidParameter("maximum", f"nothing beside {ends[0]}, as it stands for both ends", self.maximum)
+            raise InvalidParameter("maximum", f"left out if {ends[0]} is given", self.maximum)
         if self.maximum is None and not ends:
-            raise InvalidParameter("maximum", f"{self.fields['maximum'].expected}, or lower and upper in its place")
+            raise InvalidParameter("maximum", self.fields["maximum"].expected, hint="Or give lower and upper.")
         if len(ends) == 1:
             missing = "upper" if ends == ["lower"] else "lower"
-            raise InvalidParameter(missing, "a finite number, as lower and upper go together")
+            raise InvalidParameter(missing, "a finite number", hint="Give both lower and upper.")
 
     @functools.cached_property
     def _width(self) -> Fraction:

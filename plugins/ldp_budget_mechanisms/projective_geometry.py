@@ -217,10 +217,16 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
         total = self.total(reports)
         return total.reports, self.space.supports(total.counts, self.domain_size, total.given)
 
-    def estimate(self, reports: Any) -> CountEstimate:
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
+        from ldp_budget.sdk.consistency import maybe_consistent
         from ldp_budget.sdk.estimates import CountAggregate
 
-        return self._law.estimate(CountAggregate(self.fingerprint, *self.support(reports)))
+        estimate = self._law.estimate(CountAggregate(self.fingerprint, *self.support(reports)))
+        return maybe_consistent(estimate, consistent)
+
+    @property
+    def report_bits(self) -> int:
+        return (self.space.slabs - 1).bit_length()
 
     # -- verification -----------------------------------------------------------------------------------
 

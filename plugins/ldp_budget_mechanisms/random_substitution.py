@@ -34,7 +34,7 @@ from ldp_budget.guarantees.dominating_pairs import joined
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.client_program import Program, answers, uint, whole
-from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
 from ldp_budget.sdk.parameters import choice, flag, integer, optional_real
 
 from . import _amplification as amplification
@@ -141,8 +141,8 @@ class RandomSubstitution(FrequencyMechanism):
     aliases = ("grr",)
     summary = "generalized randomized response: the answer or another one, drawn once or more"
     source = (
-        f"{RANDOM_SUBSTITUTION}, corrected; Agrawal and Haritsa, ICDE 2005; "
-        "Ye and Barg, IEEE Transactions on Information Theory 64 (2018)"
+        "Kairouz, Bonawitz and Ramage, ICML 2016; Agrawal and Haritsa, ICDE 2005; "
+        f"Ye and Barg, IEEE Transactions on Information Theory 64 (2018); {RANDOM_SUBSTITUTION}, corrected"
     )
 
     targets = ("epsilon", "gamma", "rho1", "rho2")
@@ -163,25 +163,29 @@ class RandomSubstitution(FrequencyMechanism):
     def check(self) -> None:
         self._check_target()
         if self.sampling == "distinct" and self._draws >= self.domain_size:
-            expected = f"a whole number < domain_size = {self.domain_size}, as all the answers together say nothing"
-            raise InvalidParameter("draws", expected, self._draws)
+            hint = "A report of all answers says nothing."
+            raise InvalidParameter("draws", f"less than domain_size, {self.domain_size}", self._draws, hint=hint)
         option = next(name for name in ("epsilon", "gamma", "rho2") if name in self.declared)
         if self.epsilon is None and ln_up(self._amplification[1]) > _MOST_EPSILON:
-            expected = f"a value that makes the loss of all draws together <= {_MOST_EPSILON}"
+            expected = f"a value with which the loss of all draws together is <= {_MOST_EPSILON}"
             raise InvalidParameter(option, expected, self.declared[option])
         if not self._can_be_drawn():
-            expected = "a loss large enough to be drawn with 64-bit probabilities"
+            expected = "a value large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter(option, expected, self.declared[option])
 
     def _check_target(self) -> None:
         given = [name for name in ("epsilon", "gamma", "rho1", "rho2") if name in self.declared]
         if not given or (len(given) > 1 and given != ["rho1", "rho2"]):
-            found = ", ".join(given) or None
-            raise InvalidParameter("epsilon", "exactly one of epsilon, gamma, rho1 with rho2", found)
+            hint = "Give epsilon, or gamma, or rho1 and rho2."
+            if not given:
+                raise InvalidParameter("epsilon", self.fields["epsilon"].expected, hint=hint)
+            expected = "given without other targets, or left out"
+            raise InvalidParameter("epsilon", expected, f"{' and '.join(given)} together", hint=hint)
         if given[0] in ("rho1", "rho2") and len(given) == 1:
-            raise InvalidParameter("rho2" if given == ["rho1"] else "rho1", "a value, as rho1 and rho2 go together")
+            missing = "rho2" if given == ["rho1"] else "rho1"
+            raise InvalidParameter(missing, self.fields[missing].expected, hint="Give both rho1 and rho2.")
         if self.rho1 is not None and self.rho2 is not None and amplification_below_breach(self.rho1, self.rho2) <= 1:
-            raise InvalidParameter("rho2", f"a number > rho1 = {self.rho1}, and not just above it", self.rho2)
+            raise InvalidParameter("rho2", f"clearly greater than rho1, {self.rho1}", self.rho2)
 
     # -- privacy loss -----------------------------------------------------------------------------------
 
@@ -440,6 +444,15 @@ class RandomSubstitution(FrequencyMechanism):
         from ._substitution_reports import checked_reports
 
         checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
+
+    @property
+    def report_bits(self) -> int:
+        size, draws = self.domain_size, self._draws
+        if isinstance(self._sampling, DistinctSet):
+            return choice_bits(size, draws)
+        if isinstance(self._sampling, DistinctSequence):
+            return choice_bits(size, draws, ordered=True)
+        return draws * (size - 1).bit_length()
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._substitution_reports import checked_reports, count_answers

@@ -47,22 +47,27 @@ class RandomizedResponse(FrequencyMechanism):
     epsilon = optional_real("privacy loss of one report", above=0, at_most=10**6)
     truth = optional_real("probability that the first coin says: answer truthfully", above=0, below=1)
     yes = optional_real("probability that the second coin says yes", above=0, below=1)
-    p = optional_real("probability of reporting yes when it is yes", above=0, below=1, derived=True)
-    q = optional_real("probability of reporting yes when it is no", above=0, below=1, derived=True)
+    p = optional_real("probability of reporting yes if the answer is yes", above=0, below=1, derived=True)
+    q = optional_real("probability of reporting yes if the answer is no", above=0, below=1, derived=True)
 
     def check(self) -> None:
         ways = (("epsilon",), ("truth", "yes"), ("p", "q"))
         given = [way for way in ways if any(name in self.declared for name in way)]
         if len(given) != 1:
-            found = ", ".join(self.declared) or None
-            raise InvalidParameter("epsilon", "exactly one of epsilon, truth with yes, p with q", found)
+            hint = "Give epsilon, or truth and yes, or p and q."
+            if not given:
+                raise InvalidParameter("epsilon", self.fields["epsilon"].expected, hint=hint)
+            expected = "given without other targets, or left out"
+            raise InvalidParameter("epsilon", expected, f"{' and '.join(self.declared)} together", hint=hint)
         for name in given[0]:
             if name not in self.declared:
-                raise InvalidParameter(name, f"a value, as {' and '.join(given[0])} go together")
+                raise InvalidParameter(name, self.fields[name].expected, hint=f"Give both {' and '.join(given[0])}.")
         keep, noise = self.thresholds
         if keep <= noise:
             option = given[0][0]
-            raise InvalidParameter(option, "a value that makes p > q by at least 2**-64", self.declared[option])
+            raise InvalidParameter(
+                option, "a value with which p is greater than q by at least 2**-64", self.declared[option]
+            )
 
     def _bounds(self) -> tuple[Decimal, Decimal]:
         """p rounded down and q rounded up."""
@@ -130,6 +135,10 @@ class RandomizedResponse(FrequencyMechanism):
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return reports
+
+    @property
+    def report_bits(self) -> int:
+        return 1
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._report_formats import count_both

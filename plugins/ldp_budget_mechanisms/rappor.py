@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -97,7 +98,7 @@ class Rappor(Mechanism):
     q = optional_real("probability that a report shows a one for a permanent 1", above=0, at_most=1)
     epsilon = optional_real("privacy loss of one report, in place of f, p, q", above=0, at_most=10**6)
     epsilon_lifetime = optional_real("privacy loss of all reports of one value", above=0, at_most=10**6)
-    any_inputs = flag("draw the permanent bits anew in every report, so that a change of value is hidden as well")
+    any_inputs = flag("draw new permanent bits in every report, so that a change of value is hidden as well")
     seed = integer("seed of the hash functions", at_least=0, at_most=2**63 - 1, default=0)
     domain_size = optional_integer(
         "number of possible answers, all of them candidates", at_least=2, at_most=_MOST_ANSWERS
@@ -105,13 +106,15 @@ class Rappor(Mechanism):
 
     def check(self) -> None:
         if self.hashes > self.bits:
-            raise InvalidParameter("hashes", f"a whole number <= bits = {self.bits}", self.hashes)
+            raise InvalidParameter("hashes", f"at most the number of bits, {self.bits}", self.hashes)
         if self.bits * self.cohorts > _MOST_COUNTERS:
-            raise InvalidParameter("cohorts", f"at most {_MOST_COUNTERS} bits in all cohorts together", self.cohorts)
+            raise InvalidParameter(
+                "cohorts", f"at most {_MOST_COUNTERS // self.bits} with bits = {self.bits}", self.cohorts
+            )
         self._check_target()
         if not self.thresholds.informative:
             option = "epsilon" if self.epsilon is not None else "p"
-            expected = "probabilities, or a loss, that 64 bits can tell from a report which says nothing"
+            expected = "a value whose reports differ from random bits at a precision of 64 bits"
             raise InvalidParameter(option, expected, self.declared[option])
 
     def _check_target(self) -> None:
@@ -121,15 +124,18 @@ class Rappor(Mechanism):
         if given & set(_TARGETS):
             missing = [name for name in _TARGETS if name not in given]
             if given & set(_PROBABILITIES):
-                found = ", ".join(sorted(given))
-                raise InvalidParameter("epsilon", "either f, p and q, or epsilon and epsilon_lifetime", found)
+                found = f"{', '.join(sorted(given))} together"
+                raise InvalidParameter(
+                    "epsilon", "given with epsilon_lifetime alone, or left out for f, p and q", found
+                )
         if missing:
-            expected = "a number; give f, p and q, or epsilon and epsilon_lifetime"
-            raise InvalidParameter(missing[0] if given else "epsilon", expected)
+            option = missing[0] if given else "epsilon"
+            hint = "Give f, p and q, or epsilon and epsilon_lifetime."
+            raise InvalidParameter(option, self.fields[option].expected, hint=hint)
         if self.p is not None and self.q is not None and self.p >= self.q:
-            raise InvalidParameter("p", f"a number < q = {self.q}", self.p)
+            raise InvalidParameter("p", f"less than q, {self.q}", self.p)
         if self.epsilon is not None and self.epsilon_lifetime is not None and self.epsilon >= self.epsilon_lifetime:
-            raise InvalidParameter("epsilon", f"a number < epsilon_lifetime = {self.epsilon_lifetime}", self.epsilon)
+            raise InvalidParameter("epsilon", f"less than epsilon_lifetime, {self.epsilon_lifetime}", self.epsilon)
 
     # -- parameters and guarantee -----------------------------------------------------------------------
 
@@ -197,7 +203,11 @@ class Rappor(Mechanism):
 
     def _change(self) -> str:
         loss, charged = change_loss(self._response, self.hashes, self.bits), 2 * self._curve[0][0]
-        return f": two reports of one value lie at least {loss:.6g} from reports of two" if loss > charged else ""
+        return (
+            f": the loss between two reports of one value and of two values is at least {loss:.6g}"
+            if loss > charged
+            else ""
+        )
 
     def at_epsilon(self, epsilon: Any) -> Self:
         """Return the same mechanism with another loss of one report and the same loss of all of them."""
@@ -311,7 +321,9 @@ class Rappor(Mechanism):
         users, support = count_bits(reports, self.cohorts, self.bits)
         return CohortAggregate(self.fingerprint, int(users.sum()), support, users)
 
-    def estimate(self, reports: Any, candidates: Any = None, *, method: str | None = None) -> CountEstimate:
+    def estimate(
+        self, reports: Any, candidates: Any = None, *, method: str | None = None, consistent: bool = False
+    ) -> CountEstimate:
         """Return how many users hold each of `candidates`, integers, shape (M,); by default the declared domain.
 
         `method`: "least-squares" is unbiased. Its standard errors are those of the noise and of the spread of users
@@ -319,7 +331,8 @@ class Rappor(Mechanism):
         that stand out, for lists longer than the reports can distinguish. Its standard errors are those of least
         squares as if the selection had been known. It misses rare candidates, and a `SelectedEstimate` says which
         were kept. None is least squares if the candidates' filters are independent, and the lasso if not.
-        Memory: 8·m·k·M bytes for the candidates' filters.
+        Memory: 8·m·k·M bytes for the candidates' filters. With `consistent`, the counts are >= 0 and add up to the
+        number of reports, or to at most that if candidates are named.
 
         Raises `NotSupported` if there are no candidates or reports, the filters cannot distinguish the candidates, or
         scikit-learn is needed and missing; `OutsideDomain` and `InvalidParameter` for bad candidates and methods.
@@ -327,18 +340,21 @@ class Rappor(Mechanism):
         from ._rappor_reports import decode
 
         if method not in (None, "least-squares", "lasso"):
-            raise InvalidParameter("method", "one of least-squares, lasso", method)
+            raise InvalidParameter("method", "one of least-squares, lasso", repr(method))
         total = self.total(reports)
-        return decode(total, self._family.of_candidates(self._candidates(candidates)), self._law, method)
+        found = decode(total, self._family.of_candidates(self._candidates(candidates)), self._law, method)
+        from ldp_budget.sdk.consistency import maybe_consistent
+
+        return maybe_consistent(replace(found, complete=candidates is None), consistent)
 
     def _candidates(self, candidates: Any) -> NDArray[np.int64]:
         if candidates is None:
             if self.domain_size is None:
-                raise NotSupported("no domain_size is declared: say which candidates to estimate")
+                raise NotSupported("this rappor has no domain_size", hint="Pass the candidates to estimate.")
             candidates = range(self.domain_size)
         listed = self.domain.check(candidates)
         if not 0 < len(listed) == len(set(listed.tolist())):
-            raise InvalidParameter("candidates", "at least one, and none of them twice", f"{len(listed)} values")
+            raise InvalidParameter("candidates", "at least one value, without repetitions", f"{len(listed)} values")
         return listed
 
     @functools.cached_property

@@ -71,7 +71,7 @@ class Staircase(AdditiveMechanism):
     def check(self) -> None:
         super().check()
         if self.gamma is not None and self.objective != "least-variance":
-            raise InvalidParameter("gamma", f"nothing beside objective {self.objective}", self.gamma)
+            raise InvalidParameter("gamma", f"left out with objective {self.objective}", self.gamma)
 
     @functools.cached_property
     def _gamma(self) -> float:

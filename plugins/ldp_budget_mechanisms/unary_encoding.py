@@ -58,7 +58,7 @@ class _Unary(FrequencyMechanism):
     def _too_small(self) -> tuple[str, str, object]:
         return (
             "epsilon",
-            "a loss large enough to be drawn with 64-bit probabilities",
+            "large enough to be drawn with 64-bit probabilities",
             self.declared["epsilon"],
         )
 
@@ -164,11 +164,11 @@ class UnaryEncoding(_Unary):
 
     def check(self) -> None:
         if self.p <= self.q:
-            raise InvalidParameter("p", f"a number > q = {self.q}", self.p)
+            raise InvalidParameter("p", f"greater than q, {self.q}", self.p)
         super().check()
 
     def _too_small(self) -> tuple[str, str, object]:
-        return "p", f"a number that differs from q = {self.q} by more than 2**-64", self.p
+        return "p", f"greater than q, {self.q}, by more than 2**-64", self.p
 
     def bounds(self) -> tuple[Decimal, Decimal]:
         return self.p, self.q

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """Privacy budgets under local differential privacy: charge users for their reports, or refuse.
 
-Errors are problem details (RFC 9457) whose `type` ends in the code of the error. Whatever charges asks for an
-`Idempotency-Key`; answers say in `Journal-Position` how far the journal was.
+Errors are problem details (RFC 9457) whose `type` ends in the code of the error. Requests that charge
+need an `Idempotency-Key`. The header `Journal-Position` of an answer is the position of the journal.
 """
 
 ROUTERS = (*ROUTES, health.router, metrics.router, html_pages.router)

@@ -65,12 +65,14 @@ class Respondent:
     def check_collection(self, name: str) -> None:
         """Refuse a collection other than that of the invitation."""
         if name != self.invitation.collection:
-            raise ServiceError("forbidden", "this invitation is to another collection")
+            raise ServiceError("forbidden", "this invitation is for another collection")
 
     def check_key(self, key: str) -> None:
         """Refuse an idempotency key other than that of the invitation's one report."""
         if key != self.invitation.key:
-            raise ServiceError("forbidden", "an invitation is for one report, under the key that GET /v1/me says")
+            raise ServiceError(
+                "forbidden", "an invitation is for one report. Use the idempotency key that GET /v1/me returns."
+            )
 
 
 def find(request: Request, token: str) -> Respondent | None:
@@ -241,13 +243,13 @@ class AuthContext:
     def check_policy(self, policy: str) -> None:
         """Refuse a policy that the caller's key is not bound to."""
         if self.key.policies is not None and policy not in self.key.policies:
-            raise _forbidden(f"this key is bound to the policies {', '.join(self.key.policies)}; asked for {policy}")
+            raise _forbidden(f"this API key is bound to the policies {', '.join(self.key.policies)}: got {policy}")
 
     def check_collection(self, collection: str | None) -> None:
         """Refuse a collection that the caller's key is not bound to; None: a mechanism without a collection."""
         bound = self.key.collections
         if bound is not None and collection not in bound:
-            raise _forbidden(f"this key is bound to the collections {', '.join(bound)}; asked for {collection}")
+            raise _forbidden(f"this API key is bound to the collections {', '.join(bound)}: got {collection}")
 
     @property
     def bound(self) -> bool:
@@ -258,7 +260,7 @@ class AuthContext:
         """Refuse a key that is no longer valid, for work that continues after authentication."""
         found = self.keys.find(self.token)
         if found is None or found.number != self.key.number:
-            raise ServiceError("unauthorized", "this API key is not good any more")
+            raise ServiceError("unauthorized", "this API key is no longer valid")
 
     def check_reservation(self, receipt: str) -> None:
         """Refuse a reservation under a policy or of a collection that the caller's key is not bound to."""
@@ -326,13 +328,15 @@ def _desk(request: Request, access: Access, token: str) -> AuthContext:
         raise _unauthorized(access)
     request_context.current_request().caller = key.name
     if access.scope != ANY and not key.allows(access.scope):
-        raise _forbidden(f"this key has not the scope {access.scope}")
+        raise _forbidden(f"this API key lacks the scope {access.scope}")
     for what, bound, may in (
         ("policies", key.policies, access.policy),
         ("collections", key.collections, access.collection),
     ):
         if bound is not None and may == NO:
-            raise _forbidden(f"this key is bound to the {what} {', '.join(bound)}; this is about more than those")
+            raise _forbidden(
+                f"this API key is bound to the {what} {', '.join(bound)}, and this request concerns others as well"
+            )
     state.rates.check(key.name)
     return AuthContext(state.accountant.acting_for(key.caller), key, state.collections, state.keys, token)
 
@@ -348,10 +352,9 @@ def is_local(request: Request) -> bool:
 
 
 def _unauthorized(access: Access) -> ServiceError:
-    what = "an invitation that is good now" if access.scope == INVITED else "an API key"
-    return ServiceError(
-        "unauthorized", f"expected {what}, as `Authorization: Bearer …`", {"WWW-Authenticate": "Bearer"}
-    )
+    what = "invitation" if access.scope == INVITED else "API key"
+    why = f"the {what} is missing, unknown or no longer valid. Send it as `Authorization: Bearer …`."
+    return ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
 
 
 def _forbidden(why: str) -> ServiceError:

@@ -76,17 +76,18 @@ def compare(asked: Asked) -> Any:
 
     reports, given = asked["reports"], None if asked["total_delta"] is None else _delta(asked)
 
-    def beside(made: Mechanism) -> dict[str, Any]:
+    def with_total(made: Mechanism) -> dict[str, Any]:
         delta = own_delta(made.guarantee, reports) if given is None else given
         rules, _ = totals(made, reports, delta)
         return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
 
-    with_totals = None if reports is None else beside
+    with_totals = None if reports is None else with_total
     rows: list[dict[str, Any]] = []
     if asked["domain_size"] is not None:
-        rows += rank_frequency(asked["epsilon"], asked["domain_size"], asked["users"], beside=with_totals)
+        answers, users, margin = asked["domain_size"], asked["users"], asked["margin"]
+        rows += rank_frequency(asked["epsilon"], answers, users, margin=margin, extra=with_totals)
     if asked["lower"] is not None:
-        rows += rank_numeric(asked["epsilon"], asked["lower"], asked["upper"], asked["users"], beside=with_totals)
+        rows += rank_numeric(asked["epsilon"], asked["lower"], asked["upper"], asked["users"], extra=with_totals)
     return rows
 
 
@@ -112,7 +113,7 @@ def _without_targets(asked: Asked) -> dict[str, Any]:
     options: dict[str, Any] = asked["options"]
     for name in _kind(asked).targets:
         if name in options:
-            raise InvalidParameter(name, "none, as it is what is to be found", str(options[name]))
+            raise InvalidParameter(name, "left out, because the plan computes it", str(options[name]))
     return options
 
 
@@ -183,7 +184,9 @@ class Workers:
             self._running = anyio.CapacityLimiter(self._processes)
         # Threads that wait here are not available for other requests.
         if self._running.statistics().tasks_waiting >= _MOST_WAITING:
-            raise ServiceError("overloaded", "too many questions are being worked out", {"Retry-After": "5"})
+            raise ServiceError(
+                "overloaded", "too many calculations are in progress. Try again later.", {"Retry-After": "5"}
+            )
         async with self._running:
             try:
                 with anyio.fail_after(self._seconds):  # the cancellation kills the process
@@ -192,5 +195,5 @@ class Workers:
                     )
             except _TOO_MUCH as error:
                 _log.warning("calculation", extra={"said": {"error": type(error).__name__}})
-                why = f"this takes more than {self._seconds:g} seconds, or more memory than there is for it"
-                raise ServiceError("too-much-work", f"{why}; ask for less") from None
+                why = f"the calculation takes more than {self._seconds:g} seconds, or too much memory. Ask for less."
+                raise ServiceError("too-much-work", why) from None

@@ -11,7 +11,7 @@ from ldp_budget import InvalidParameter
 
 from .error_codes import ServiceError
 
-_EXPECTED = "a Journal-Position as an answer had it, PARTITION:ENTRY with commas between"
+_EXPECTED = "the Journal-Position of an earlier answer, such as 0:42 or 0:42,1:7"
 _POSITION = re.compile(r"[0-9]{1,6}:[0-9]{1,18}(,[0-9]{1,6}:[0-9]{1,18})*")
 
 
@@ -32,9 +32,11 @@ def check(wanted: str, position: str) -> None:
     there = _partitions(position)
     for partition, entry in _partitions(wanted).items():
         if partition not in there:
-            raise InvalidParameter("min_position", f"partitions of this ledger, 0 to {len(there) - 1}", wanted)
+            raise InvalidParameter(
+                "min_position", f"a position in the partitions 0 to {len(there) - 1} of this ledger", wanted
+            )
         if there[partition] < entry:
-            why = f"the journal is not at {wanted} here; it is at {position}"
+            why = f"the journal here has not reached {wanted} yet: it is at {position}. Try again in a moment."
             raise ServiceError("position-not-reached", why, {"Retry-After": "1"})
 
 

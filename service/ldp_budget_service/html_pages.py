@@ -141,7 +141,7 @@ def static_file(name: str, request: Request) -> Response:
     """Return a file of a page."""
     found = files().get(name)
     if found is None:
-        raise ServiceError("not-found", "there is no such file")
+        raise ServiceError("not-found", "this file does not exist")
     headers = {**HEADERS, **_REVALIDATED, "ETag": found.etag}
     if request.headers.get("If-None-Match") == found.etag:
         return Response(status_code=304, headers=headers)

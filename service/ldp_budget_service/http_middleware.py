@@ -64,9 +64,12 @@ class Methods:
             if scope["method"] == "OPTIONS":
                 await Response(None, 204, allow)(scope, receive, send)
             else:
-                await problem("method-not-allowed", f"this path takes {allow['Allow']}", None, allow)(
-                    scope, receive, send
-                )
+                await problem(
+                    "method-not-allowed",
+                    f"this path does not accept {scope['method']}. Use {allow['Allow']}.",
+                    None,
+                    allow,
+                )(scope, receive, send)
 
     def _taken(self, path: str) -> set[str]:
         return {method for pattern, methods in self._routes if pattern.match(path) for method in methods}
@@ -93,7 +96,7 @@ class Name(Convertor[str]):
         try:
             return unquote_to_bytes(value).decode()
         except UnicodeDecodeError:
-            raise ServiceError("malformed", "path: expected names in UTF-8, percent-encoded") from None
+            raise ServiceError("malformed", "names in the path must be percent-encoded UTF-8") from None
 
     def to_string(self, value: str) -> str:
         return value
@@ -112,7 +115,7 @@ class RawPathMiddleware:
         if scope["type"] == "http":
             if not _is_utf8(scope.get("query_string", b"")):
                 # Otherwise all undecodable names would be the same user.
-                await problem("malformed", "query: expected UTF-8, percent-encoded")(scope, receive, send)
+                await problem("malformed", "the query must be percent-encoded UTF-8")(scope, receive, send)
                 return
             if scope.get("raw_path"):
                 # In place: the matched route is left in this scope for the log and the metrics.

@@ -21,7 +21,11 @@ class InFlight:
         """Hold a key during a request. Raises `in-flight` if another request holds it."""
         with self._lock:
             if key in self._keys:
-                raise ServiceError("in-flight", "a request with this key is being answered", {"Retry-After": "1"})
+                raise ServiceError(
+                    "in-flight",
+                    "another request with this idempotency key is in progress. Try again in a moment, with the same key.",
+                    {"Retry-After": "1"},
+                )
             self._keys.add(key)
         try:
             yield

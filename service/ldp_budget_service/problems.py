@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from ldp_budget import BudgetExceeded, LdpBudgetError
+from ldp_budget._validation import shown
 from ldp_budget.api.schemas import receipt_form
 
 from .error_codes import STATUSES, TYPE, as_json, problem_body, problem_of
@@ -40,10 +41,10 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(examples=[f"{TYPE}invalid-parameter"], description="Names the kind of problem for ever.")
+    type: str = Field(examples=[f"{TYPE}invalid-parameter"], description="The kind of problem. It never changes.")
     title: str = Field(examples=["Invalid parameter"])
     status: int = Field(examples=[400])
-    detail: str = Field(examples=["reports: expected a whole number >= 1 and <= 1000000000; found 0"])
+    detail: str = Field(examples=["reports must be a whole number from 1 to 1000000000: got 0"])
 
 
 def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]:
@@ -136,20 +137,44 @@ def install(app: FastAPI) -> None:
         found = request.headers.get("Content-Type", "none")
         if isinstance(error.body, bytes) and error.body and not _JSON.match(found):
             # The framework parses JSON only. Its own error would say that the body is not an object.
-            return problem("malformed", f"Content-Type: expected application/json; found {found}")
+            return problem("malformed", f"Content-Type must be application/json: got {found}")
         return _malformed(error.errors())
 
     @app.exception_handler(HTTPException)
     def of_the_framework(request: Request, error: HTTPException) -> Response:
         code = _OF_STATUS.get(error.status_code, "malformed")
-        return problem(code, str(error.detail), headers=error.headers)
+        detail = str(error.detail)
+        if detail == HTTPStatus.NOT_FOUND.phrase:
+            detail = f"the path {shown(request.url.path)} does not exist. GET /openapi.json lists the paths."
+        return problem(code, detail, headers=error.headers)
 
 
 def _malformed(errors: Sequence[Any]) -> Response:
     """Return the response for a request that fails validation."""
+    if errors[0]["type"] == "json_invalid":
+        why = str(errors[0].get("ctx", {}).get("error", "it cannot be read"))
+        place = errors[0]["loc"][-1]
+        at = f" at position {place}" if isinstance(place, int) else ""
+        return problem("malformed", f"The body is not valid JSON: {why[:1].lower()}{why[1:]}{at}.")
     return problem("malformed", explained([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors]))
 
 
 def explained(errors: Sequence[Any]) -> str:
-    """Return the validation errors as one text, each with the location of its field."""
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)
+    """Return the validation errors as one text, each with its field and the value."""
+    return "; ".join(map(_sentence, errors))
+
+
+_SHOULD = re.compile(r"(?:Input|Value|String|List|Tuple|Dictionary|Set|Data|Object) should (?=be |have |match )")
+
+
+def _sentence(error: Any) -> str:
+    """Return a validation error in the form of `InvalidParameter`."""
+    place, said = ".".join(map(str, error["loc"])), str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "missing":
+        return f"{place} is missing"
+    if error["type"] == "extra_forbidden":
+        return f"{place} must be left out, because this request has no such member: got {shown(error['input'])}"
+    words, should = _SHOULD.subn("must ", said, count=1)
+    return (
+        f"{place} {words}: got {shown(error['input'])}" if should else f"{place}: {said}: got {shown(error['input'])}"
+    )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Count = Callable[[str, int, Iterable[str]], None]
 
 
-def _nobody(outcome: str, number: int, periods: Iterable[str]) -> None:
+def _count_nothing(outcome: str, number: int, periods: Iterable[str]) -> None:
     """Discard the count."""
 
 
@@ -32,7 +32,7 @@ class RequestContext:
     caller: str | None = None
     code: str | None = None
     trace: str | None = None
-    count: Count = _nobody
+    count: Count = _count_nothing
     """Adds a number to an outcome, with the periods of the limits that refused."""
 
 

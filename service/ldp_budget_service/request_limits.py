@@ -97,7 +97,9 @@ class Rate:
 def too_many(wait: float) -> ServiceError:
     """Return the error for a caller above the rate limit."""
     seconds = str(math.ceil(wait))
-    return ServiceError("too-many-requests", f"ask again in {seconds} s", {"Retry-After": seconds})
+    return ServiceError(
+        "too-many-requests", f"too many requests. Try again in {seconds} s.", {"Retry-After": seconds}
+    )
 
 
 # -- admission ---------------------------------------------------------------------------------------
@@ -162,7 +164,7 @@ class AdmissionMiddleware:
         except Exception as error:
             _log.error("crashed", extra={"error": describe(error)})
             if not started:
-                answer = problem("internal", "something went wrong here; the operator's log says what")
+                answer = problem("internal", "the service failed. The operator finds the cause in the log.")
                 await answer(scope, receive, complete)
         if context.caller is None and _says_a_key(scope):
             # The key was invalid or the route ignored it, and `_refusal` has not counted the request.
@@ -194,7 +196,7 @@ class AdmissionMiddleware:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the response that refuses a request; None to admit it."""
         if self._load.in_flight > self._settings.most_in_flight and scope["path"] != ALIVE:
-            return problem("overloaded", "too many requests are under way just now", headers=RETRY)
+            return problem("overloaded", "too many requests are in progress. Try again later.", headers=RETRY)
         # A valid key has its own rate limit. With an invalid key the request counts after the response.
         caller = address(scope)
         wait = self._addresses.wait(caller) if _says_a_key(scope) else self._addresses.take(caller)
@@ -208,7 +210,7 @@ class AdmissionMiddleware:
         return None if fault is None else problem("malformed", fault)
 
     def _too_large(self) -> str:
-        return f"the body: expected at most {self._settings.most_bytes} bytes; found more"
+        return f"the body must have at most {self._settings.most_bytes} bytes: got more"
 
 
 def _says_a_key(scope: Scope) -> bool:

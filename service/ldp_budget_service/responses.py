@@ -98,7 +98,7 @@ _TOGETHER = 500
 
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A line of JSON for each row. Where it cannot go on, the last line is a `problem`.",
+        "description": "A line of JSON for each row. If an error ends the rows early, the last line is a `problem`.",
         "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
     }
 }

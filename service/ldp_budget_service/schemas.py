@@ -13,6 +13,7 @@ from fastapi import Header
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
+from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import charge_of, check_key
 from ldp_budget.accounting.policies import DEFAULT
 
@@ -31,7 +32,7 @@ KeyHeader = Annotated[
     Header(
         alias="Idempotency-Key",
         description="Makes a retry safe: the same key with the same request returns the stored answer and charges "
-        "nobody again. It is the caller's and the user's own, and never expires.",
+        "no user again. It belongs to the caller and the user, and never expires.",
         examples=["2026-11-22/alice/party"],
     ),
 ]
@@ -75,7 +76,10 @@ class MechanismAsked(BaseModel):
         try:
             return cls.model_validate_json(text)
         except ValidationError:
-            why = 'mechanism: expected JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}'
+            why = (
+                'mechanism must be JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}: got '
+            )
+            why += shown(text)
             raise ServiceError("malformed", why) from None
 
 
@@ -102,16 +106,16 @@ class ChargeAsked(Asked):
     reports: int = Field(1, ge=1, le=10**9)
     label: str | None = Field(
         None,
-        description="Which memoised value the reports repeat: an opaque name. Needed under a day, week or month.",
+        description="Opaque name of the memoized value that the reports repeat. Needed under a daily, weekly or monthly limit.",
     )
     digest: str | None = Field(None, description="Hexadecimal; binds the report itself to the key.")
-    note: str | None = Field(None, description="One line, kept beside the charge until the user is erased.")
+    note: str | None = Field(None, description="One line, kept with the charge until the user is erased.")
     policy: str = DEFAULT
     at_least: tuple[Amount, Amount, Amount, Amount] | None = Field(
         None,
-        description="What one report costs at least by the caller's own copy of the mechanism, in whole units of ε, "
-        "δ, ρ and μ² (1e-9, 1e-18, 1e-12, 1e-12; null: unbounded). Refused where it costs less here: then the two "
-        "copies promise different things.",
+        description="Least cost of one report by the caller's own copy of the mechanism, in whole units of ε, "
+        "δ, ρ and μ² (1e-9, 1e-18, 1e-12, 1e-12; null: unbounded). Refused if it costs less here: then the two "
+        "copies have different guarantees.",
     )
 
     def at_hand(self, desk: AuthContext) -> bool:
@@ -133,8 +137,9 @@ class ChargeAsked(Asked):
 def charged(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> Mechanism | Collection:
     """Return the mechanism or the collection. Exactly one of them must be given."""
     if (mechanism is None) == (collection is None):
-        found = "both" if mechanism is not None else None
-        raise InvalidParameter("mechanism", "a mechanism, or a collection in its place", found)
+        if mechanism is None:
+            raise InvalidParameter("mechanism", "a mechanism", hint="Or give a collection in its place.")
+        raise InvalidParameter("mechanism", "left out if a collection is given", mechanism.name)
     if mechanism is not None:
         return mechanism.chosen()
     assert collection is not None
@@ -144,7 +149,7 @@ def charged(desk: AuthContext, mechanism: MechanismAsked | None, collection: str
 def mechanism_asked(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
     """Return the given mechanism, or that of the collection, in the format of the worker processes."""
     if (mechanism is None) == (collection is None):
-        raise ServiceError("malformed", "mechanism: expected a mechanism, or a collection in its place")
+        raise ServiceError("malformed", "give either a mechanism or a collection")
     if mechanism is not None:
         return {"name": mechanism.name, "options": mechanism.options}
     assert collection is not None
@@ -166,7 +171,7 @@ def _of_collection(desk: AuthContext, mechanism: Mechanism, name: str) -> Collec
             raise
         return Collection(name, mechanism)
     if stored.mechanism.fingerprint != mechanism.fingerprint:
-        raise InvalidParameter("mechanism", f"that of the collection {name}, {stored.mechanism!r}", repr(mechanism))
+        raise InvalidParameter("mechanism", f"the one of collection {name}, {stored.mechanism!r}", repr(mechanism))
     return stored
 
 
@@ -178,15 +183,16 @@ def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | 
     for here, there in zip(charge_of(asked).cost, at_least, strict=True):
         if here is not None and (there is None or here < there):
             raise NotSupported(
-                f"the mechanism {mechanism.name} promises more here than where it is used, so that a charge would be "
-                "too small; the same version of its plugin is needed in both places"
+                f"the charge for mechanism {mechanism.name} would be too small: its guarantee is stronger here than in the "
+                "caller's program",
+                hint="Install the same version of its plugin in both places.",
             )
 
 
 def required(key: str | None) -> str:
     """Return the idempotency key. Raises `ServiceError` if it is missing."""
     if not key:
-        why = "Idempotency-Key: expected one, as this charges somebody and may have to be asked again"
+        why = "the header Idempotency-Key is missing. Send a new key with each charge, and the same key with a retry."
         raise ServiceError("malformed", why)
     return check_key(key)
 
@@ -218,11 +224,11 @@ def _add(operation: dict[str, Any], example: dict[str, Any]) -> None:
             parameter.setdefault("examples", {}).setdefault(title, {"value": given[parameter["name"]]})
             parameter.get("schema", {}).pop("examples", None)
     if example["body"] is not None:
-        _beside(operation.get("requestBody", {}).get("content", {}), title, example["body"])
+        _add_example(operation.get("requestBody", {}).get("content", {}), title, example["body"])
     response = operation["responses"].get(str(example["status"]), {})
-    _beside(response.setdefault("content", {}), title, example["answer"])
+    _add_example(response.setdefault("content", {}), title, example["answer"])
 
 
-def _beside(content: dict[str, Any], title: str, value: Any) -> None:
+def _add_example(content: dict[str, Any], title: str, value: Any) -> None:
     for media in content.values():
         media.setdefault("examples", {})[title] = {"summary": title, "value": value}

@@ -92,7 +92,12 @@ def serve(
     if not 0 <= port <= 65535:
         raise InvalidParameter("port", "a whole number >= 0 and <= 65535", port)
     if str(ledger) == _MEMORY and not in_memory:
-        raise InvalidParameter("ledger", "a file or postgresql://…, as one in memory ends with the process", _MEMORY)
+        raise InvalidParameter(
+            "ledger",
+            "a file or postgresql://…",
+            _MEMORY,
+            hint="A ledger in memory ends with the process: set in_memory.",
+        )
     if settings.tracing:
         _trace()
     if sockets is None:
@@ -283,5 +288,5 @@ def _trace() -> None:
 
         logs.export()
     except ImportError as error:
-        why = f"what is installed by pip install 'ldp-budget[tracing]'; {error.name} is missing"
-        raise InvalidParameter("tracing", why, True) from None
+        hint = "Install it: pip install 'ldp-budget[tracing]'"
+        raise InvalidParameter("tracing", f"off without the package {error.name}", "on", hint=hint) from None

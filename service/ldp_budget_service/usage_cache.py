@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 REST = 10
 """A result is reused for at least this many times as long as it took. So statistics take a tenth of a core at most."""
 KEPT_SECONDS = 600
-"""How long an outdated result is kept for a caller without patience."""
+"""Time for which an outdated result is kept for a caller that does not wait."""
 
 _Key = tuple[str, tuple[Any, ...]]
 

@@ -249,7 +249,7 @@ def test_spend_batch_failing_after_a_part_says_that_lines_were_charged(
     monkeypatch.setattr(batch, "PART", 7)
     monkeypatch.setattr(write_queue, "MOST_BULK", 1)
     interrupt_at(monkeypatch, 2, LedgerError("it", "the disk is gone"))
-    with pytest.raises(LedgerError, match="other parts were charged, so ask again by the key") as caught:
+    with pytest.raises(LedgerError, match="Other parts of the batch were charged") as caught:
         ledger.spend_batch(one_each(30), key="batch")
     assert caught.value.unknown
 

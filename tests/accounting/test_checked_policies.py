@@ -1,4 +1,4 @@
-"""Policies that demand checked mechanisms, and what receipts say of a check."""
+"""Policies that require checked mechanisms, and the check in a receipt."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ledger_contract import promising
 
 @pytest.fixture
 def unchecked() -> Mechanism:
-    """A mechanism of a class that nobody registered, and so nobody checked."""
+    """A mechanism of an unregistered class, which is therefore unchecked."""
     return promising(Pure("0.1"))
 
 
-def test_a_policy_admits_unchecked_mechanisms_unless_it_says_so(accountant: Accountant, unchecked: Mechanism) -> None:
+def test_policy_without_checked_allows_unchecked_mechanisms(accountant: Accountant, unchecked: Mechanism) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     receipt = accountant.spend("alice", unchecked)
     assert (receipt.status, receipt.checked) == ("spent", "no")
 
 
-def test_a_policy_that_demands_checks_refuses_the_unchecked_in_every_way(
+def test_policy_with_checked_refuses_unchecked_mechanisms_in_every_operation(
     accountant: Accountant, unchecked: Mechanism
 ) -> None:
     accountant.set_policy("default", ["lifetime=1"], checked=True)
@@ -39,14 +39,16 @@ def test_a_policy_that_demands_checks_refuses_the_unchecked_in_every_way(
     assert accountant.balance("alice").to_json()["limits"][0]["spent"]["epsilon"] == 0
 
 
-def test_our_own_mechanisms_count_as_checked(accountant: Accountant) -> None:
+def test_policy_with_checked_allows_built_in_mechanisms(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9"], checked=True)
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
     assert accountant.spend("alice", oue).checked == "exact"
     assert accountant.spend_many(["alice", "bob"], oue).spent == 2
 
 
-def test_a_stored_answer_keeps_what_it_said_of_the_check(accountant: Accountant, unchecked: Mechanism) -> None:
+def test_spend_with_used_key_keeps_the_check_of_the_first_receipt(
+    accountant: Accountant, unchecked: Mechanism
+) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     oue = ldp_budget.mechanism("oue")(epsilon="0.1", domain_size=4)
     for mechanism, said in ((unchecked, "no"), (oue, "exact")):
@@ -56,7 +58,7 @@ def test_a_stored_answer_keeps_what_it_said_of_the_check(accountant: Accountant,
         assert (again.repeated, again.checked) == (True, said)
 
 
-def test_a_stored_policy_still_demands_it(tmp_path: Path, unchecked: Mechanism) -> None:
+def test_policy_with_checked_still_requires_it_after_reopening(tmp_path: Path, unchecked: Mechanism) -> None:
     with Accountant(tmp_path / "ledger.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"], checked=True)
     with Accountant(tmp_path / "ledger.db") as accountant:
@@ -64,7 +66,7 @@ def test_a_stored_policy_still_demands_it(tmp_path: Path, unchecked: Mechanism) 
         assert not accountant.spend("alice", unchecked)
 
 
-def test_the_command_line_demands_and_shows_it(command: CommandLine) -> None:
+def test_cli_policy_set_checked_requires_and_shows_it(command: CommandLine) -> None:
     told = command("policy", "set", "default", "--limit", "lifetime=2", "--checked").stdout
     assert "only checked mechanisms" in told
     assert command.json("policy", "show", "default")["checked"] is True

@@ -1,4 +1,4 @@
-"""`verify` decides every charge again: overdrafts of somebody who has the database and not its key are found."""
+"""Replay of decisions by `verify`: it finds overdrafts by an attacker who has the database but not its key."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Database:
 
     @contextlib.contextmanager
     def emptied(self, where: str) -> Iterator[None]:
-        """Sums that are 0 for a while; afterwards what stood there is added to what was charged meanwhile."""
+        """Set the sums to 0 for a while, then add the old sums to the charges made meanwhile."""
         rows = self.run(
             f"SELECT account, window_name, epsilon, delta, rho, mu_squared FROM window_sums WHERE {where}"
         )
@@ -93,16 +93,21 @@ def _trust(self: AccountMacs, account: int, state: AccountMacState, sums: Any, c
     self.accounts[account] = Account(account, spent, user=state.user, newest=state.newest, counts=counts)
 
 
-def _with_counts(row: tuple[Any, ...]) -> AccountMacState:
-    newest, day, row_mac, _, user = row
-    return AccountMacState(newest, day, row_mac, True, user)
+class _AnyMac(bytes):
+    """A MAC that equals every other one."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = bytes.__hash__
 
 
 @pytest.fixture
 def past_macs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the seals of sums and of policies, which a decision checks."""
     monkeypatch.setattr(AccountMacs, "_check", _trust)
-    monkeypatch.setattr(AccountMacState, "_make", _with_counts)  # accounts without counts are not checked there
+    mac_of = AccountMacs._mac_of
+    monkeypatch.setattr(AccountMacs, "_mac_of", lambda *arguments: _AnyMac(mac_of(*arguments)))
     monkeypatch.setattr(Transaction, "_check_policies", lambda self: None)
 
 
@@ -120,7 +125,7 @@ def test_decide_with_changed_sums_refuses(database: Database, clock: Clock) -> N
         accountant.set_policy("default", ["lifetime=2"])
         assert accountant.spend("alice", coin(2))
         head = check(accountant)
-    said = r"sums of account 1 were changed; nothing was charged. Run: ldp-budget ledger verify"
+    said = r"sums of account 1 were changed. Nothing was charged\. Run: ldp-budget ledger verify"
     with database.emptied("window_name = 'lifetime'"), database.open(clock) as accountant:
         for charge in (
             lambda: accountant.spend("alice", coin(1)),
@@ -194,7 +199,7 @@ def test_decide_with_changed_label_counts_refuses(database: Database, clock: Clo
             lambda: accountant.spend_many(["alice"], coin(1)),
             lambda: accountant.void(held or ""),
         ):
-            with pytest.raises(LedgerError, match="sums of account 1 were changed; nothing was charged"):
+            with pytest.raises(LedgerError, match=r"sums of account 1 were changed. Nothing was charged."):
                 charge()
         assert not accountant.verify().ok
     clock.advance(days=1)
@@ -235,7 +240,7 @@ def test_decide_with_older_label_counts_and_their_seal_refuses(database: Databas
 
 @pytest.mark.parametrize("change", ["UPDATE quotas SET used = 0", "DELETE FROM quotas"])
 def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, change: str) -> None:
-    """What was used of a plan was set to 0: 4 reports of a plan of 2, found by verify alone."""
+    """The used quota of a plan was set to 0: 4 reports of a plan of 2, found by verify alone."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", [], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         accountant.set_policy("plain", ["lifetime=8"])
@@ -251,7 +256,7 @@ def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, c
             lambda: accountant.spend_many(["alice"], coin(1), policy="plain"),
             lambda: accountant.void(held or ""),
         ):
-            with pytest.raises(LedgerError, match="sums of account 1 were changed; nothing was charged"):
+            with pytest.raises(LedgerError, match=r"sums of account 1 were changed. Nothing was charged."):
                 charge()
         assert not accountant.verify().ok
     put_back(database, "quotas", before)
@@ -357,7 +362,9 @@ def test_spend_with_renamed_policies_refuses(database: Database, clock: Clock, r
             lambda: accountant.spend("alice", coin(9)),
             lambda: accountant.spend_many(["alice"], coin(9)),
         ):
-            with pytest.raises(LedgerError, match=r"its policies were changed; nothing was charged. Run: ldp-budget"):
+            with pytest.raises(
+                LedgerError, match=r"its policies were changed. Nothing was charged\. Run: ldp-budget"
+            ):
                 charge()
     exchange(database, "policies", "name", "policy")
     with database.open(clock) as accountant:
@@ -387,7 +394,7 @@ def test_spend_with_exchanged_charges_refuses(database: Database, clock: Clock) 
     exchange(database, "priced_mechanisms", "fingerprint", "priced_mechanism")
     with (
         database.open(clock) as accountant,
-        pytest.raises(LedgerError, match=r"priced mechanism 1 was changed; nothing was"),
+        pytest.raises(LedgerError, match=r"priced mechanism 1 was changed\. Nothing was"),
     ):
         accountant.spend("alice", large, label="home")
 
@@ -500,7 +507,7 @@ def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clo
 
 
 def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock, past_macs: None) -> None:
-    """What was used of a plan was set to 0 for a while: 4 reports of a plan of 2."""
+    """The used quota of a plan was set to 0 for a while: 4 reports of a plan of 2."""
     with database.open(clock) as accountant:
         accountant.set_policy("default", [], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         assert accountant.spend("alice", coin(1), reports=2)

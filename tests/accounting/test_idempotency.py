@@ -1,4 +1,4 @@
-"""Idempotency keys: which texts are one."""
+"""Idempotency keys: the texts that are valid keys, and the history by pages."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_key_with_blanks_around_it_or_control_characters_is_refused(accountant: 
     assert accountant.history("alice") == []
 
 
-def test_key_may_hold_blanks_and_any_letters_within(accountant: Accountant) -> None:
+def test_key_with_inner_blanks_and_any_letters_is_accepted(accountant: Accountant) -> None:
     coin = mechanism("randomized-response")(epsilon=1)
     assert accountant.spend("alice", coin, key="Tag 1/파티 é").status == "spent"
 
 
-def test_history_is_listed_in_parts(accountant: Accountant) -> None:
+def test_history_with_limit_is_returned_in_pages(accountant: Accountant) -> None:
     """The history of 240,000 entries took 583 MiB: there was no way to ask for a part of it."""
     coin = mechanism("randomized-response")(epsilon="0.1")
     first = accountant.reserve("alice", coin).receipt or ""

@@ -1,4 +1,4 @@
-"""Limits and policies: what they admit is decided by whole units."""
+"""Limits and policies: decisions in whole units, parsing, and validation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMITS = st.builds(
 
 
 @given(LIMITS, COSTS, COSTS)
-def test_what_is_affordable_is_exactly_what_fits(limit: Limit, spent: Costs, cost: Costs) -> None:
+def test_affordable_is_exactly_the_count_that_fits(limit: Limit, spent: Costs, cost: Costs) -> None:
     count = limit.affordable(spent, cost)
     if count:
         assert limit.fits(spent, cost.times(count))
@@ -37,46 +37,46 @@ def test_what_is_affordable_is_exactly_what_fits(limit: Limit, spent: Costs, cos
 
 
 @given(LIMITS, COSTS)
-def test_what_remains_is_never_negative_and_never_more_than_the_capacity(limit: Limit, spent: Costs) -> None:
+def test_remaining_is_between_zero_and_the_capacity(limit: Limit, spent: Costs) -> None:
     for most, left in zip(limit.capacity, limit.remaining(spent), strict=True):
         assert (most is None) == (left is None)
         assert most is None or left is None or 0 <= left <= most
 
 
-def test_ten_tenths_fit_one_and_an_eleventh_does_not() -> None:
+def test_limit_of_one_fits_ten_tenths_only() -> None:
     limit, tenth = Limit("lifetime", epsilon=1), Costs(10**8, 0, 0, 0)
     assert limit.affordable(Costs(0, 0, 0, 0), tenth) == 10
     assert limit.fits(tenth.times(9), tenth)
     assert not limit.fits(tenth.times(10), tenth)
 
 
-def test_three_tenths_fit_three_tenths() -> None:
+def test_limit_of_three_tenths_fits_three_tenths() -> None:
     """0.1 + 0.1 + 0.1 > 0.3 in doubles; here a float means its shortest decimal."""
     limit, tenth = Limit("lifetime", epsilon=0.3), Costs(10**8, 0, 0, 0)
     assert limit.affordable(Costs(0, 0, 0, 0), tenth) == 3
 
 
-def test_a_capacity_is_rounded_down_and_a_cost_never_to_zero() -> None:
+def test_capacity_rounds_down_and_a_cost_never_to_zero() -> None:
     limit = Limit("lifetime", epsilon="0.9999999999")
     assert limit.capacity.epsilon == 999_999_999
     assert Limit("day", epsilon="1e-10").affordable(Costs(0, 0, 0, 0), Costs(1, 0, 0, 0)) == 0
 
 
-def test_delta_is_counted_by_itself() -> None:
+def test_limit_counts_delta_separately() -> None:
     limit = Limit("lifetime", epsilon=10, delta="1e-6")
     assert limit.fits(Costs(0, 0, 0, 0), Costs(0, 10**12, None, None))
     assert not limit.fits(Costs(0, 1, 0, 0), Costs(0, 10**12, None, None))
 
 
 @pytest.mark.parametrize("delta", ["0", "0e30", "-0"])
-def test_no_delta_admits_no_delta(delta: str) -> None:
-    """A zero with a large exponent once stood for the largest capacity there is."""
+def test_limit_without_delta_refuses_delta(delta: str) -> None:
+    """A zero with a large exponent was read as the largest capacity."""
     limit = Limit("lifetime", epsilon=1, delta=delta)  # type: ignore[arg-type]
     assert limit.capacity.delta == 0
     assert not limit.fits(Costs(0, 0, 0, 0), Costs(0, 1, 0, 0))
 
 
-def test_an_unbounded_cost_never_fits_and_nothing_fits_after_one() -> None:
+def test_limit_refuses_an_unbounded_cost_and_everything_after_one() -> None:
     limit = Limit("lifetime", epsilon="1e12", delta="0.5")
     some, endless = Costs(1, 0, 0, 0), Costs(None, 0, 0, 0)
     assert not limit.fits(Costs(0, 0, 0, 0), endless)
@@ -85,7 +85,7 @@ def test_an_unbounded_cost_never_fits_and_nothing_fits_after_one() -> None:
     assert limit.remaining(endless).epsilon == 0
 
 
-def test_nothing_more_fits_a_limit_that_was_lowered_below_what_is_spent() -> None:
+def test_limit_lowered_below_the_spent_sum_admits_nothing() -> None:
     limit, nothing = Limit("lifetime", epsilon=1), Costs(0, 0, 0, 0)
     assert limit.affordable(Costs(2 * 10**9, 0, 0, 0), nothing) == 0
     assert not limit.fits(Costs(2 * 10**9, 0, 0, 0), nothing)
@@ -99,7 +99,7 @@ def test_nothing_more_fits_a_limit_that_was_lowered_below_what_is_spent() -> Non
         (" week = 1 , 0 , basic ", Limit("week", Decimal(1))),
     ],
 )
-def test_limits_are_read_from_text(text: str, limit: Limit) -> None:
+def test_limit_from_text_is_parsed(text: str, limit: Limit) -> None:
     assert Limit.parse(text) == limit
     assert as_limits([text, limit]) == (limit, limit)
 
@@ -107,34 +107,34 @@ def test_limits_are_read_from_text(text: str, limit: Limit) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lifetime", r"limit: expected PERIOD=EPSILON\[,DELTA\[,RULE\]\]; found lifetime"),
-        ("lifetime=", "expected PERIOD="),
-        ("=1", "a period out of lifetime, day, week, month; found $"),
-        ("lifetime=1,", "expected PERIOD="),
-        ("lifetime=1,0,basic,x", "expected PERIOD="),
-        ("year=1", "a period out of lifetime, day, week, month; found year"),
-        ("lifetime=0", "epsilon > 0 for lifetime; found 0"),
-        ("lifetime=-1", "epsilon > 0 for lifetime; found -1"),
-        ("lifetime=nan", "epsilon: a number > 0; found nan"),
-        ("lifetime=inf", "epsilon: a number > 0; found inf"),
-        ("lifetime=1e-2000000", "epsilon: a number > 0; found 1e-2000000"),
-        ("lifetime=much", "epsilon: a number > 0; found much"),
-        ("lifetime=1,1", "delta >= 0 and < 1 for lifetime; found 1"),
-        ("lifetime=1,-1e-9", "delta >= 0 and < 1"),
-        ("lifetime=1,nan", "delta: a number >= 0 and < 1; found nan"),
-        ("lifetime=1,0,zcdp", "delta > 0, as rule zcdp converts"),
-        ("lifetime=1,0,gdp", "delta > 0, as rule gdp converts"),
-        ("lifetime=1,1e-6,rdp", "a rule out of basic, zcdp, gdp, renyi; found rdp"),
+        ("lifetime", r"limit must be PERIOD=EPSILON\[,DELTA\[,RULE\]\]: got lifetime"),
+        ("lifetime=", "must be PERIOD="),
+        ("=1", "for one of the periods lifetime, day, week, month: got $"),
+        ("lifetime=1,", "must be PERIOD="),
+        ("lifetime=1,0,basic,x", "must be PERIOD="),
+        ("year=1", "for one of the periods lifetime, day, week, month: got year"),
+        ("lifetime=0", "a number > 0 as EPSILON: got 0"),
+        ("lifetime=-1", "a number > 0 as EPSILON: got -1"),
+        ("lifetime=nan", "a number > 0 as EPSILON: got nan"),
+        ("lifetime=inf", "a number > 0 as EPSILON: got inf"),
+        ("lifetime=1e-2000000", "a number > 0 as EPSILON: got 1e-2000000"),
+        ("lifetime=much", "a number > 0 as EPSILON: got much"),
+        ("lifetime=1,1", "a number >= 0 and < 1 as DELTA: got 1"),
+        ("lifetime=1,-1e-9", "a number >= 0 and < 1 as DELTA"),
+        ("lifetime=1,nan", "a number >= 0 and < 1 as DELTA: got nan"),
+        ("lifetime=1,0,zcdp", "DELTA > 0 under rule zcdp, which converts"),
+        ("lifetime=1,0,gdp", "DELTA > 0 under rule gdp, which converts"),
+        ("lifetime=1,1e-6,rdp", "of one of the rules basic, zcdp, gdp, renyi: got rdp"),
     ],
 )
-def test_a_limit_that_makes_no_sense_is_refused(text: str, message: str) -> None:
+def test_limit_with_invalid_values_raises(text: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message) as caught:
         Limit.parse(text)
     assert caught.value.option == "limit"
 
 
-def test_exact_composition_is_no_limit() -> None:
-    with pytest.raises(InvalidParameter, match="not a filter"):
+def test_limit_with_exact_composition_raises() -> None:
+    with pytest.raises(InvalidParameter, match="not a privacy filter"):
         Limit.parse("lifetime=1,1e-6,exact")
 
 
@@ -145,8 +145,10 @@ def policy(*limits: str, **options: Any) -> Policy:
     return Policy("default", as_limits(limits), **options)
 
 
-def test_a_policy_without_a_lifetime_says_unbounded_aloud() -> None:
-    with pytest.raises(InvalidParameter, match="a lifetime limit, or unbounded said aloud; found only day, week"):
+def test_policy_without_lifetime_limit_needs_unbounded() -> None:
+    with pytest.raises(
+        InvalidParameter, match=r"given for the lifetime as well in policy .default.: got only day, week"
+    ):
         policy("day=1", "week=2")
     assert policy("day=1", unbounded=True).worst_epsilon_per_year() == 366
     assert policy("day=1", "month=5", unbounded=True).worst_epsilon_per_year() == 60
@@ -157,22 +159,22 @@ def test_a_policy_without_a_lifetime_says_unbounded_aloud() -> None:
     ("limits", "options", "message"),
     [
         ([], {}, "at least one limit"),
-        (["lifetime=1", "lifetime=2"], {}, "each period at most once for each rule; found lifetime=basic"),
-        (["lifetime=1"], {"relation": "some"}, "relation: expected any; found some"),
+        (["lifetime=1", "lifetime=2"], {}, "given once for each period and rule: got lifetime basic more than once"),
+        (["lifetime=1"], {"relation": "some"}, "relation must be 'any' or None: got 'some'"),
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused(limits: list[str], options: dict[str, Any], message: str) -> None:
+def test_policy_with_invalid_limits_raises(limits: list[str], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         policy(*limits, **options)
 
 
-def test_a_policy_needs_a_name() -> None:
-    with pytest.raises(InvalidParameter, match="name: expected a name of at least one character"):
+def test_policy_without_a_name_raises() -> None:
+    with pytest.raises(InvalidParameter, match="name must be a string of at least one character"):
         Policy("", as_limits(["lifetime=1"]))
 
 
 @given(st.lists(LIMITS, min_size=1, max_size=1), st.booleans(), st.sampled_from([None, "any"]))
-def test_a_policy_read_back_from_json_is_the_same(limits: list[Limit], unbounded: bool, relation: str | None) -> None:
+def test_policy_round_trips_through_json(limits: list[Limit], unbounded: bool, relation: str | None) -> None:
     made = Policy("default", tuple(limits), 3, relation, unbounded)
     twin = Policy.from_json(made.to_json())
     assert twin == made

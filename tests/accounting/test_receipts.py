@@ -1,4 +1,4 @@
-"""A receipt is unguessable, and good for one reservation of one ledger."""
+"""Receipts: unguessable, and valid for one reservation of one ledger."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def accountant(clock: Clock) -> Iterator[Accountant]:
         yield made
 
 
-def test_a_receipt_of_another_ledger_resolves_nothing_here(accountant: Accountant, clock: Clock) -> None:
+def test_commit_with_a_receipt_of_another_ledger_raises(accountant: Accountant, clock: Clock) -> None:
     with Accountant(":memory:", clock=clock) as other:
         other.set_policy("default", ["lifetime=9"])
         mine, foreign = (each.reserve("alice", coin(1)).receipt or "" for each in (accountant, other))
     assert mine.partition("-")[0] == foreign.partition("-")[0], "the same entry, in two ledgers"
     for resolve in (accountant.commit, accountant.void):
-        with pytest.raises(UnknownName, match="no reservation is called"):
+        with pytest.raises(UnknownName, match="no reservation is named"):
             resolve(foreign)
     assert accountant.void(mine).status == "voided"
 
@@ -32,7 +32,7 @@ def test_a_receipt_of_another_ledger_resolves_nothing_here(accountant: Accountan
 @pytest.mark.parametrize(
     "change", ["2", "2-", "2-00000000000000000000", "é", "2-é", "3{rest}", "{receipt}0", " {receipt}"]
 )
-def test_what_is_nearly_a_receipt_is_none(accountant: Accountant, change: str) -> None:
+def test_commit_with_a_changed_receipt_raises(accountant: Accountant, change: str) -> None:
     receipt = accountant.reserve("alice", coin(1)).receipt or ""
     accountant.reserve("bob", coin(1))
     for resolve in (accountant.commit, accountant.void):
@@ -41,7 +41,7 @@ def test_what_is_nearly_a_receipt_is_none(accountant: Accountant, change: str) -
     assert accountant.commit(receipt).status == "committed"
 
 
-def test_a_reserve_that_is_retried_after_its_void_is_not_true(accountant: Accountant) -> None:
+def test_reserve_retried_after_its_void_is_false(accountant: Accountant) -> None:
     first = accountant.reserve("alice", coin(1), key="k")
     assert first
     assert accountant.reserve("alice", coin(1), key="k"), "retried, it is as good as before"

@@ -1,4 +1,4 @@
-"""A bulk run in shards: workers that are killed in the middle, started anew in other numbers, charge nobody twice."""
+"""A batch in shards: workers that are killed and restarted in other numbers charge no user twice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def name(number: int) -> str:
 
 @pytest.fixture
 def listed(tmp_path: Path) -> Path:
-    """Everybody, and every tenth once more; in an order in which the two are far apart."""
+    """All users, and every tenth once more, far apart in the order."""
     users = [*range(USERS), *range(0, USERS, 10)]
     random.Random(1).shuffle(users)
     path = tmp_path / "users.parquet"
@@ -63,7 +63,7 @@ def lines(worker: subprocess.Popen[str]) -> Iterator[Any]:
 
 
 def killed(ledger: str, listed: Path, shards: int, after: int) -> int:
-    """Users in batches that all workers told of, each killed once it has told of so many."""
+    """The number of users in the batches that all workers reported, each killed after so many."""
     workers = [start(ledger, listed, which + 1, shards, after + 3) for which in range(shards)]
     told = 0
     for worker in workers:
@@ -76,7 +76,7 @@ def killed(ledger: str, listed: Path, shards: int, after: int) -> int:
 
 
 def finished(ledger: str, listed: Path, shards: int) -> dict[str, int]:
-    """What all shards charged, refused and had found charged."""
+    """The counts of all shards: charged, refused, and already charged."""
     with Accountant(ledger, create=False) as accountant:
         results = [
             accountant.spend_many(
@@ -92,7 +92,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", BATCH)
 
 
-def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(ledger: str, listed: Path) -> None:
+def test_spend_many_in_shards_killed_and_resumed_charges_each_user_once(ledger: str, listed: Path) -> None:
     with Accountant(ledger) as accountant:
         before = accountant.stats()["entries"]
     told = killed(ledger, listed, 2, 2)
@@ -103,7 +103,7 @@ def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(
     assert found["spent"] > 0
     assert found["spent"] + found["repeated"] == charges
     assert found["refused"] == POOR + POOR // 10
-    # Once more, by one process or in any number of shards: nobody is charged.
+    # Once more, by one process or in any number of shards: no user is charged.
     for shards in (1, 2):
         assert finished(ledger, listed, shards) == {**found, "spent": 0, "repeated": charges}
     with Accountant(ledger) as accountant:
@@ -114,7 +114,7 @@ def test_killed_and_gone_on_with_nobody_is_charged_twice_and_nobody_is_left_out(
         assert accountant.verify().ok
 
 
-def test_a_shard_of_another_list_is_a_conflict(ledger: str, listed: Path) -> None:
+def test_spend_many_shard_of_another_list_raises(ledger: str, listed: Path) -> None:
     finished(ledger, listed, 2)
     with Accountant(ledger) as accountant, pytest.raises(KeyConflict):
-        accountant.spend_many(["somebody else"], COIN, key=RUN, shard=(1, 2))
+        accountant.spend_many(["another user"], COIN, key=RUN, shard=(1, 2))

@@ -1,4 +1,4 @@
-"""One user, one budget, however the name is typed: white space at its ends and Unicode forms make no other user."""
+"""User names: outer white space and Unicode forms do not make another user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ledger(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Accountant]
 
 
 def one_account(ledger: Accountant, charges: int = 2) -> bool:
-    """Whether the ledger has charged one account so often, and knows it by each spelling."""
+    """Check that the ledger charged one account so often, and finds it by each spelling."""
     stats = ledger.stats()
     rows = [len(ledger.history(spelling)) for spelling in SPELLINGS]
     return (stats["users"], stats["entries_by_kind"]["spent"], rows) == (1, charges, [charges] * len(SPELLINGS))
@@ -61,7 +61,7 @@ def test_spend_by_other_spellings_charges_one_account(ledger: Accountant) -> Non
     """Four spellings of one name had four budgets: 8.0 charged under lifetime=2."""
     statuses = [ledger.spend(spelling, COIN, key=f"k{n}").status for n, spelling in enumerate(SPELLINGS)]
     assert statuses == ["spent"] * 2 + ["refused"] * 3
-    assert ledger.spend(SPELLINGS[1], COIN, key="k0").repeated, "a key is the user's, whatever the spelling"
+    assert ledger.spend(SPELLINGS[1], COIN, key="k0").repeated, "a key belongs to the user, in every spelling"
     assert ledger.quote(SPELLINGS[3], COIN).affordable_reports == 0
     assert ledger.reserve(SPELLINGS[4], COIN).status == "refused"
     assert {ledger.balance(spelling).limits[0].spent_units.epsilon for spelling in SPELLINGS} == {2 * 10**9}
@@ -150,7 +150,7 @@ def test_user_name_of_white_space_alone_is_an_error(ledger: Accountant, empty: s
         lambda: ledger.spend_many(["alice", empty], COIN),
         lambda: list(ledger.balances([empty])),
     ):
-        with pytest.raises(InvalidParameter, match="user: expected a text of at least one character"):
+        with pytest.raises(InvalidParameter, match="user must be a string"):
             call()
     [answer] = ledger.spend_batch([Spend(empty, COIN)], key="batch")
     assert isinstance(answer.error, InvalidParameter)

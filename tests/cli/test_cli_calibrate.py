@@ -74,27 +74,29 @@ def test_help_lists_the_commands(command: CommandLine) -> None:
         assert line.split(";")[0].split(",")[0] in printed
 
 
-def test_every_command_has_help(command: CommandLine) -> None:
+def test_help_of_every_command_is_shown(command: CommandLine) -> None:
     from ldp_budget_cli.app import COMMANDS
 
     for name in COMMANDS:
         assert "Usage:" in command(name, "--help").stdout
 
 
-def test_the_help_of_a_mechanism_is_made_from_its_fields(command: CommandLine) -> None:
+def test_help_of_a_mechanism_lists_its_fields(command: CommandLine) -> None:
     printed = command("calibrate", "gaussian", "--help").stdout
     fields = ldp_budget.mechanism("gaussian").fields
     for name, field in fields.items():
         offered = f"--{name} " in printed
-        assert offered != field.derived, "what stands in a target's place is no target"
+        assert offered != field.derived, "a parameter that replaces a target is no target"
     assert "tail|exact" in printed
     assert "[default: tail]" in printed
     assert "--sigma" in command("spend", "alice", "gaussian", "--help").stdout
 
 
-def test_an_unknown_command_or_mechanism_is_wrong_usage(command: CommandLine) -> None:
+def test_unknown_command_or_mechanism_is_wrong_usage(command: CommandLine) -> None:
     assert "No such command 'calibrat'" in command.error("calibrat", code=2)
-    assert "no mechanism is called 'que'; there are: gaussian" in command.error("calibrate", "que", code=2)
+    assert "No mechanism or collection is named 'que'. Did you mean 'sue' or 'oue'?" in command.error(
+        "calibrate", "que", code=2
+    )
 
 
 @pytest.mark.parametrize("code", ["import ldp_budget", "from ldp_budget_cli import main; main()"])
@@ -116,7 +118,7 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 # -- calibrate -----------------------------------------------------------------------------------------------
 
 
-def test_calibrate_prints_what_python_says(command: CommandLine) -> None:
+def test_calibrate_json_equals_the_python_result(command: CommandLine) -> None:
     printed = command.json("calibrate", "oue", "--epsilon", "1", "--domain-size", "7", "--users", "944")
     oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
     assert printed == json.loads(json.dumps(oue.describe(944)))
@@ -126,26 +128,26 @@ def test_calibrate_prints_what_python_says(command: CommandLine) -> None:
     assert printed["utility"]["std_error"] > 0
 
 
-def test_two_fair_coins_are_ln_3(command: CommandLine) -> None:
+def test_calibrate_two_fair_coins_gives_ln_3(command: CommandLine) -> None:
     printed = command.json("calibrate", "randomized-response", "--truth", "0.5", "--yes", "0.5")
     assert printed["parameters"] == {"p": 0.75, "q": 0.25}
     assert math.log(3) <= printed["guarantee"]["epsilon"] <= math.log(3) + 1e-15
 
 
-def test_an_alias_is_the_same_mechanism(command: CommandLine) -> None:
+def test_calibrate_by_alias_gives_the_same_mechanism(command: CommandLine) -> None:
     options = ["--epsilon", "1", "--domain-size", "7"]
     assert command.json("calibrate", "optimized-unary-encoding", *options) == command.json(
         "calibrate", "oue", *options
     )
 
 
-def test_text_says_the_same_for_people(command: CommandLine) -> None:
+def test_calibrate_text_has_the_values_of_the_json(command: CommandLine) -> None:
     printed = command("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-5").stdout
     assert "4.37" in printed
     assert "Note: The printed δ" in printed
 
 
-def test_no_ledger_is_needed_or_made(command: CommandLine) -> None:
+def test_calibrate_creates_no_ledger(command: CommandLine) -> None:
     command("calibrate", "oue", "--epsilon", "1", "--domain-size", "7")
     assert not list(command.ledger.parent.iterdir())
 
@@ -157,26 +159,26 @@ GAUSSIAN = ["gaussian", "--epsilon", "1", "--delta", "0.001"]
 @pytest.mark.parametrize(
     ("arguments", "option", "expected", "found"),
     [
-        (["oue", "--domain-size", "7"], "--epsilon", "a number > 0", "nothing was given"),
-        (["oue", "--epsilon", "1"], "--domain-size", "a whole number from 2", "nothing was given"),
-        *((["oue", "--epsilon", bad, "--domain-size", "7"], "--epsilon", "a number > 0", f"found {bad}") for bad in
+        (["oue", "--domain-size", "7"], "--epsilon", "a number > 0", "is missing"),
+        (["oue", "--epsilon", "1"], "--domain-size", "a whole number from 2", "is missing"),
+        *((["oue", "--epsilon", bad, "--domain-size", "7"], "--epsilon", "a number > 0", f"got {bad}") for bad in
           ("0", "-1", "nan", "inf", "-inf", "1e-600000", "1e600000", "one", "")),
-        *((["oue", "--epsilon", "1", "--domain-size", bad], "--domain-size", "a whole number from 2", f"found {bad}")
+        *((["oue", "--epsilon", "1", "--domain-size", bad], "--domain-size", "a whole number from 2", f"got {bad}")
           for bad in ("1", "0", "-7", "7.5", "nan", "1e30", "seven")),
-        *((["gaussian", "--epsilon", "1", "--delta", bad], "--delta", "< 1", f"found {bad}") for bad in
+        *((["gaussian", "--epsilon", "1", "--delta", bad], "--delta", "< 1", f"got {bad}") for bad in
           ("0", "1", "1.5", "-0.1", "nan", "inf")),
-        ([*GAUSSIAN, "--method", "best"], "--method", "one of tail, exact", "found best"),
-        ([*GAUSSIAN, "--lower", "0", "--upper", "0"], "--upper", "a number > lower = 0", "found 0"),
-        ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "found inf"),
-        ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "nothing was given"),
-        ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "found 0"),
-        (["randomized-response"], "--epsilon", "exactly one of epsilon, truth with yes", "nothing was given"),
-        (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "found 1"),
-        ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "found 0"),
+        ([*GAUSSIAN, "--method", "best"], "--method", "one of tail, exact", "got best"),
+        ([*GAUSSIAN, "--lower", "0", "--upper", "0"], "--upper", "greater than lower, 0", "got 0"),
+        ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "got inf"),
+        ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "is missing"),
+        ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "got 0"),
+        (["randomized-response"], "--epsilon", "Give epsilon, or truth and yes", "is missing"),
+        (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "got 1"),
+        ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "got 0"),
         ([*OUE, "--users", "many"], "--users", "integer", "many"),
     ],
 )  # fmt: skip
-def test_a_bad_target_is_wrong_usage_and_names_option_range_and_value(
+def test_calibrate_with_a_bad_target_names_option_range_and_value(
     command: CommandLine, arguments: list[str], option: str, expected: str, found: str
 ) -> None:
     message = command.error("calibrate", *arguments, "--json", code=2)
@@ -185,14 +187,14 @@ def test_a_bad_target_is_wrong_usage_and_names_option_range_and_value(
     assert found in message
 
 
-def test_a_target_only_mechanism_takes_no_parameters(command: CommandLine) -> None:
+def test_calibrate_offers_no_derived_parameters(command: CommandLine) -> None:
     assert "No such option '--sigma'" in command.error("calibrate", "gaussian", "--sigma", "3", code=2)
 
 
 # -- a third party's mechanism -------------------------------------------------------------------------------
 
 
-def test_a_third_partys_mechanism_is_calibrated_from_its_fields_alone(command: CommandLine, toy: None) -> None:
+def test_calibrate_third_party_mechanism_from_its_fields(command: CommandLine, toy: None) -> None:
     printed = command.json("calibrate", "toy", "--epsilon", "3", "--rounds", "4", "--order", "drawn", "--visible")
     assert printed["parameters"] == {"step": 0.75}
     assert printed["guarantee"]["epsilon"] == 3
@@ -200,14 +202,12 @@ def test_a_third_partys_mechanism_is_calibrated_from_its_fields_alone(command: C
     helped = command("calibrate", "plaything", "--help").stdout
     for words in ("a toy for tests", "--epsilon NUMBER", "--rounds INTEGER", "sorted|drawn", "how many rounds", "2]"):
         assert words in helped
-    assert "--epsilon: expected a number > 0 and <= 9; found 10" in command.error(
+    assert "--epsilon must be a number > 0 and <= 9: got 10" in command.error(
         "calibrate", "toy", "--epsilon", "10", code=2
     )
 
 
-def test_a_third_partys_mechanism_is_charged_without_a_line_in_the_command_line(
-    command: CommandLine, toy: None
-) -> None:
+def test_spend_charges_a_third_party_mechanism(command: CommandLine, toy: None) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     assert command.json("quote", "alice", "toy", "--epsilon", "3")["affordable_reports"] == 1
     assert command.json("spend", "alice", "toy", "--epsilon", "3", "--visible")["status"] == "spent"
@@ -216,7 +216,7 @@ def test_a_third_partys_mechanism_is_charged_without_a_line_in_the_command_line(
     assert (row["plugin"], row["status"], row["aliases"]) == ("toy-box", "ok", ["plaything"])
 
 
-def test_what_was_charged_stays_readable_where_the_plugin_is_gone(
+def test_history_without_the_plugin_stays_readable(
     command: CommandLine, toy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
@@ -224,7 +224,9 @@ def test_what_was_charged_stays_readable_where_the_plugin_is_gone(
     monkeypatch.setenv("LDP_BUDGET_NO_PLUGINS", "1")
     registry.cache_clear()
     assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 3
-    assert "no mechanism is called 'toy'" in command.error("spend", "alice", "toy", "--epsilon", "1", code=2)
+    assert "No mechanism or collection is named 'toy'" in command.error(
+        "spend", "alice", "toy", "--epsilon", "1", code=2
+    )
     assert (
         command.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "3", code=3)["status"] == "refused"
     )

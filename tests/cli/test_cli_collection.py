@@ -68,10 +68,10 @@ def names(folder: Path) -> set[str]:
 # -- the set-up ----------------------------------------------------------------------------------------------
 
 
-def test_a_collection_is_added_shown_and_listed(party: CommandLine) -> None:
+def test_collection_add_is_shown_and_listed(party: CommandLine) -> None:
     shown = party.json("collection", "show", "party")
     assert (shown["name"], shown["mechanism"], shown["categories"]) == ("party", "oue", PARTIES)
-    assert shown["declared"] == {"domain_size": 7, "epsilon": "1"}, "the categories stand for the domain size"
+    assert shown["declared"] == {"domain_size": 7, "epsilon": "1"}, "the categories set the domain size"
     assert len(shown["fingerprint"]) == 64
     assert shown["guarantee"]["epsilon"] == 1
     assert [row["name"] for row in party.json("collection", "list")] == ["party"]
@@ -80,7 +80,7 @@ def test_a_collection_is_added_shown_and_listed(party: CommandLine) -> None:
     assert party.json(*again) == shown
 
 
-def test_categories_may_come_from_a_file(party: CommandLine, tmp_path: Path) -> None:
+def test_collection_add_reads_categories_from_a_file(party: CommandLine, tmp_path: Path) -> None:
     lines = tmp_path / "parties.txt"
     lines.write_text("\n".join(PARTIES) + "\n\n", encoding="utf-8-sig")
     made = party.json("collection", "add", "party-2", "oue", "--epsilon", "1", "--categories", lines)
@@ -90,34 +90,50 @@ def test_categories_may_come_from_a_file(party: CommandLine, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["x", "oue", "--epsilon", "1"], 2, "--domain-size: expected a whole number from 2"),
-        (["x", "oue", "--epsilon", "1", "--categories", "only"], 2, "--categories: expected at least two distinct"),
-        (["x", "oue", "--epsilon", "1", "--categories", "a,b,a"], 2, "found 'a' 2 times"),
-        (["x", "oue", "--epsilon", "1", "--categories", "a,,b"], 2, "--categories: expected at least two distinct"),
-        (["x", "oue", "--epsilon", "1", "--domain-size", "3", "--categories", "a,b"], 2, "has answers, 3; found 2"),
-        (["x", "oue", "--epsilon", "0", "--categories", "a,b"], 2, "--epsilon: expected a number > 0"),
-        (["", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "NAME: expected a name of at least one character"),
-        (["a:b", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "without a colon; found 'a:b'"),
-        (["x", "nothing", "--epsilon", "1"], 2, "no mechanism is called 'nothing'"),
-        (["party", "oue", "--epsilon", "2", "--domain-size", "7"], 1, "it exists already, with another definition"),
+        (["x", "oue", "--epsilon", "1"], 2, "The answers are missing. Add --categories A,B,C"),
+        (
+            ["x", "oue", "--epsilon", "1", "--categories", "only"],
+            2,
+            "--categories needs two or more names: got one, 'only'",
+        ),
+        (["x", "oue", "--epsilon", "1", "--categories", "a,b,a"], 2, "got 'a' 2 times"),
+        (
+            ["x", "oue", "--epsilon", "1", "--categories", "a,,b"],
+            2,
+            "--categories must be at least two distinct",
+        ),
+        (
+            ["x", "oue", "--epsilon", "1", "--domain-size", "3", "--categories", "a,b"],
+            2,
+            "3 names, one for each answer of oue: got 2",
+        ),
+        (["x", "oue", "--epsilon", "0", "--categories", "a,b"], 2, "--epsilon must be a number > 0"),
+        (["", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "NAME must be a string of at least one character"),
+        (["a:b", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "without a colon: got 'a:b'"),
+        (["x", "nothing", "--epsilon", "1"], 2, "No mechanism is named 'nothing'"),
+        (
+            ["party", "oue", "--epsilon", "2", "--domain-size", "7"],
+            1,
+            "Collection 'party' exists with another definition. It was not changed",
+        ),
     ],
 )
-def test_a_collection_that_makes_no_sense_is_refused(
+def test_collection_add_with_wrong_arguments_is_refused(
     party: CommandLine, arguments: list[str], code: int, said: str
 ) -> None:
     assert said in party.error("collection", "add", *arguments, code=code)
     assert [row["name"] for row in party.json("collection", "list")] == ["party"]
 
 
-def test_a_collection_stands_in_a_mechanisms_place(party: CommandLine) -> None:
+def test_collection_may_replace_the_mechanism(party: CommandLine) -> None:
     assert party.json("spend", "alice", "party")["cost"]["epsilon"] == 1
     assert party.json("quote", "bob", "collection:party")["status"] == "quoted"
     assert party.json("calibrate", "party")["parameters"]["p"] == 0.5
     assert "No such option '--epsilon'" in party.error("spend", "alice", "party", "--epsilon", "2", code=2)
-    assert "no collection is called 'nope'; there are: party" in party.error("spend", "alice", "collection:nope")
+    assert "no collection is named 'nope'. Collections: party" in party.error("spend", "alice", "collection:nope")
 
 
-def test_a_name_that_is_both_is_an_error_naming_both(party: CommandLine) -> None:
+def test_name_of_mechanism_and_collection_is_an_error_naming_both(party: CommandLine) -> None:
     with Accountant(party.ledger) as accountant:
         # As if the mechanism's plugin had been installed later.
         accountant.add_collection(Collection("oue", mechanism("oue")(epsilon="0.5", domain_size=3)))
@@ -127,13 +143,13 @@ def test_a_name_that_is_both_is_an_error_naming_both(party: CommandLine) -> None
 
 
 @pytest.mark.parametrize(("name", "taken"), [("oue", "oue"), ("rr", "randomized-response")])
-def test_no_collection_is_named_like_a_mechanism(party: CommandLine, name: str, taken: str) -> None:
+def test_collection_add_with_a_mechanisms_name_is_refused(party: CommandLine, name: str, taken: str) -> None:
     message = party.error("collection", "add", name, "oue", "--epsilon", "0.5", "--domain-size", "3")
-    assert f"collection '{name}': it is a name of the mechanism {taken}; choose another" in message
+    assert f"collection '{name}' is a name of the mechanism {taken}. Choose another name." in message
     assert [row["name"] for row in party.json("collection", "list")] == ["party"]
 
 
-def test_a_collection_without_its_plugin_is_shown_and_not_used(
+def test_collection_without_its_plugin_is_shown_but_not_used(
     party: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definition = party.json("collection", "show", "party")
@@ -143,7 +159,7 @@ def test_a_collection_without_its_plugin_is_shown_and_not_used(
     assert party.json("collection", "show", "party") == definition
     shown = party("collection", "show", "party")
     assert definition["fingerprint"] in shown.stdout
-    missing = "collection party needs the mechanism oue, which no installed plugin brings"
+    missing = "collection party needs the mechanism oue, which no installed plugin provides"
     assert missing in shown.stderr
     for use in (
         ["spend", "alice", "collection:party"],
@@ -158,7 +174,7 @@ def test_a_collection_without_its_plugin_is_shown_and_not_used(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("seeded")
-def test_shares_of_a_hundred_thousand_answers_are_found_within_their_errors(
+def test_estimate_of_many_answers_is_within_its_errors(
     party: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
 ) -> None:
     answers = [survey[place]["party"] for place in np.random.default_rng(1).integers(0, len(survey), 100_000)]
@@ -180,7 +196,7 @@ def test_shares_of_a_hundred_thousand_answers_are_found_within_their_errors(
 
 
 @pytest.mark.usefixtures("seeded")
-def test_the_mean_of_a_hundred_thousand_numbers_is_found_within_its_error(
+def test_estimate_of_many_numbers_is_within_its_error(
     command: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
 ) -> None:
     ages = [int(row["age"]) for row in survey] * 106
@@ -194,7 +210,7 @@ def test_the_mean_of_a_hundred_thousand_numbers_is_found_within_its_error(
     assert estimated["low"] < estimated["mean"] < estimated["high"]
 
 
-def test_a_client_needs_no_ledger_but_the_definition(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_with_a_definition_file_needs_no_ledger(party: CommandLine, tmp_path: Path) -> None:
     definition = tmp_path / "party.json"
     definition.write_text(party("collection", "show", "party", "--json").stdout)
     source = table(tmp_path / "answers.csv", party=PARTIES)
@@ -208,7 +224,7 @@ def test_a_client_needs_no_ledger_but_the_definition(party: CommandLine, tmp_pat
     assert "does not match its fingerprint" in party.error("estimate", definition, tmp_path / "r")
 
 
-def test_several_files_are_one_estimate(party: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_several_files_is_one_estimate(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     parts = [tmp_path / "a", tmp_path / "b"]
     for part in parts:
@@ -220,7 +236,7 @@ def test_several_files_are_one_estimate(party: CommandLine, tmp_path: Path) -> N
         assert row["count"] == pytest.approx(first["count"] + second["count"])
 
 
-def test_reports_that_are_counted_twice_are_told(party: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_equal_files_warns(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     once, other, copy = (tmp_path / name for name in ("once", "other", "copy"))
     for path in (once, other):
@@ -228,7 +244,7 @@ def test_reports_that_are_counted_twice_are_told(party: CommandLine, tmp_path: P
     copy.write_bytes(once.read_bytes())
     for twin in (once, copy):
         told = party("estimate", "party", once, other, twin, "--json").stderr
-        assert f"Warning: {once} and {twin} hold the same" in told
+        assert f"Warning: {once} and {twin} have the same content" in told
         assert told.count("Warning") == 1
     assert party("estimate", "party", once, other).stderr == ""
 
@@ -238,13 +254,13 @@ def test_estimate_prints_a_table_and_rows(party: CommandLine, tmp_path: Path) ->
     told = party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
     assert (told.stdout, "7 reports written to" in told.stderr) == ("", True)
     printed = party("estimate", "party", tmp_path / "r").stdout
-    assert "7 reports; 95 % intervals" in printed
+    assert "7 reports; 95 % confidence intervals" in printed
     assert all(name in printed for name in PARTIES)
     rows = [json.loads(line) for line in party("estimate", "party", tmp_path / "r", "--nl").stdout.splitlines()]
     assert [row["answer"] for row in rows] == PARTIES
 
 
-def test_every_run_draws_anew(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_draws_fresh_noise_in_each_run(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 30)
     drawn = set()
     for name in "abc":
@@ -256,7 +272,7 @@ def test_every_run_draws_anew(party: CommandLine, tmp_path: Path) -> None:
 # -- charging ------------------------------------------------------------------------------------------------
 
 
-def test_with_spend_each_user_is_charged_and_the_refused_send_nothing(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_with_spend_charges_users_and_drops_the_refused(party: CommandLine, tmp_path: Path) -> None:
     party("spend", "bob", "oue", "--epsilon", "0.5", "--domain-size", "2")
     source = table(tmp_path / "answers.csv", user=["alice", "bob", "carol", "carol"], party=PARTIES[:4])
     arguments = ["randomize", "party", source, "--column", "party", "--user-column", "user", "--spend"]
@@ -269,15 +285,15 @@ def test_with_spend_each_user_is_charged_and_the_refused_send_nothing(party: Com
     assert "there are no reports" in party.error("estimate", "party", tmp_path / "s")
 
 
-def test_with_spend_the_same_command_once_more_charges_nobody(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_with_spend_into_a_finished_file_charges_no_user(party: CommandLine, tmp_path: Path) -> None:
     party("policy", "set", "default", "--limit", "lifetime=9")
     source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
     arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r", "--user-column", "user"]
     party(*arguments, "--spend")
     before = (tmp_path / "r").read_bytes()
     message = party.error(*arguments, "--spend")
-    assert f"report file {tmp_path / 'r'}: it is there already" in message
-    assert "name another file or move this one away" in message
+    assert f"--out: {tmp_path / 'r'} exists. No user was charged" in message
+    assert "name another file." in message
     assert (tmp_path / "r").read_bytes() == before
     assert party.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 1
 
@@ -292,10 +308,10 @@ def test_randomize_without_spend_never_replaces_what_users_were_charged_for(
         arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / name]
         party(*arguments, "--user-column", "user", "--spend")
         before = (tmp_path / name).read_bytes()
-        assert f"{name} is there already; nothing was written" in party.error(*arguments)
-        assert "holds reports that users were charged for" in party.error(*arguments, "--overwrite")
+        assert f"{name} exists. Nothing was written" in party.error(*arguments)
+        assert "users were charged for the reports in" in party.error(*arguments, "--overwrite")
         (tmp_path / f"{name}.partial").write_bytes(b"")
-        assert f"{name}.partial holds an interrupted run" in party.error(*arguments, "--overwrite")
+        assert f"{name}.partial is an interrupted run" in party.error(*arguments, "--overwrite")
         assert (tmp_path / name).read_bytes() == before
     assert "does not go with --spend" in party.error(
         *arguments, "--user-column", "user", "--spend", "--overwrite", code=2
@@ -303,7 +319,7 @@ def test_randomize_without_spend_never_replaces_what_users_were_charged_for(
 
 
 def test_randomize_replaces_an_uncharged_file_with_overwrite_alone(party: CommandLine, tmp_path: Path) -> None:
-    """A report file was replaced by whatever named it."""
+    """A report file was replaced by any run that named it."""
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     for name in ("r", "r.parquet"):
         arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / name]
@@ -320,7 +336,7 @@ def test_randomize_replaces_an_uncharged_file_with_overwrite_alone(party: Comman
 def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
     party: CommandLine, tmp_path: Path
 ) -> None:
-    """`estimate party a b` added reports that users were charged for to reports that nobody was charged for."""
+    """`estimate party a b` added reports that users were charged for to uncharged reports."""
     party("policy", "set", "default", "--limit", "lifetime=9")
     source = table(tmp_path / "answers.csv", user=["alice", "bob"], party=PARTIES[:2])
     charged = ["--user-column", "user", "--spend"]
@@ -332,12 +348,12 @@ def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
         assert "reports were not charged to their users, and the others were" in told
         assert "add --mixed" in told
         shown = party("estimate", "party", *files, "--mixed", "--json")
-        assert "were not charged to their users: this estimate is of a mix" in shown.stderr
+        assert "were not charged to their users: the estimate is of a mix" in shown.stderr
         row = json.loads(shown.stdout)
         assert (row["charged"], row["uncharged"]) == ((4, 2) if len(files) > 1 and files[1].is_dir() else (2, 2))
     for files in ([tmp_path / "a"], [tmp_path / "b"], [tmp_path / "b", tmp_path / "parts" / "1.parquet"]):
         shown = party("estimate", "party", *files, "--mixed", "--json")
-        assert "this estimate is of a mix" not in shown.stderr
+        assert "the estimate is of a mix" not in shown.stderr
         assert "charged" not in json.loads(shown.stdout)
 
 
@@ -346,18 +362,18 @@ def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
     [
         ({"user": ["alice", ""]}, 1, "column user, row 2 below the header"),
         ({"party": ["independent", "other"]}, 1, "column party, row 2 below the header"),
-        ({"options": ["--policy", "none"]}, 1, "no policy is called 'none'"),
+        ({"options": ["--policy", "none"]}, 1, "no policy is named 'none'"),
         (
             {"options": ["--spend", "--user-column", "name"]},
             2,
-            "--user-column: expected one of the columns user, party",
+            "has no column 'name'. Columns: user, party",
         ),
-        ({"options": ["--spend"]}, 2, "--user-column: expected the column that names the users, with --spend"),
+        ({"options": ["--spend"]}, 2, "--user-column is missing: --spend needs the column of the users"),
         ({"out": "nowhere/r"}, 1, "it cannot be written: No such file or directory"),
-        ({"out": "folder"}, 1, "it cannot be written: it is there and is no ordinary file"),
+        ({"out": "folder"}, 1, "cannot be written"),
     ],
 )
-def test_whoever_cannot_send_is_not_charged(
+def test_randomize_that_fails_charges_no_user(
     party: CommandLine, tmp_path: Path, changes: dict[str, Any], code: int, said: str
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -380,20 +396,23 @@ def test_whoever_cannot_send_is_not_charged(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("party\nindependent\nother\n", "row 2 below the header: .*one of strong-democrat, .*; found 'other'"),
-        ("party\nindependent\nIndependent\n", "found 'Independent'"),
-        ("party\nindependent\n independent\n", "found ' independent'"),
-        ('party\nindependent\n""\n', "row 2 below the header: .*found ''"),
-        ('party,x\n"",1\n"",2\n', "row 1 below the header: .*found ''"),
-        ("party\nnan\n", "found 'nan'"),
+        (
+            "party\nindependent\nother\n",
+            "row 2 below the header: 'other' is not an answer: the domain is one of strong-democrat, ",
+        ),
+        ("party\nindependent\nIndependent\n", "'Independent' is not an answer"),
+        ("party\nindependent\n independent\n", "' independent' is not an answer"),
+        ('party\nindependent\n""\n', "row 2 below the header: the answer is empty"),
+        ('party,x\n"",1\n"",2\n', "row 1 below the header: the answer is empty"),
+        ("party\nnan\n", "'nan' is not an answer"),
         ("party\n", "has no rows below its header"),
-        ("age,party\n7\n", "line 2: expected 2 cells, as in the header"),
-        ("party,age\nindependent,7,8\n", "line 2: expected 2 cells, as in the header"),
-        ('party\n"independent\n', "is no CSV file in UTF-8"),
-        (b"party\n\xff\n", "is no CSV file in UTF-8"),
+        ("age,party\n7\n", "line 2: 1 cell instead of 2, as in the header"),
+        ("party,age\nindependent,7,8\n", "line 2: 3 cells instead of 2, as in the header"),
+        ('party\n"independent\n', "is not a CSV file in UTF-8"),
+        (b"party\n\xff\n", "is not a CSV file in UTF-8"),
     ],
 )
-def test_a_column_of_anything_else_is_refused_and_nothing_is_written(
+def test_randomize_with_an_invalid_answer_writes_nothing(
     party: CommandLine, tmp_path: Path, text: str | bytes, said: str
 ) -> None:
     source = tmp_path / "answers.csv"
@@ -408,12 +427,12 @@ def test_a_column_of_anything_else_is_refused_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "--column: expected one of the columns (none) of {}; found party"),
-        ("side,age\nleft,3\n", "--column: expected one of the columns side, age of {}; found party"),
-        ("party,party\nindependent,independent\n", "--column: expected a column of {} that no other is named like"),
+        ("", "{} is empty, so it has no column 'party'"),
+        ("side,age\nleft,3\n", "{} has no column 'party'. Columns: side, age"),
+        ("party,party\nindependent,independent\n", "{} has 2 columns named 'party'"),
     ],
 )
-def test_a_column_that_is_not_there_once_is_wrong_usage(
+def test_randomize_with_a_missing_or_repeated_column_is_wrong_usage(
     party: CommandLine, tmp_path: Path, text: str, said: str
 ) -> None:
     source = tmp_path / "answers.csv"
@@ -424,7 +443,7 @@ def test_a_column_that_is_not_there_once_is_wrong_usage(
 
 
 @pytest.mark.parametrize("bad", ["-0.5", "101", "nan", "NaN", "inf", "-inf", "1e999", "", "old", "9" * 400])
-def test_a_number_outside_its_range_is_refused_and_nothing_is_written(
+def test_randomize_with_a_number_outside_the_range_writes_nothing(
     command: CommandLine, tmp_path: Path, bad: str
 ) -> None:
     bounds = ["--lower", "0", "--upper", "100"]
@@ -433,12 +452,12 @@ def test_a_number_outside_its_range_is_refused_and_nothing_is_written(
     before = names(tmp_path)
     message = command.error("randomize", "age", source, "--column", "age", "--out", tmp_path / "r")
     assert "column age, row 2 below the header" in message
-    assert "expected numbers from 0 to 100; found" in message
-    assert "nothing was written" in message
+    assert "the domain is numbers from 0 to 100. Nothing was written" in message
+    assert "Nothing was written" in message
     assert names(tmp_path) == before
 
 
-def test_an_older_report_file_stays_where_the_new_one_fails(party: CommandLine, tmp_path: Path) -> None:
+def test_randomize_that_fails_keeps_the_older_report_file(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES)
     party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
     before = (tmp_path / "r").read_bytes()
@@ -447,28 +466,26 @@ def test_an_older_report_file_stays_where_the_new_one_fails(party: CommandLine, 
     assert (tmp_path / "r").read_bytes() == before
 
 
-def test_a_mechanism_without_a_client_cannot_randomize(command: CommandLine, tmp_path: Path) -> None:
+def test_randomize_without_a_client_fails(command: CommandLine, tmp_path: Path) -> None:
     command("collection", "add", "x", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "2")
     source = table(tmp_path / "x.csv", x=[1])
     message = command.error("randomize", "x", source, "--column", "x", "--out", tmp_path / "r")
-    assert "needs lower and upper, not a sensitivity alone" in message
+    assert "needs lower and upper" in message
     assert not (tmp_path / "r").exists()
 
 
-def test_files_that_cannot_be_read_are_errors(party: CommandLine, tmp_path: Path) -> None:
+def test_unreadable_file_is_an_error(party: CommandLine, tmp_path: Path) -> None:
     missing = tmp_path / "missing.csv"
-    assert "cannot be read: No such file" in party.error(
-        "randomize", "party", missing, "--column", "party", "--out", tmp_path / "r"
-    )
-    assert "no collection is called 'nope'; there are: party" in party.error("estimate", "nope", missing)
+    assert "Cannot read" in party.error("randomize", "party", missing, "--column", "party", "--out", tmp_path / "r")
+    assert "no collection is named 'nope'. Collections: party" in party.error("estimate", "nope", missing)
     assert "it cannot be read: No such file" in party.error("estimate", "party", missing)
     for text in ("{", "5", "{}", '{"format": "ldp-budget collection", "version": 1}', "\xff"):
         definition = tmp_path / "x.json"
         definition.write_text(text, encoding="latin-1")
-        assert "no collection" in party.error("estimate", definition, missing)
+        assert "is not a collection" in party.error("estimate", definition, missing)
 
 
-def test_reports_for_another_collection_or_damaged_ones_are_refused(party: CommandLine, tmp_path: Path) -> None:
+def test_estimate_of_other_or_damaged_reports_is_refused(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES)
     party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
     party("collection", "add", "other", "oue", "--epsilon", "2", "--categories", ",".join(PARTIES))
@@ -481,16 +498,16 @@ def test_reports_for_another_collection_or_damaged_ones_are_refused(party: Comma
     assert "it does not start with" in party.error("estimate", "party", tmp_path / "r", "--json")
 
 
-def test_a_definition_is_as_it_was_signed_off_in_a_sandbox_too(command: CommandLine) -> None:
+def test_collection_show_client_in_a_sandbox_keeps_its_digest(command: CommandLine) -> None:
     command("ledger", "init", "--sandbox")
     added = command.json("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
     definition = json.loads(command("collection", "show", "party", "--client").stdout)
     assert digest_of(definition) == definition["digest"] == added["client"]
 
 
-def test_a_collection_whose_client_is_another_by_now_is_told(command: CommandLine) -> None:
+def test_collection_with_a_changed_client_is_refused(command: CommandLine) -> None:
     command("collection", "add", "party", "oue", "--epsilon", 1, "--domain-size", 3)
     with Accountant(command.ledger) as accountant:
         made = replace(accountant.collection("party"), client="0" * 64)
-    with pytest.raises(NotSupported, match=f"agreed on with the client {'0' * 64}, and the installed version of oue"):
+    with pytest.raises(NotSupported, match=f"stored with the client {'0' * 64}, and the installed version of oue"):
         made.definition()

@@ -1,4 +1,4 @@
-"""What the shell offers after a tab: also where there is no ledger, and without making one."""
+"""Shell completion: also without a ledger, and without creating one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldp_budget_cli.app import COMMANDS, cli
 
 
 def offered(*words: str) -> list[str]:
-    """What may stand in the place of the last word."""
+    """Return the words that may replace the last word."""
     *before, incomplete = words
     complete = ShellComplete(cli, {}, "ldp-budget", "_LDP_BUDGET_COMPLETE")
     return [item.value for item in complete.get_completions(before, incomplete)]
@@ -26,7 +26,7 @@ def ledger(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDP_BUDGET_LEDGER", str(command.ledger))
 
 
-def test_commands_mechanisms_collections_and_policies_are_offered(ledger: None) -> None:
+def test_completion_offers_commands_mechanisms_collections_and_policies(ledger: None) -> None:
     assert offered("") == list(COMMANDS)
     assert offered("re") == ["reserve", "reservations"]
     assert offered("ledger", "re") == ["repair-clock"]
@@ -39,13 +39,13 @@ def test_commands_mechanisms_collections_and_policies_are_offered(ledger: None) 
         assert offered(*words, "d") == ["daily", "default"]
 
 
-def test_options_are_those_of_the_mechanism(ledger: None) -> None:
+def test_completion_offers_the_options_of_the_mechanism(ledger: None) -> None:
     assert "--domain-size" in offered("spend", "alice", "oue", "--")
     assert "--domain-size" not in offered("spend", "alice", "party", "--")
     assert {"--csv", "--tsv", "--nl", "--json"} <= set(offered("balance", "--"))
 
 
-def test_the_ledger_may_stand_in_the_line(
+def test_completion_uses_the_ledger_of_the_line(
     command: CommandLine, ledger: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LDP_BUDGET_LEDGER", str(tmp_path / "none.db"))
@@ -56,7 +56,7 @@ def test_the_ledger_may_stand_in_the_line(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no ledger at all"], ids=["nothing", "an empty file", "something"])
-def test_without_a_ledger_nothing_fails_and_none_is_made(
+def test_completion_without_a_ledger_creates_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
 ) -> None:
     place = tmp_path / "place" / "budget.db"
@@ -70,11 +70,11 @@ def test_without_a_ledger_nothing_fails_and_none_is_made(
     assert [file.name for file in place.parent.iterdir()] == ([] if content is None else ["budget.db"])
 
 
-def test_a_server_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDP_BUDGET_LEDGER", "postgresql://192.0.2.1/nowhere")
     assert offered("collection", "show", "") == []
 
 
 @pytest.mark.parametrize("words", [("nonsense", ""), ("spend", "alice", "nonsense", "--k"), ("spend", "--", "")])
-def test_what_is_no_command_is_no_error(ledger: None, words: tuple[str, ...]) -> None:
+def test_completion_of_an_unknown_command_is_empty(ledger: None, words: tuple[str, ...]) -> None:
     offered(*words)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_fifty_reports_cost_what_the_rules_say(command: CommandLine) -> None:
+def test_compose_fifty_reports_gives_the_known_totals(command: CommandLine) -> None:
     for words, zcdp, exact in (
         (("oue", "--domain-size", 10), 15.14, 13.85),
         (("sue", "--domain-size", 10), 15.28, 13.93),
@@ -43,18 +43,18 @@ def test_fifty_reports_cost_what_the_rules_say(command: CommandLine) -> None:
         assert not rules["exact"]["filter"]
 
 
-def test_a_rule_that_does_not_apply_is_null_and_says_why(command: CommandLine) -> None:
+def test_compose_rule_that_does_not_apply_is_null_with_a_reason(command: CommandLine) -> None:
     arguments = ("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", 3)
     rules = command.json(*arguments)["rules"]
     assert rules["zcdp"] is None
     assert rules["gdp"] is None
     assert rules["basic"]["epsilon"] == rules["exact"]["epsilon"] == 3
     shown = command(*arguments).stdout
-    assert "not shown: " in shown
+    assert "Not shown: " in shown
     assert "delta" in shown
 
 
-def test_the_delta_of_gaussian_reports_is_theirs_unless_another_is_asked_for(command: CommandLine) -> None:
+def test_compose_delta_defaults_to_the_sum_of_the_reports(command: CommandLine) -> None:
     arguments = ("compose", "gaussian", "--epsilon", 1, "--delta", "1e-8", "--reports", 20)
     own = command.json(*arguments)
     assert own["delta"] == pytest.approx(2e-7)
@@ -63,7 +63,7 @@ def test_the_delta_of_gaussian_reports_is_theirs_unless_another_is_asked_for(com
     assert more["rules"]["exact"]["epsilon"] < own["rules"]["exact"]["epsilon"] < 20
 
 
-def test_a_collection_stands_in_a_mechanisms_place(command: CommandLine) -> None:
+def test_compose_takes_a_collection(command: CommandLine) -> None:
     command("collection", "add", "poll", "oue", "--epsilon", 0.5, "--domain-size", 10)
     by_name = command.json("compose", "poll", "--reports", 50, "--total-delta", "1e-6")
     in_full = command.json(
@@ -75,7 +75,7 @@ def test_a_collection_stands_in_a_mechanisms_place(command: CommandLine) -> None
 
 
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "exact"])
-def test_what_is_planned_fits_and_hardly_more_would(command: CommandLine, rule: str) -> None:
+def test_plan_fits_the_total_and_hardly_more_would(command: CommandLine, rule: str) -> None:
     result = command.json(
         "plan", "oue", "--domain-size", 10, "--reports", 50, "--total-epsilon", 4, "--total-delta", "1e-6"
     )
@@ -91,7 +91,7 @@ def test_what_is_planned_fits_and_hardly_more_would(command: CommandLine, rule: 
     )
 
 
-def test_a_plan_of_memoised_reports_says_what_to_calibrate_to_and_what_one_report_loses(command: CommandLine) -> None:
+def test_plan_of_memoized_reports_shows_target_and_loss(command: CommandLine) -> None:
     bit = ("one-bit-mean", "--maximum", 10, "--rounding", 1, "--flip", 0.2)
     arguments = ("plan", *bit, "--reports", 50, "--total-epsilon", 4)
     rules = command.json(*arguments)["rules"]
@@ -102,13 +102,12 @@ def test_a_plan_of_memoised_reports_says_what_to_calibrate_to_and_what_one_repor
         assert row["epsilon_per_report"] > row["guaranteed_epsilon_per_report"]
         assert row["epsilon"] <= 4
     line = (
-        "epsilon per report is what --epsilon takes; by its guarantee one report alone then loses 0.216652 (basic), "
-        "0.0479836 (exact)"
+        "The ε per report is the value for --epsilon. One report alone then loses 0.216652 (basic), 0.0479836 (exact)"
     )
     assert line in command(*arguments).stdout.splitlines()
 
 
-def test_memoised_reports_cost_no_more_than_all_their_values(command: CommandLine) -> None:
+def test_compose_memoized_reports_cost_at_most_all_their_values(command: CommandLine) -> None:
     """The two bits of a range that is one cell wide, the kept buckets, and the declared answers of RAPPOR."""
     bit = ("one-bit-mean", "--maximum", 10, "--rounding", 10)
     kept = ("d-bit-flip", "--buckets", 10, "--bits", 4, "--memoize")
@@ -130,10 +129,10 @@ def test_memoised_reports_cost_no_more_than_all_their_values(command: CommandLin
     assert planned["basic"]["epsilon_per_report"] == 0.5
     assert planned["exact"]["epsilon_per_report"] == pytest.approx(1 / 365, rel=1e-5), "as a policy's plan prices it"
     shown = command("compose", *bit, "--epsilon", 0.5, "--reports", 365).stdout
-    assert "no more than 2 at the cap of what is memoised, ε = 0.5" in shown
+    assert "at most 2 times the cap of one memoized value, ε = 0.5" in shown
 
 
-def test_a_ledger_takes_what_was_planned_for_memoised_reports(command: CommandLine) -> None:
+def test_ledger_admits_the_planned_memoized_reports(command: CommandLine) -> None:
     made = ldp_budget.mechanism("one-bit-mean")(epsilon="0.5", maximum=10, rounding=10)
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
@@ -142,7 +141,7 @@ def test_a_ledger_takes_what_was_planned_for_memoised_reports(command: CommandLi
         assert accountant.spend("bob", made, reports=3).status == "refused", "without labels all are of new values"
 
 
-def test_compare_shows_what_many_reports_cost_under_every_rule(command: CommandLine) -> None:
+def test_compare_with_reports_shows_totals_under_every_rule(command: CommandLine) -> None:
     total = ("--reports", 365, "--total-delta", "1e-6")
     ranked = command.json("compare", "--epsilon", 1, "--domain-size", 5, "--users", 1000, *total)
     ranked += command.json("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, *total)
@@ -165,32 +164,34 @@ def test_compare_shows_totals_below_the_ranking(command: CommandLine) -> None:
     start = lines.index("Total ε of 3 reports of one user, by rule, at δ = 0")
     assert lines[start + 1].split() == ["mechanism", "basic", "zcdp", "gdp", "renyi", "exact"]
     assert ["laplace", "3", "-", "-", "-", "3"] in [line.split() for line in lines[start:]]
-    assert sum(line.startswith("not shown: rule") for line in lines) == 3
+    assert "Not shown: zcdp, gdp, renyi need δ > 0. Add --total-delta 1e-6" in lines
     assert command(*words).stdout.splitlines() == lines[:start]
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--total-delta", 0.1), "--reports: expected it with --total-delta; nothing was given"),
-        (("--reports", "two"), "--reports: expected a whole number >= 1; found two"),
-        (("--reports", 0), "--reports: expected a whole number >= 1; found 0"),
-        (("--reports", 2, "--total-delta", 1), "--total-delta: expected a number >= 0 and < 1; found 1"),
+        (("--total-delta", 0.1), "--total-delta needs --reports K."),
+        (("--reports", "two"), "--reports must be a whole number >= 1: got two"),
+        (("--reports", 0), "--reports must be a whole number >= 1: got 0"),
+        (("--reports", 2, "--total-delta", 1), "--total-delta must be a number >= 0 and < 1: got 1"),
     ],
 )
-def test_compare_says_what_is_wrong_with_a_total(command: CommandLine, options: tuple[Any, ...], why: str) -> None:
+def test_compare_with_a_wrong_total_names_the_mistake(
+    command: CommandLine, options: tuple[Any, ...], why: str
+) -> None:
     result = command("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, *options, code=2)
     assert why in result.stderr
 
 
-def test_a_plan_of_plain_reports_has_nothing_to_add(command: CommandLine) -> None:
+def test_plan_of_plain_reports_has_no_note(command: CommandLine) -> None:
     arguments = ("plan", "oue", "--domain-size", 4, "--reports", 8, "--total-epsilon", 8, "--total-delta", "1e-6")
     for row in command.json(*arguments)["rules"].values():
         assert row["guaranteed_epsilon_per_report"] == pytest.approx(row["epsilon_per_report"], rel=1e-12)
     assert "--epsilon takes" not in command(*arguments).stdout
 
 
-def test_what_a_shuffler_adds_is_a_figure_beside_the_rules(command: CommandLine) -> None:
+def test_compose_with_a_shuffler_adds_the_central_epsilon(command: CommandLine) -> None:
     """ε₀ = .5, ten thousand users: two answers .0181, unary encoding .0140; nothing of it is a limit's."""
     for words, central in ((("randomized-response",), 0.0182), (("oue", "--domain-size", 10), 0.0141)):
         arguments = ("compose", *words, "--epsilon", 0.5, "--reports", 1, "--total-delta", "1e-6")
@@ -200,28 +201,28 @@ def test_what_a_shuffler_adds_is_a_figure_beside_the_rules(command: CommandLine)
         assert found == {"users": 10_000, "epsilon": found["epsilon"], "delta": 1e-6, "local": 0.5, "enforced": False}
         assert {key: result[key] for key in ("reports", "delta", "rules")} == command.json(*arguments)
         shown = command(*arguments, "--shuffled", 10_000).stdout
-        assert "shuffled among 10000 users" in shown
-        assert "never enforced" in shown
+        assert "with those of 10000 users" in shown
+        assert "No limit uses this figure" in shown
 
 
-def test_what_no_shuffler_is_known_to_help_says_why(command: CommandLine) -> None:
+def test_compose_without_a_shuffling_bound_says_why(command: CommandLine) -> None:
     arguments = ("compose", "gaussian", "--epsilon", 1, "--delta", "1e-6", "--reports", 1, "--shuffled", 1000)
     assert command.json(*arguments)["shuffled"] is None
-    assert "not shown: shuffling is bounded for pure" in command(*arguments).stdout
+    assert "Not shown: amplification by shuffling" in command(*arguments).stdout
 
 
 def test_compose_says_why_basic_may_be_less_than_exact(command: CommandLine) -> None:
     bit = ("compose", "one-bit-mean", "--epsilon", 1, "--maximum", 10, "--rounding", 1, "--reports", 15)
     line = (
-        "basic counts each report as the first of another memoised value, at ε = 0.569445; the other rules as one of "
-        "any value, at its cap ε = 1"
+        "Rule basic counts each report as the first of a new memoized value, at ε = 0.569445. The other rules count the "
+        "cap of a value, ε = 1"
     )
     assert line in command(*bit, "--flip", 0.2).stdout.splitlines()
-    assert "memoised value" not in command(*bit).stdout, "without a flip one report loses the cap"
+    assert "Rule basic" not in command(*bit).stdout, "without a flip one report loses the cap"
 
 
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
-def test_a_ledger_admits_exactly_what_was_planned(command: CommandLine, rule: str) -> None:
+def test_ledger_admits_exactly_the_planned_reports(command: CommandLine, rule: str) -> None:
     rules = command.json(
         "plan", "sue", "--domain-size", 4, "--reports", 7, "--total-epsilon", 3, "--total-delta", "1e-5"
     )["rules"]
@@ -246,7 +247,11 @@ def test_plan_offers_no_option_that_states_the_loss(command: CommandLine) -> Non
         (("compose", "rr", "--epsilon", 1, "--reports", 2, "--total-delta", 1), "--total-delta", 2),
         (("plan", "oue", "--domain-size", 4, "--reports", 2, "--total-epsilon", 0), "--total-epsilon", 2),
         (("plan", "oue", "--domain-size", 1, "--reports", 2, "--total-epsilon", 1), "--domain-size", 2),
-        (("plan", "unary-encoding", "--domain-size", 4, "--reports", 2, "--total-epsilon", 1), "nothing to plan", 1),
+        (
+            ("plan", "unary-encoding", "--domain-size", 4, "--reports", 2, "--total-epsilon", 1),
+            "cannot be planned",
+            1,
+        ),
         (("compare", "--epsilon", 1), "--domain-size", 2),
         (("compare", "--epsilon", 1, "--domain-size", 4), "--users", 2),
         (("compare", "--epsilon", 1, "--domain-size", 4, "--lower", 0, "--upper", 1), "--users", 2),
@@ -257,7 +262,9 @@ def test_plan_offers_no_option_that_states_the_loss(command: CommandLine) -> Non
         (("compare", "--epsilon", 1, "--lower", 3, "--upper", 3), "--upper", 2),
     ],
 )
-def test_bad_input_is_named(command: CommandLine, arguments: tuple[object, ...], message: str, code: int) -> None:
+def test_compose_and_plan_with_bad_input_name_it(
+    command: CommandLine, arguments: tuple[object, ...], message: str, code: int
+) -> None:
     assert message in command.error(*arguments, code=code)
 
 
@@ -275,7 +282,7 @@ def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: Co
         assert bool(row["setting"]) == (row["mechanism"] not in plain)
 
 
-def test_compare_says_with_which_setting_a_mechanism_stands_in_it(command: CommandLine) -> None:
+def test_compare_shows_the_setting_of_each_mechanism(command: CommandLine) -> None:
     arguments = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
     rows = {row["mechanism"]: row for row in command.json(*arguments)}
     assert rows["d-bit-flip"]["setting"] == "bits=7, buckets=7"
@@ -303,13 +310,13 @@ class Awkward(Loud):
 
 
 class Fixed(Loud):
-    """It has a loss of its own, whatever is asked for."""
+    """Its loss does not depend on the request."""
 
     name = "fixed"
     epsilon = property(lambda self: Decimal(1))  # type: ignore[assignment]
 
 
-def test_somebody_elses_mechanism_is_compared_by_its_fields_or_by_its_own_choice(
+def test_compare_includes_third_party_mechanisms(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(comparison, "mechanisms", lambda: [Loud, Awkward, Fixed, ldp_budget.mechanism("oue")])
@@ -321,7 +328,7 @@ def test_somebody_elses_mechanism_is_compared_by_its_fields_or_by_its_own_choice
         rank_frequency(0, 7, 944)
 
 
-def test_two_answers_bring_in_randomized_response(command: CommandLine) -> None:
+def test_compare_two_answers_includes_randomized_response(command: CommandLine) -> None:
     rows = command.json("compare", "--epsilon", 1, "--domain-size", 2, "--users", 100)
     assert "randomized-response" in {row["mechanism"] for row in rows}
 
@@ -337,7 +344,7 @@ def test_compare_puts_the_constant_output_among_the_numeric_mechanisms(command: 
     assert names.index("bounded-laplace") < names.index("constant-output")
 
 
-def test_with_users_numeric_mechanisms_are_ranked_by_the_error_of_a_mean(command: CommandLine) -> None:
+def test_compare_numeric_with_users_ranks_by_the_error_of_the_mean(command: CommandLine) -> None:
     """A bias stays however many users there are, so what is best for one report may be worst for ten thousand."""
     arguments = ("compare", "--epsilon", 1, "--lower", 0, "--upper", 77)
     one = [row["mechanism"] for row in command.json(*arguments)]
@@ -354,17 +361,17 @@ def test_with_users_numeric_mechanisms_are_ranked_by_the_error_of_a_mean(command
         assert row["mean_error"] == pytest.approx(worst)
     shown = command(*arguments, "--users", 10_000).stdout.splitlines()
     assert shown[0].startswith("Error of the mean of 10000 users")
-    assert shown[3].split()[:2] == ["hybrid", "0.797331"]
+    assert shown[5].split()[:2] == ["hybrid", "0.797331"]
 
 
-def test_every_numeric_mechanism_with_a_pure_epsilon_is_ranked_for_any_range(command: CommandLine) -> None:
+def test_compare_ranks_every_pure_numeric_mechanism(command: CommandLine) -> None:
     rows = command.json("compare", "--epsilon", 1, "--lower", 18, "--upper", 70, "--users", 10_000)
     numeric = {each.name for each in mechanisms() if issubclass(each, NumericMechanism)}
     assert {row["mechanism"] for row in rows} == numeric - {"gaussian"} | {"constant-output"}
     assert rows[0]["mechanism"] == "hybrid"
 
 
-def test_answers_and_a_range_print_both_tables(command: CommandLine) -> None:
+def test_compare_answers_and_range_prints_both_tables(command: CommandLine) -> None:
     arguments = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944, "--lower", 0, "--upper", 1)
     rows = command.json(*arguments)
     kinds = [row["kind"] for row in rows]
@@ -372,7 +379,7 @@ def test_answers_and_a_range_print_both_tables(command: CommandLine) -> None:
     assert kinds == sorted(kinds)
     assert all("mean_error" in row for row in rows if row["kind"] == "numeric")
     shown = command(*arguments).stdout
-    assert "Standard error of a share" in shown
+    assert "standard error of a share" in shown
     assert "Error of the mean of 944 users" in shown
 
 
@@ -389,13 +396,13 @@ def test_answers_and_a_range_print_both_tables(command: CommandLine) -> None:
         ("calibrate", "random-substitution", "--gamma", 10, "--domain-size", 50),
     ],
 )
-def test_pictures_are_drawn(command: CommandLine, tmp_path: Path, arguments: tuple[object, ...]) -> None:
+def test_plots_are_drawn(command: CommandLine, tmp_path: Path, arguments: tuple[object, ...]) -> None:
     pytest.importorskip("matplotlib")
     command(*arguments, "--plot", tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(PNG)
 
 
-def test_a_picture_without_its_library_says_how_to_get_it(
+def test_plot_without_matplotlib_names_the_extra(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
@@ -404,7 +411,7 @@ def test_a_picture_without_its_library_says_how_to_get_it(
     assert not (tmp_path / "x.png").exists()
 
 
-def test_the_demo_tells_the_whole_story_in_an_empty_directory(command: CommandLine, tmp_path: Path) -> None:
+def test_demo_runs_in_an_empty_folder(command: CommandLine, tmp_path: Path) -> None:
     shown = command("demo", "--out", tmp_path / "demo").stdout
     for step in range(1, 8):
         assert f"{step}. " in shown
@@ -412,7 +419,7 @@ def test_the_demo_tells_the_whole_story_in_an_empty_directory(command: CommandLi
     assert "repeated = True" in shown
     assert "refused: r0000" in shown
     assert (tmp_path / "demo" / "party.reports").exists()
-    assert not command.ledger.exists(), "the demo leaves nobody's ledger behind"
+    assert not command.ledger.exists(), "the demo creates no ledger of the user"
 
 
 def test_demo_where_all_are_refused_writes_no_report(command: CommandLine, tmp_path: Path) -> None:
@@ -420,7 +427,7 @@ def test_demo_where_all_are_refused_writes_no_report(command: CommandLine, tmp_p
     shown = command("demo", "--epsilon", 9, "--out", tmp_path / "demo").stdout
     assert "Charged 0 users, refused 944" in shown
     assert "so there is no report: one poll may cost ε = 8 at most" in shown
-    assert list((tmp_path / "demo").iterdir()) == []
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["answers.csv", "parties.txt"]
 
 
 def test_demo_where_some_are_refused_randomizes_the_others_alone(
@@ -444,11 +451,11 @@ def test_demo_where_some_are_refused_randomizes_the_others_alone(
     shown = command("demo", "--out", tmp_path / "demo").stdout
     assert "Charged 943 users, refused 1" in shown
     assert "943 reports in" in shown
-    assert "r0001 retries with the same key: spent, repeated = True" in shown
+    assert "A retry of r0001 with the same key: spent, repeated = True" in shown
     assert randomized == [943], "the answer of the refused user is not even read"
 
 
-def test_a_limit_takes_the_order_that_is_best_for_what_will_be_asked(command: CommandLine) -> None:
+def test_policy_set_for_expected_reports_takes_their_best_order(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=40")
     command("collection", "add", "poll", "random-substitution", "--epsilon", 1, "--domain-size", 100)
     best = command.json("compose", "collection:poll", "--reports", 52, "--total-delta", "1e-6")["rules"]["renyi"]
@@ -460,14 +467,13 @@ def test_a_limit_takes_the_order_that_is_best_for_what_will_be_asked(command: Co
     assert command.json("quote", "alice", "poll", "--policy", "chosen")["affordable_reports"] >= 52
     assert command.json("quote", "alice", "poll", "--policy", "plain")["affordable_reports"] < 52
     wrong = command("policy", "set", "other", *limit, "--for", "poll", code=2)
-    assert "--for: expected COLLECTION=COUNT" in wrong.stderr
+    assert "--for must be COLLECTION=COUNT" in wrong.stderr
 
 
-def test_a_part_of_delta_set_aside_is_shown(command: CommandLine) -> None:
+def test_policy_set_with_delta_aside_shows_both_parts(command: CommandLine) -> None:
     shown = command("policy", "set", "default", "--limit", "lifetime=8,9e-7+1e-7,zcdp").stdout
-    assert shown == "policy default, version 1: lifetime epsilon 8, delta 0.0000009+0.0000001 (zcdp)\n"
+    assert shown == "policy default, version 1: lifetime ε = 8 at δ = 1e-06 (9e-07 + 1e-07) (zcdp)\n"
     command("spend", "alice", "gaussian", "--sigma", 10)
-    assert [line.split()[:4] for line in command("balance", "alice").stdout.splitlines()[2:4]] == [
-        ["lifetime", "zcdp", "delta", "1e-07"],
-        ["lifetime", "zcdp", "rho", "1.04544"],
-    ]
+    lines = [line.split() for line in command("balance", "alice").stdout.splitlines()[2:5]]
+    assert lines[0][:7] == ["lifetime", "zcdp", "ε", "at", "δ", "=", "1e-06"]
+    assert [line[:2] for line in lines[1:]] == [["δ", "1e-07"], ["ρ", "1.04544"]]

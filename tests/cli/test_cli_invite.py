@@ -27,7 +27,7 @@ def links(text: str) -> dict[str, str]:
     return {row["user"]: row["link"] for row in csv.DictReader(io.StringIO(text))}
 
 
-def test_each_user_gets_a_link_that_names_the_collection_and_the_definition(command: Any, users: Path) -> None:
+def test_invite_link_names_collection_and_definition(command: Any, users: Path) -> None:
     made = links(command("invite", "a/b", users, "--service", "https://ask.example.org/", "--round", "2").stdout)
     assert list(made) == ["alice", "김철수"]
     with Accountant(command.ledger) as accountant:
@@ -45,17 +45,19 @@ def test_each_user_gets_a_link_that_names_the_collection_and_the_definition(comm
 def test_invite_of_names_that_differ_by_case_warns_of_them(command: Any, users: Path) -> None:
     """Two links to one person, in two spellings, are two budgets."""
     told = command("invite", "a/b", "-", input="user\nbob\nBob\n").stderr
-    assert "Warning: 2 names differ from another one by case alone" in told
+    assert "Warning: 2 names differ from another name only by case" in told
 
 
-def test_rows_come_in_the_forms_of_other_commands(command: Any, users: Path) -> None:
+def test_invite_prints_rows_in_every_form(command: Any, users: Path) -> None:
     assert [row["user"] for row in command.json("invite", "a/b", users)] == ["alice", "김철수"]
     assert command("invite", "a/b", "-", "--nl", input="user\nbob\n").stdout.startswith('{"user": "bob"')
 
 
-def test_what_was_made_so_far_is_revoked(command: Any, users: Path) -> None:
+def test_invite_revoke_ends_the_links_so_far(command: Any, users: Path) -> None:
     first = links(command("invite", "a/b", users).stdout)
-    assert command("invite", "a/b", "-", "--revoke", input="user\nalice\n").stderr.endswith("of 1 user so far\n")
+    assert command("invite", "a/b", "-", "--revoke", "--yes", input="user\nalice\n").stderr.endswith(
+        "of 1 user so far\n"
+    )
 
     def good() -> list[str]:
         with Accountant(command.ledger) as accountant:
@@ -63,15 +65,15 @@ def test_what_was_made_so_far_is_revoked(command: Any, users: Path) -> None:
             return [user for user, token in tokens.items() if Invitations(accountant).find(token)]
 
     assert good() == ["김철수"]
-    assert "--yes: expected where nobody can be asked" in command.error("invite", "a/b", "--revoke", code=2)
+    assert "there is no terminal to confirm it. Add --yes" in command.error("invite", "a/b", "--revoke", code=2)
     assert good() == ["김철수"], "the links of all users were ended by a command that did not ask"
     command("invite", "a/b", "--revoke", "--yes")
     assert good() == []
 
 
-def test_what_cannot_be_is_told(command: Any, users: Path) -> None:
-    assert "FILE: expected a file that lists users" in command.error("invite", "a/b", code=2)
-    assert "no collection is called 'nix'" in command.error("invite", "nix", users)
+def test_invite_with_wrong_arguments_names_the_mistake(command: Any, users: Path) -> None:
+    assert "FILE is missing: a list of users" in command.error("invite", "a/b", code=2)
+    assert "no collection is named 'nix'" in command.error("invite", "nix", users)
     for address in ("ask.example.org", "ftp://ask", "https://ask#x", "https://ask?x=1"):
-        assert "--service: expected an address" in command.error("invite", "a/b", users, "--service", address, code=2)
+        assert "--service must be a URL" in command.error("invite", "a/b", users, "--service", address, code=2)
     assert "--expires" in command.error("invite", "a/b", users, "--expires", 0, code=2)

@@ -71,7 +71,7 @@ def rows(path: Path) -> list[list[str]]:
         (PLAIN.partition("\n")[2].replace("ann", "user").encode(), ["--no-header"]),
     ],
 )
-def test_a_file_is_read_as_it_is_written_down(
+def test_randomize_reads_a_file_in_the_given_layout(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str]
 ) -> None:
     answer, user = ("3", "1") if "--no-header" in options else ("answer", "user")
@@ -92,26 +92,26 @@ def test_a_file_is_read_as_it_is_written_down(
             PLAIN.encode("latin-1"),
             [],
             1,
-            "is no CSV file in UTF-8: line 2 holds the byte 0xf6; --encoding says which",
+            "is not a CSV file in UTF-8: line 2 has byte 0xf6. Name its encoding",
         ),
-        (PLAIN.replace(",", ";").encode(), [], 2, "(its first line is one cell; --delimiter ';' would split it)"),
-        (PLAIN.encode(), ["--delimiter", ";"], 2, "--column: expected one of the columns user,town,answer of"),
-        (PLAIN.encode(), ["--delimiter", "::"], 2, "--delimiter: expected one character, or tab; found '::'"),
-        (PLAIN.encode(), ["--delimiter", '"'], 2, "--delimiter: expected one character, or tab"),
-        (PLAIN.encode(), ["--encoding", "utf-9"], 2, "--encoding: expected an encoding of text, such as utf-8"),
-        (PLAIN.encode(), ["--encoding", "hex"], 2, "--encoding: expected an encoding of text"),
-        (PLAIN.encode(), ["--encoding", "utf-16"], 1, "is no CSV file in UTF-16"),
-        (b"user,town,answer\n", [], 1, "has no rows below its header; nothing was written"),
-        (b"user,answer,answer\nann,yes,no\n", [], 2, "no other is named like; found answer, 2 times"),
+        (PLAIN.replace(",", ";").encode(), [], 2, "The first line is one cell: --delimiter ';' would split it"),
+        (PLAIN.encode(), ["--delimiter", ";"], 2, "has no column 'answer'. Columns: user,town,answer"),
+        (PLAIN.encode(), ["--delimiter", "::"], 2, "--delimiter must be one character or tab: got '::'"),
+        (PLAIN.encode(), ["--delimiter", '"'], 2, "--delimiter must be one character or tab"),
+        (PLAIN.encode(), ["--encoding", "utf-9"], 2, "--encoding must be a text encoding such as utf-8"),
+        (PLAIN.encode(), ["--encoding", "hex"], 2, "--encoding must be a text encoding"),
+        (PLAIN.encode(), ["--encoding", "utf-16"], 1, "is not a CSV file in UTF-16"),
+        (b"user,town,answer\n", [], 1, "has no rows below its header. Nothing was written"),
+        (b"user,answer,answer\nann,yes,no\n", [], 2, "has 2 columns named 'answer'"),
         (
             SPREADSHEET.encode(),
             ["--delimiter", ";", "--clip"],
             2,
-            "--clip: expected a collection of numbers from a range",
+            "--clip needs a collection of numbers",
         ),
     ],
 )
-def test_how_it_is_not_written_down_is_told(
+def test_randomize_with_the_wrong_layout_names_the_mistake(
     randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str], code: int, said: str
 ) -> None:
     message = randomize(content, "poll", "answer", *options, code=code).stderr
@@ -119,28 +119,26 @@ def test_how_it_is_not_written_down_is_told(
     assert not (tmp_path / "r").exists()
 
 
-def test_the_line_is_that_of_the_file_with_its_empty_lines_and_long_cells(randomize: Callable[..., Any]) -> None:
+def test_error_counts_empty_lines_and_long_cells(randomize: Callable[..., Any]) -> None:
     text = 'user,answer\n\n"long\nname",yes\n\nbob,maybe\n'
     message = randomize(text, "poll", "answer", code=1).stderr
     assert (
-        "answers.csv, line 6, column answer, row 2 below the header: expected one of yes, no; found 'maybe'"
+        "answers.csv, line 6, column answer, row 2 below the header: 'maybe' is not an answer: the domain is one of yes, no"
         in message
     )
 
 
 @pytest.mark.parametrize("later", [",yes", "cy", "cy,yes,no"])
 @pytest.mark.parametrize("place", [0, 1])
-def test_the_first_wrong_row_is_told_whatever_is_wrong_with_a_later_one(
-    randomize: Callable[..., Any], later: str, place: int
-) -> None:
+def test_error_names_the_first_wrong_row(randomize: Callable[..., Any], later: str, place: int) -> None:
     lines = ["user,answer", *["ann,yes"] * place, "bob,maybe", later, "dan,perhaps"]
     message = randomize("\n".join(lines), "poll", "answer", "--user-column", "user", code=1).stderr
     assert f"answers.csv, line {place + 2}, column answer" in message
-    assert "found 'maybe'" in message
+    assert "'maybe' is not an answer" in message
 
 
 @pytest.mark.parametrize("first", [",yes", "cy", "cy,yes,no"])
-def test_a_first_row_without_its_cells_or_its_user_is_told(randomize: Callable[..., Any], first: str) -> None:
+def test_error_names_a_first_row_without_cells_or_user(randomize: Callable[..., Any], first: str) -> None:
     message = randomize(
         f"user,answer\n{first}\nbob,maybe\n", "poll", "answer", "--user-column", "user", code=1
     ).stderr
@@ -152,70 +150,72 @@ def test_a_first_row_without_its_cells_or_its_user_is_told(randomize: Callable[.
 HOLES = "user,age\nann,20\nbob,\n,30\ncy,old\ndan\neve,200\nfay,NA\ngil,inf\nhal,40\n"
 
 
-def test_rows_that_are_wrong_are_skipped_counted_and_written_down(
+def test_skip_invalid_counts_and_writes_the_skipped_rows(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:
     options = ["--user-column", "user", "--spend", "--skip-invalid", "--missing", "NA"]
     done = randomize(HOLES, "age", "age", *options)
     assert "6 rows skipped as invalid: see" in done.stderr
-    assert "1 row left out, as the answer is missing" in done.stderr
+    assert "1 row left out: the answer is missing" in done.stderr
     assert "2 reports written" in done.stderr
     spent = [survey_line.json("balance", user)["limits"][0]["spent"]["epsilon"] for user in ("ann", "bob", "eve")]
     assert spent == [1, 0, 0]
     header, *skipped = rows(tmp_path / "r.skipped.csv")
     assert header == ["line", "row", "column", "reason"]
     assert skipped == [
-        ["3", "2", "age", "expected numbers from 18 to 70; found ''"],
-        ["4", "3", "user", "expected a user, found nothing"],
-        ["5", "4", "age", "expected numbers from 18 to 70; found 'old'"],
-        ["6", "5", "", "expected 2 cells, as in the header; found 1"],
-        ["7", "6", "age", "expected numbers from 18 to 70; found '200'"],
+        ["3", "2", "age", "the answer is empty: the domain is numbers from 18 to 70"],
+        ["4", "3", "user", "the user is missing"],
+        ["5", "4", "age", "'old' is not an answer: the domain is numbers from 18 to 70"],
+        ["6", "5", "", "1 cell instead of 2, as in the header"],
+        ["7", "6", "age", "'200' is not an answer: the domain is numbers from 18 to 70"],
         ["8", "7", "age", "missing: 'NA'"],
-        ["9", "8", "age", "expected numbers from 18 to 70; found 'inf'"],
+        ["9", "8", "age", "'inf' is not an answer: the domain is numbers from 18 to 70"],
     ]
 
 
-def test_what_was_skipped_is_in_the_json_and_goes_where_it_is_told_to(
-    randomize: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_skipped_to_names_the_file_and_json_has_the_count(randomize: Callable[..., Any], tmp_path: Path) -> None:
     done = randomize(HOLES, "age", "age", "--skip-invalid", "--skipped-to", tmp_path / "s.csv", "--json")
     assert '"skipped": 6' in done.stdout
     assert len(rows(tmp_path / "s.csv")) == 7
     assert not (tmp_path / "r.skipped.csv").exists()
     message = randomize(HOLES, "age", "age", "--skipped-to", "s.csv", code=2).stderr
-    assert "--skip-invalid: expected it with --skipped-to" in message
+    assert "--skipped-to needs --skip-invalid" in message
 
 
-def test_numbers_beyond_the_range_are_clipped_and_counted(
+def test_clip_counts_numbers_beyond_the_range(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:
     survey_line("collection", "add", "exact", "laplace", "--epsilon", "1000", "--lower", "18", "--upper", "70")
     done = randomize("age\n17.9\n1e9\n-5\n70\n18\n", "exact", "age", "--clip")
-    assert "3 numbers outside the range taken for its nearest end" in done.stderr
+    assert "3 numbers outside the range: replaced by the nearest end" in done.stderr
     mean = survey_line.json("estimate", "exact", tmp_path / "r")["mean"]
     assert mean == pytest.approx((18 + 70 + 18 + 70 + 18) / 5, abs=0.5)
     for bad in ("old", "nan", "inf", ""):
         message = randomize(f'age,x\n20,1\n"{bad}",1\n', "exact", "age", "--clip", code=1).stderr
-        assert f"line 3, column age, row 2 below the header: expected numbers from 18 to 70; found '{bad}'" in message
+        what = f"'{bad}' is not an answer" if bad else "the answer is empty"
+        assert f"line 3, column age, row 2 below the header: {what}: the domain is numbers from 18 to 70" in message
 
 
-def test_without_skip_invalid_a_missing_answer_is_an_error_unless_it_is_named(randomize: Callable[..., Any]) -> None:
+def test_missing_answer_is_an_error_unless_named(randomize: Callable[..., Any]) -> None:
     text = "user,age\nann,20\nbob,\ncy,-9\n"
     assert "line 3, column age" in randomize(text, "age", "age", code=1).stderr
     assert "line 4, column age" in randomize(text, "age", "age", "--missing", "", code=1).stderr
     done = randomize(text, "age", "age", "--missing", "", "--missing", "-9")
-    assert "2 rows left out, as the answer is missing\n" in done.stderr
+    assert "2 rows left out: the answer is missing\n" in done.stderr
     assert "1 report written" in done.stderr
 
 
-def test_where_no_row_is_left_the_first_reason_is_told(randomize: Callable[..., Any], tmp_path: Path) -> None:
+def test_randomize_without_a_valid_row_names_the_first_reason(randomize: Callable[..., Any], tmp_path: Path) -> None:
     message = randomize("user,age\nann,x\nbob,y\n", "age", "age", "--skip-invalid", code=1).stderr
-    assert "has no row with an answer; nothing was written; the first: " in message
-    assert "line 2, column age, row 1 below the header: expected numbers from 18 to 70; found 'x'" in message
+    assert "has no row with a valid answer. Nothing was written. The first problem: " in message
+    assert (
+        "line 2, column age, row 1 below the header: 'x' is not an answer: the domain is numbers from 18 to 70"
+        in message
+    )
     assert not (tmp_path / "r.skipped.csv").exists()
 
 
-def test_users_that_are_wrong_are_skipped_too(survey_line: CommandLine, tmp_path: Path) -> None:
+def test_spend_many_skips_invalid_users(survey_line: CommandLine, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     people.write_text('user,town\nann,Ulm\n"",Bonn\nbob\nn/a,Ulm\ncy,Köln\n', encoding="utf-8")
     skipped = tmp_path / "skipped.csv"
@@ -225,16 +225,16 @@ def test_users_that_are_wrong_are_skipped_too(survey_line: CommandLine, tmp_path
         assert '"skipped": 2' in done.stdout
         assert f"2 rows skipped: see {skipped}" in done.stderr
         assert rows(skipped)[1:] == [
-            ["3", "2", "user", "expected a user, found nothing"],
-            ["4", "3", "", "expected 2 cells, as in the header; found 1"],
+            ["3", "2", "user", "the user is missing"],
+            ["4", "3", "", "1 cell instead of 2, as in the header"],
             ["5", "4", "user", "missing: 'n/a'"],
         ]
     message = survey_line.error("spend-many", people, "poll", "--skip-invalid", code=2)
-    assert "--skipped-to: expected it with --skip-invalid; nothing was given" in message
+    assert "--skip-invalid needs --skipped-to" in message
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows_of_which_some_are_wrong(
+def test_skip_invalid_of_many_rows_keeps_the_valid_ones(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:
     lines = [f"u{number},{number % 100}" for number in range(100_000)]

@@ -23,7 +23,7 @@ def first(tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_ledger_moves_to_a_server_and_back(
+def test_ledger_move_to_a_server_and_back_keeps_everything(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -50,30 +50,30 @@ def test_a_ledger_moves_to_a_server_and_back(
     assert not Path(command.ledger).exists(), "--ledger has no part in it"
 
 
-def test_ledger_copy_without_yes_and_terminal_is_refused_and_closes_nothing(
+def test_ledger_move_without_yes_and_terminal_changes_nothing(
     first: str, tmp_path: Path, command: CommandLine
 ) -> None:
     """`ledger move A B` closed A without a question."""
     there = str(tmp_path / "there.db")
-    assert "--yes: expected where nobody can be asked" in command.error("ledger", "move", first, there, code=2)
+    assert "there is no terminal to confirm it. Add --yes" in command.error("ledger", "move", first, there, code=2)
     assert not Path(there).exists()
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5")["status"] == "spent"
 
 
-def test_wrong_places_are_told_by_name(first: str, tmp_path: Path, command: CommandLine) -> None:
+def test_ledger_move_with_a_wrong_place_names_it(first: str, tmp_path: Path, command: CommandLine) -> None:
     CommandLine(tmp_path / "other.db")("ledger", "init")
     missing, other = str(tmp_path / "missing.db"), str(tmp_path / "other.db")
-    assert f"{missing}: there is none" in command.error("ledger", "move", "--yes", missing, other)
-    assert f"{other}: there is a ledger already" in command.error("ledger", "move", "--yes", first, other)
-    assert f"{first}: it is the ledger that is to be moved" in command.error("ledger", "move", "--yes", first, first)
-    assert "TO: expected a path or postgresql://…; found :memory:" in command.error(
+    assert f"{missing}: this ledger does not exist" in command.error("ledger", "move", "--yes", missing, other)
+    assert f"ledger {other}: " in command.error("ledger", "move", "--yes", first, other)
+    assert f"{first}: a ledger cannot be moved to itself" in command.error("ledger", "move", "--yes", first, first)
+    assert "TO must be a path or postgresql://…: got :memory:" in command.error(
         "ledger", "move", "--yes", first, ":memory:", code=2
     )
-    assert "found mysql://…" in command.error("ledger", "move", "--yes", first, "mysql://me:secret@host/db", code=2)
+    assert "got mysql://…" in command.error("ledger", "move", "--yes", first, "mysql://me:secret@host/db", code=2)
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
 
 
-def test_interrupted_move_is_aborted(
+def test_ledger_move_abort_opens_the_source_again(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = str(tmp_path / "copy.db")
@@ -81,13 +81,15 @@ def test_interrupted_move_is_aborted(
         patch.setattr(migration_copy.Copy, "_compute_sums", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             accountant.ledger.move_to(copy)
-    assert f"closed by a move to {copy}" in CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
+    assert f"closed while it is moved to {copy}" in CommandLine(first).error(
+        "spend", "alice", "rr", "--epsilon", "0.1"
+    )
     assert "it is being filled by a move" in CommandLine(copy).error("balance", "alice")
     assert "it is being filled by a move" in CommandLine(copy).error("spend", "alice", "rr", "--epsilon", "0.1")
     assert "TO is missing" in command.error("ledger", "move", "--yes", first, code=2)
     aborted = command("ledger", "move", first, "--abort").stdout
     assert aborted == f"aborted: {first} is open again. Remove what the move left at TO.\n"
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
-    assert "the rest of an interrupted move" in command.error("ledger", "move", "--yes", first, copy)
+    assert "left over from an interrupted move" in command.error("ledger", "move", "--yes", first, copy)
     assert "nothing to abort" in command.error("ledger", "move", first, copy, "--abort")
     assert command.json("ledger", "move", "--yes", first, str(tmp_path / "second.db"))["accounts"] == 1

@@ -48,7 +48,7 @@ def title(figure: Figure) -> str:
 
 
 def bars(axes: Any) -> dict[str, float]:
-    """The length of each bar, by the label that stands at its middle."""
+    """The length of each bar, by the label at its middle."""
     names = dict(zip(axes.get_yticks(), (each.get_text() for each in axes.get_yticklabels()), strict=True))
     found = {names[round(each.get_y() + each.get_height() / 2, 9)]: each.get_width() for each in axes.patches}
     assert len(found) == len(axes.patches) == len(names)
@@ -84,7 +84,7 @@ def reports(made: Any, path: Path, values: list[int], seed: int = 1) -> Path:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("suffix", MAGIC)
-def test_a_picture_is_what_its_suffix_says(command: CommandLine, tmp_path: Path, suffix: str) -> None:
+def test_plot_has_the_format_of_its_suffix(command: CommandLine, tmp_path: Path, suffix: str) -> None:
     made = collection(command)
     file = reports(made, tmp_path / "a.reports", [0, 1, 2, 2] * 20)
     for picture in (tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix.upper()}"):
@@ -94,21 +94,17 @@ def test_a_picture_is_what_its_suffix_says(command: CommandLine, tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", ["picture.txt", "picture", "picture.jpeg", "png"])
-def test_another_suffix_is_wrong_usage_and_nothing_is_worked_out(
-    command: CommandLine, tmp_path: Path, name: str
-) -> None:
+def test_plot_with_another_suffix_is_wrong_usage(command: CommandLine, tmp_path: Path, name: str) -> None:
     message = command.error("estimate", "nowhere", "nothing", "--plot", tmp_path / name, code=2)
-    assert f"--plot: expected a file that ends in .png, .svg or .pdf; found {tmp_path / name}" in message
+    assert f"--plot must be a file that ends in .png, .svg or .pdf: got {tmp_path / name}" in message
     assert not (tmp_path / name).exists()
 
 
-def test_a_place_that_cannot_be_written_is_a_sentence(command: CommandLine, tmp_path: Path) -> None:
+def test_plot_to_an_unwritable_place_is_a_sentence(command: CommandLine, tmp_path: Path) -> None:
     calibrate = ("calibrate", "oue", "--epsilon", 1, "--domain-size", 7, "--plot")
-    assert "no.png cannot be written: No such file" in command.error(*calibrate, tmp_path / "nowhere" / "no.png")
+    assert "no.png: No such file" in command.error(*calibrate, tmp_path / "nowhere" / "no.png")
     (tmp_path / "folder.png").mkdir()
-    assert "folder.png cannot be written: it is no ordinary file" in command.error(
-        *calibrate, tmp_path / "folder.png"
-    )
+    assert "folder.png: it is not a regular file" in command.error(*calibrate, tmp_path / "folder.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png"]
 
 
@@ -121,12 +117,12 @@ def test_a_place_that_cannot_be_written_is_a_sentence(command: CommandLine, tmp_
         ("balance", "alice"),
     ],
 )
-def test_without_matplotlib_every_command_says_how_to_get_it(
+def test_every_plot_without_matplotlib_names_the_extra(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     message = command.error(*arguments, "--plot", tmp_path / "x.png")
-    assert message == "Error: a picture needs matplotlib: pip install 'ldp-budget[plot]'\n"
+    assert message == "Error: A plot needs matplotlib. Install it: pip install 'ldp-budget[plot]'\n"
     assert not (tmp_path / "x.png").exists()
 
 
@@ -148,7 +144,7 @@ def test_plot_ignores_the_users_matplotlib_settings_and_keeps_them(
 # -- labels and fonts ----------------------------------------------------------------------------------------
 
 
-def test_labels_keep_their_beginning_and_their_end_and_stay_apart() -> None:
+def test_plot_labels_keep_both_ends_and_differ() -> None:
     long = [f"Neither satisfied nor dissatisfied with how the town handles {what}" for what in ("dogs", "cats")]
     cut = labels.labels([*long, "x" * 200, "x" * 201, "만족" * 40, "a\tb\nc\x1b", ""])
     assert len(set(cut)) == len(cut)
@@ -162,18 +158,18 @@ def test_labels_keep_their_beginning_and_their_end_and_stay_apart() -> None:
     assert labels.labels(["short", "also short"]) == ["short", "also short"]
 
 
-def test_dollars_and_braces_are_no_formulas_and_an_svg_keeps_its_texts(command: CommandLine, tmp_path: Path) -> None:
+def test_plot_texts_with_dollars_and_braces_are_literal(command: CommandLine, tmp_path: Path) -> None:
     answers = ("$10–$20", "a_b^{c}", "만족한다", "<&>")
     made = collection(command, answers=answers)
     file = reports(made, tmp_path / "a.reports", [0, 1, 2, 3] * 20)
     shown = command("estimate", "poll", file, "--plot", tmp_path / "x.svg")
     texts = (tmp_path / "x.svg").read_text(encoding="utf-8")
-    for text in ("$10–$20", "a_b^{c}", "만족한다", "&lt;&amp;&gt;", "poll: 80 reports, 95 % intervals"):
+    for text in ("$10–$20", "a_b^{c}", "만족한다", "&lt;&amp;&gt;", "poll: 80 reports, 95 % confidence intervals"):
         assert f">{text}<" in texts
-    assert shown.stderr == "", "whoever looks at it has a font"
+    assert shown.stderr == "", "the reader's fonts show it"
 
 
-def test_characters_that_no_font_has_are_told_once(
+def test_characters_without_a_font_warn_once(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(labels, "FONTS", labels.FONTS[:1])
@@ -192,7 +188,7 @@ def test_character_that_the_usual_font_lacks_comes_from_the_next_one(
 ) -> None:
     from matplotlib.font_manager import findfont, get_font
 
-    # Matplotlib brings this one along; it stands for a Korean or Chinese font.
+    # Matplotlib brings this one along; it replaces a Korean or Chinese font.
     usual, other = (set(get_font(findfont(name)).get_charmap()) for name in (labels.FONTS[0], "STIXGeneral"))
     sign = chr(next(code for code in sorted(other - usual) if chr(code).isalpha() and code < 0xE000))
     monkeypatch.setattr(labels, "FONTS", (labels.FONTS[0], "no such font", "STIXGeneral"))
@@ -204,14 +200,12 @@ def test_character_that_the_usual_font_lacks_comes_from_the_next_one(
 # -- estimate ------------------------------------------------------------------------------------------------
 
 
-def test_every_bar_has_its_label_its_interval_and_its_percent(
-    command: CommandLine, tmp_path: Path, drawn: list[Figure]
-) -> None:
+def test_plot_bars_have_label_interval_and_percent(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     made = collection(command)
     file = reports(made, tmp_path / "a.reports", [0] * 50 + [1] * 30 + [2] * 20)
     rows = command.json("estimate", "poll", file, "--confidence", "0.9", "--plot", tmp_path / "x.png")["answers"]
     [axes] = drawn[-1].axes
-    assert title(drawn[-1]) == "poll: 100 reports, 90 % intervals"
+    assert title(drawn[-1]) == "poll: 100 reports, 90 % confidence intervals"
     assert "oue, ε = 3 each report" in said(drawn[-1])
     assert bars(axes) == {row["answer"]: pytest.approx(100 * row["share"]) for row in rows}
     assert list(bars(axes)) == list(ANSWERS)
@@ -219,15 +213,13 @@ def test_every_bar_has_its_label_its_interval_and_its_percent(
         assert low == pytest.approx(100 * row["share_low"])
         assert high == pytest.approx(100 * row["share_high"])
     assert axes.get_xlabel() == "share of users, %"
-    table = command("estimate", "poll", file).stdout
+    table = command("estimate", "poll", file, "--unbiased").stdout
     for each, row in zip(axes.texts, rows, strict=True):
         assert re.search(rf"{row['answer']} .* {re.escape(each.get_text())} ", table)
         assert each.xy[1] == rows.index(row), "at its bar"
 
 
-def test_of_many_answers_the_largest_are_drawn_and_the_others_counted(
-    command: CommandLine, tmp_path: Path, drawn: list[Figure]
-) -> None:
+def test_plot_of_many_answers_draws_the_largest(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     names = tuple(f"answer {place}" for place in range(500))
     made = collection(command, answers=names)
     file = reports(made, tmp_path / "a.reports", [7] * 300 + [9] * 200 + list(range(500)))
@@ -242,7 +234,7 @@ def test_of_many_answers_the_largest_are_drawn_and_the_others_counted(
     assert "the largest of 500 answers; 499 left out" in said(drawn[-1])
 
 
-def test_what_is_estimated_below_zero_is_drawn_there(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_plot_draws_negative_estimates(tmp_path: Path, drawn: list[Figure]) -> None:
     made = ldp_budget.Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("yes", "no"))
     rows = [
         {"answer": "yes", "count": -3, "share": -0.3, "share_low": -0.3, "share_high": 0.1, "adjusted_share": 0.0},
@@ -260,7 +252,7 @@ def test_what_is_estimated_below_zero_is_drawn_there(tmp_path: Path, drawn: list
     assert legend == ["estimate", "95 % interval", "adjusted (simplex), for showing: not unbiased"]
 
 
-def test_a_mean_is_drawn_with_its_interval_its_range_and_its_bias(
+def test_plot_of_a_mean_has_interval_range_and_bias(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
     made = ldp_budget.Collection("age", ldp_budget.mechanism("bounded-laplace")(epsilon=1, lower=18, upper=70))
@@ -269,7 +261,7 @@ def test_a_mean_is_drawn_with_its_interval_its_range_and_its_bias(
     file = reports(made, tmp_path / "a.reports", [20, 30, 60] * 30)
     row = command.json("estimate", "age", file, "--plot", tmp_path / "x.png")
     [axes] = drawn[-1].axes
-    assert title(drawn[-1]) == "age: 90 reports, 95 % intervals"
+    assert title(drawn[-1]) == "age: 90 reports, 95 % confidence intervals"
     assert ends(axes) == [(pytest.approx(row["low"]), pytest.approx(row["high"]))]
     assert axes.get_xlabel() == "estimated mean of the users' values, which are numbers from 18 to 70"
     assert f"{row['mean']:.6g} ({row['low']:.6g} to {row['high']:.6g})" in said(drawn[-1])
@@ -288,23 +280,24 @@ def rounds(command: CommandLine, tmp_path: Path) -> list[Path]:
     ]
 
 
-def test_each_round_is_an_estimate_of_its_own(command: CommandLine, rounds: list[Path]) -> None:
+def test_estimate_by_round_gives_one_estimate_each(command: CommandLine, rounds: list[Path]) -> None:
     found = command.json("estimate", "poll", *rounds, "--by-round")["rounds"]
     for path, each in zip(rounds, found, strict=True):
         assert each == {"round": path.name, **command.json("estimate", "poll", path)}
     lines = command("estimate", "poll", *rounds, "--by-round").stdout.splitlines()
-    assert lines[0] == "3 rounds; 95 % intervals"
-    assert lines[1].split() == ["round", "reports", "answer", "count", "share", "low", "high"]
-    assert [line.split()[:3] for line in lines[2:]] == [
+    assert lines[0] == "3 rounds; 95 % confidence intervals"
+    assert lines[1].startswith("Consistent counts: at least 0")
+    assert lines[2].split() == ["round", "reports", "answer", "count", "share", "low", "high", "unbiased"]
+    assert [line.split()[:3] for line in lines[3:]] == [
         [path.name, str(80 + 10 * week), answer] for week, path in enumerate(rounds, 1) for answer in ANSWERS
     ]
 
 
-def test_rounds_are_drawn_as_one_trend_for_each_answer(
+def test_plot_of_rounds_has_a_trend_for_each_answer(
     command: CommandLine, rounds: list[Path], tmp_path: Path, drawn: list[Figure]
 ) -> None:
     found = command.json("estimate", "poll", *rounds, "--by-round", "--plot", tmp_path / "x.png")["rounds"]
-    assert title(drawn[-1]) == "poll: 3 rounds of 90 to 110 reports, 95 % intervals"
+    assert title(drawn[-1]) == "poll: 3 rounds of 90 to 110 reports, 95 % confidence intervals"
     assert drawn[-1].get_supylabel() == "share of users, %"
     panels = drawn[-1].axes
     assert [axes.get_title(loc="left") for axes in panels] == list(ANSWERS)
@@ -317,7 +310,7 @@ def test_rounds_are_drawn_as_one_trend_for_each_answer(
     assert [each.get_text() for each in panels[-1].get_xticklabels()] == [path.name for path in rounds]
 
 
-def test_the_largest_answers_are_the_same_ones_in_every_round(command: CommandLine, rounds: list[Path]) -> None:
+def test_estimate_by_round_with_top_keeps_the_same_answers(command: CommandLine, rounds: list[Path]) -> None:
     found = command.json("estimate", "poll", *rounds, "--by-round", "--top", 2)["rounds"]
     everything = command.json("estimate", "poll", *rounds, "--by-round")["rounds"]
     sums = dict.fromkeys(ANSWERS, 0.0)
@@ -327,10 +320,10 @@ def test_the_largest_answers_are_the_same_ones_in_every_round(command: CommandLi
     largest = sorted(sums, key=lambda answer: -sums[answer])[:2]
     assert [[row["answer"] for row in each["answers"]] for each in found] == [largest] * 3
     lines = command("estimate", "poll", *rounds, "--by-round", "--top", 2).stdout.splitlines()
-    assert lines[1] == "the 2 largest of 3, which are likelier to be too large than too small"
+    assert lines[1] == "The 2 largest of 3 answers. Their counts are more likely too large than too small"
 
 
-def test_many_answers_over_rounds_are_the_largest_with_a_panel_each(
+def test_plot_of_rounds_with_many_answers_has_panels(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
     made = collection(command, answers=tuple(f"answer {place}" for place in range(40)))
@@ -342,7 +335,7 @@ def test_many_answers_over_rounds_are_the_largest_with_a_panel_each(
     assert "the 12 largest, largest first, of 40 answers; 28 left out" in said(drawn[-1])
 
 
-def test_rounds_of_a_mean(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
+def test_estimate_by_round_of_a_mean_gives_means(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     made = ldp_budget.Collection("age", ldp_budget.mechanism("laplace")(epsilon=1, lower=18, upper=70))
     with Accountant(command.ledger) as accountant:
         accountant.add_collection(made)
@@ -357,7 +350,7 @@ def test_rounds_of_a_mean(command: CommandLine, tmp_path: Path, drawn: list[Figu
     assert command(*arguments).stdout.splitlines()[0].split()[:3] == ["round", "reports", "mean"]
 
 
-def test_rounds_of_one_name_are_told_apart_and_one_file_is_one_round(
+def test_rounds_with_one_file_name_show_their_folders(
     command: CommandLine, rounds: list[Path], tmp_path: Path
 ) -> None:
     (tmp_path / "later").mkdir()
@@ -366,14 +359,14 @@ def test_rounds_of_one_name_are_told_apart_and_one_file_is_one_round(
     result = command("estimate", "poll", rounds[0], other, "--by-round", "--json")
     assert str(other) in result.stdout
     message = command.error("estimate", "poll", rounds[0], rounds[1], rounds[0], "--by-round", code=2)
-    assert f"--by-round: expected a file for each round; found {rounds[0]} 2 times" in message
+    assert f"--by-round must be a file for each round: got {rounds[0]} 2 times" in message
     twins = command("estimate", "poll", rounds[1], other, "--by-round").stderr
-    assert "hold the same; what looks like two rounds is one" in twins
+    assert "have the same content; two rounds here are one" in twins
     message = command.error("estimate", "poll", *rounds, "--by-round", "--independent", code=2)
-    assert "--independent: expected without --by-round" in message
+    assert "--independent and --by-round exclude each other" in message
 
 
-def test_rounds_of_memoised_reports_share_their_noise_and_that_is_told(command: CommandLine, tmp_path: Path) -> None:
+def test_rounds_of_memoized_reports_note_the_shared_noise(command: CommandLine, tmp_path: Path) -> None:
     mechanism = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=4, memoize=True)
     made = ldp_budget.Collection("poll", mechanism)
     with Accountant(command.ledger) as accountant:
@@ -383,15 +376,13 @@ def test_rounds_of_memoised_reports_share_their_noise_and_that_is_told(command: 
         with ReportWriter(path, made) as writer:
             values = [0, 1, 2, 3] * 9
             writer.write(made.mechanism.randomize(values, secrets=b"a secret of all of them"))
-    assert "rounds are no independent evidence" in command("estimate", "poll", *paths, "--by-round").stderr
+    assert "rounds are not independent" in command("estimate", "poll", *paths, "--by-round").stderr
 
 
 # -- compare -------------------------------------------------------------------------------------------------
 
 
-def test_a_comparison_names_what_was_asked_and_speaks_in_percent(
-    command: CommandLine, tmp_path: Path, drawn: list[Figure]
-) -> None:
+def test_plot_of_a_comparison_names_the_request(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     asked = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944, "--lower", 18, "--upper", 70)
     rows = command.json(*asked, "--plot", tmp_path / "x.png")
     assert title(drawn[-1]) == "Predicted errors: ε = 1, 7 answers, values from 18 to 70, 944 users"
@@ -432,10 +423,10 @@ CALIBRATED: dict[str, dict[str, Any]] = {
     "d-bit-flip": {"epsilon": 1, "buckets": 16, "bits": 4},
 }
 ONE_SETTING = {"unary-encoding", "matrix-substitution"}
-"""What was declared in probabilities alone has its own ε and no other."""
+"""A mechanism declared by its probabilities has its own ε only."""
 
 
-def test_the_pictures_below_are_of_every_mechanism() -> None:
+def test_plot_tests_cover_every_mechanism() -> None:
     from ldp_budget.registry.plugins import registry
 
     ours = {mechanism.name for mechanism, plugin in registry().items() if plugin.name == "mechanisms"}
@@ -444,9 +435,7 @@ def test_the_pictures_below_are_of_every_mechanism() -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", CALIBRATED)
-def test_the_error_of_every_mechanism_is_drawn_against_epsilon(
-    name: str, tmp_path: Path, drawn: list[Figure]
-) -> None:
+def test_plot_of_a_mechanism_has_its_error_against_epsilon(name: str, tmp_path: Path, drawn: list[Figure]) -> None:
     mechanism = ldp_budget.mechanism(name)(**CALIBRATED[name])
     plot_mechanism(mechanism, str(tmp_path / "x.png"))
     axes = drawn[-1].axes[0]
@@ -463,7 +452,7 @@ def test_the_error_of_every_mechanism_is_drawn_against_epsilon(
     assert len(drawn[-1].axes) == (2 if name in ("laplace", "bounded-laplace", "bounded-staircase") else 1)
 
 
-def test_with_users_the_error_is_that_of_their_estimate_and_in_percent(
+def test_plot_with_users_has_the_error_of_the_estimate(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
     arguments = ("calibrate", "sue", "--epsilon", 1, "--domain-size", 7, "--users", 944)
@@ -475,7 +464,7 @@ def test_with_users_the_error_is_that_of_their_estimate_and_in_percent(
     assert "domain_size = 7" in said(drawn[-1])
 
 
-def test_densities_are_told_apart_by_their_lines_and_not_by_colour_alone(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_plot_densities_differ_by_line_style(tmp_path: Path, drawn: list[Figure]) -> None:
     plot_mechanism(ldp_budget.mechanism("laplace")(epsilon=1, lower=0, upper=1), str(tmp_path / "x.png"))
     lines = drawn[-1].axes[1].lines
     assert len({line.get_linestyle() for line in lines}) == len(lines) == 3
@@ -484,7 +473,7 @@ def test_densities_are_told_apart_by_their_lines_and_not_by_colour_alone(tmp_pat
     assert "always saying the centre" in said(drawn[-1])
 
 
-def test_a_mechanism_that_predicts_no_error_says_so(tmp_path: Path) -> None:
+def test_plot_without_a_predicted_error_says_so(tmp_path: Path) -> None:
     import click
 
     class Silent(type(ldp_budget.mechanism("oue")(epsilon=1, domain_size=3))):  # type: ignore[misc]
@@ -493,7 +482,7 @@ def test_a_mechanism_that_predicts_no_error_says_so(tmp_path: Path) -> None:
         def utility(self, users: int | None = None) -> dict[str, Any]:
             return {}
 
-    with pytest.raises(click.ClickException, match="--plot: silent predicts no error that could be drawn"):
+    with pytest.raises(click.ClickException, match="--plot: silent predicts no error"):
         plot_mechanism(Silent(epsilon=1, domain_size=3), str(tmp_path / "x.png"))
     assert list(tmp_path.iterdir()) == []
 
@@ -505,7 +494,7 @@ def coin(epsilon: str) -> ldp_budget.Mechanism:
     return ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
 
 
-def test_what_is_left_of_each_limit_is_a_line_of_steps(
+def test_plot_of_a_balance_has_steps_for_each_limit(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
     clock = Clock()
@@ -542,17 +531,19 @@ def test_what_is_left_of_each_limit_is_a_line_of_steps(
     assert month.lines[0].get_ydata()[0] == pytest.approx(over_time[2].to_json()["capacity"]["rho"])
 
 
-def test_who_was_never_charged_has_everything_left(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
+def test_plot_of_an_unknown_user_has_everything_left(
+    command: CommandLine, tmp_path: Path, drawn: list[Figure]
+) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     command("balance", "bob", "--plot", tmp_path / "x.png")
     assert list(drawn[-1].axes[0].lines[0].get_ydata()) == [4, 4]
     assert "nothing was charged" in said(drawn[-1])
 
 
-def test_an_erased_user_has_nothing_to_draw(command: CommandLine, tmp_path: Path) -> None:
+def test_plot_of_an_erased_user_is_refused(command: CommandLine, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     command("spend", "alice", "randomized-response", "--epsilon", 1)
     command("erase", "alice", "--yes")
     message = command.error("balance", "alice", "--plot", tmp_path / "x.png")
-    assert "--plot: alice was erased; there is nothing to draw" in message
+    assert "--plot: there is nothing to draw, because alice was erased" in message
     assert not (tmp_path / "x.png").exists()

@@ -27,12 +27,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def verify(path: Path, stderr: int) -> str:
-    """What it prints, with its errors to `stderr`."""
+    """Return its output, with its errors on `stderr`."""
     command = [sys.executable, "-c", VERIFY, "--ledger", str(path), "ledger", "verify", "--json"]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, check=True, text=True).stdout
 
 
-def test_a_terminal_is_shown_how_far_it_is(path: Path) -> None:
+def test_progress_on_a_terminal_is_shown(path: Path) -> None:
     ours, theirs = pty.openpty()
     out = verify(path, theirs)
     os.close(theirs)
@@ -46,14 +46,14 @@ def test_a_terminal_is_shown_how_far_it_is(path: Path) -> None:
     assert json.loads(out)["ok"], "the bar is no part of the answer"
 
 
-def test_nobody_else_is_told(path: Path, tmp_path: Path) -> None:
+def test_progress_without_a_terminal_is_silent(path: Path, tmp_path: Path) -> None:
     with open(tmp_path / "errors", "w+b") as errors:
         assert json.loads(verify(path, errors.fileno()))["ok"]
         errors.seek(0)
         assert errors.read() == b""
 
 
-def test_progress_is_told_to_the_end_and_its_errors_are_the_callers(path: Path) -> None:
+def test_progress_passes_errors_to_the_caller(path: Path) -> None:
     told: list[tuple[int, int]] = []
     with Accountant(path, create=False) as accountant:
         assert accountant.verify(on_progress=lambda done, total: told.append((done, total))).ok

@@ -32,7 +32,9 @@ def command(ledger: Accountant, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 COIN = ["randomized-response", "--epsilon", "0.5"]
 
 
-def test_a_whole_story_on_the_ledger_of_a_service(command: CommandLine, ledger: Accountant, tmp_path: Path) -> None:
+def test_commands_on_a_service_give_the_results_of_a_file(
+    command: CommandLine, ledger: Accountant, tmp_path: Path
+) -> None:
     command("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1.5")
     assert command.json("policy", "list")[0]["name"] == "default"
     assert command.json("quote", "alice", *COIN)["status"] == "quoted"
@@ -58,8 +60,10 @@ def test_a_whole_story_on_the_ledger_of_a_service(command: CommandLine, ledger: 
     assert ledger.is_erased("alice")
 
 
-def test_answers_are_randomized_and_charged_there(command: CommandLine, ledger: Accountant, tmp_path: Path) -> None:
-    """Whether the answers are the same as in a run before is told by a digest that is never sent."""
+def test_randomize_with_spend_on_a_service_charges_users(
+    command: CommandLine, ledger: Accountant, tmp_path: Path
+) -> None:
+    """A digest that is never sent shows if the answers equal those of an earlier run."""
     command("policy", "set", "default", "--limit", "lifetime=2")
     command("collection", "add", "party", "oue", "--epsilon", "0.5", "--categories", "a,b")
     answers = tmp_path / "answers.csv"
@@ -71,7 +75,7 @@ def test_answers_are_randomized_and_charged_there(command: CommandLine, ledger: 
     assert command.json("estimate", "party", tmp_path / "party.reports")["reports"] == 30
 
 
-def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> None:
+def test_api_key_create_on_a_service_works(command: CommandLine, ledger: Accountant) -> None:
     from ldp_budget.accounting.api_keys import ApiKeys
 
     secret = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
@@ -80,8 +84,8 @@ def test_keys_are_made_from_afar(command: CommandLine, ledger: Accountant) -> No
     assert (found.name, found.scopes) == ("team-a", ("spend",))
 
 
-def test_where_two_must_agree_nobody_makes_a_second_key_from_afar(command: CommandLine, ledger: Accountant) -> None:
-    """Whoever holds a key for everything would approve by it what they have proposed."""
+def test_api_key_create_on_a_service_with_approvals_is_refused(command: CommandLine, ledger: Accountant) -> None:
+    """The holder of an admin key could approve their own proposal with a second key."""
     from ldp_budget.accounting.api_keys import ApiKeys
     from ldp_budget.accounting.approvals import Approvals
 
@@ -89,13 +93,11 @@ def test_where_two_must_agree_nobody_makes_a_second_key_from_afar(command: Comma
     Approvals(ledger).demand()
     shared_service().serve(ledger, shared_service().keys)
     told = command.error("api-key", "create", "team-a", "--scope", "admin")
-    assert "where approvals are demanded, keys are made on the machine of the ledger" in told
+    assert "keys can be made only on the machine of the ledger" in told
     assert ApiKeys(ledger).all() == before
 
 
-def test_a_key_comes_from_a_file_as_well(
-    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_api_key_is_read_from_a_file(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     file = tmp_path / "key"
@@ -107,27 +109,27 @@ def test_a_key_comes_from_a_file_as_well(
     assert "LDP_BUDGET_API_KEY_FILE: " in command.error("ledger", "stats")
 
 
-def test_what_stands_in_the_way_is_said(
-    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert "as a service goes by its own clock" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
-    assert "as a service has a ledger already" in command.error("ledger", "init", code=2)
+def test_service_error_names_the_cause(command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "--at does not go with a service" in command.error("--at", "2026-11-22", "ledger", "stats", code=2)
+    assert "which has a ledger already" in command.error("ledger", "init", code=2)
     assert "not over HTTP" in command.error("ledger", "backup", tmp_path / "copy.db")
     assert "not over HTTP" in command.error("ledger", "move", "--yes", command.ledger, tmp_path / "copy.db")
     assert "not over HTTP" in command.error("ledger", "rotate-key", "--yes")
     assert "not over HTTP" in command.error("invite", "poll", "--revoke", "--yes")
-    assert "no policy is called 'default'" in command.error("spend", "alice", *COIN)
+    assert "no policy is named 'default'" in command.error("spend", "alice", *COIN)
     elsewhere = CommandLine("http://budget.example.org")
-    assert "or --plain-http, before the command" in elsewhere.error("ledger", "stats", code=2)
-    monkeypatch.setenv("LDP_BUDGET_API_KEY", "ldpb_of-nobody")
+    assert "Add --plain-http before the command" in elsewhere.error("ledger", "stats", code=2)
+    monkeypatch.setenv("LDP_BUDGET_API_KEY", "ldpb_unknown")
     told = command.error("ledger", "stats")
-    assert "expected an API key" in told
-    assert "of-nobody" not in told
+    assert "Set LDP_BUDGET_API_KEY to a valid key" in told
+    assert "ldpb_unknown" not in told
     monkeypatch.delenv("LDP_BUDGET_API_KEY")
-    assert "a service needs an API key, in LDP_BUDGET_API_KEY" in command.error("ledger", "stats", code=2)
+    assert "The API key is missing: a service needs one. Set LDP_BUDGET_API_KEY" in command.error(
+        "ledger", "stats", code=2
+    )
 
 
-def test_a_key_that_may_only_spend_is_enough_to_spend(
+def test_spend_on_a_service_needs_only_the_scope_spend(
     command: CommandLine, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ldp_budget.accounting.api_keys import ApiKeys
@@ -138,5 +140,5 @@ def test_a_key_that_may_only_spend_is_enough_to_spend(
     shared_service().serve(ledger, keys)
     monkeypatch.setenv("LDP_BUDGET_API_KEY", secret)
     assert command.json("spend", "alice", *COIN)["status"] == "spent"
-    assert "this key has not the scope read" in command.error("balance", "alice")
+    assert "lacks the scope read" in command.error("balance", "alice")
     assert [row["by"] for row in ledger.history("alice")] == ["team-a"]

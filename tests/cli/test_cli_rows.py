@@ -17,7 +17,7 @@ from ldp_budget import Accountant
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget_cli.output import CSV, TSV, cell, write_rows
 
-USERS = ["alice", "Bob, jr", '"quoted"', "=1+1", "-3", "+4", "@home", "'t Hooft", "two\nlines", "tab\there", "nobody"]
+USERS = ["alice", "Bob, jr", '"quoted"', "=1+1", "-3", "+4", "@home", "'t Hooft", "two\nlines", "tab\there", "unseen"]
 
 ROWS = [
     ["mechanisms"],
@@ -41,7 +41,7 @@ ONE_VALUE = ("compose", "plan", "estimate")
 
 
 def undone(text: str) -> str:
-    """What a cell was before an apostrophe was put before it."""
+    """Return a cell without the apostrophe that was added."""
     return text.removeprefix("'")
 
 
@@ -67,7 +67,7 @@ def ledger(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("words", ROWS, ids=" ".join)
-def test_the_rows_are_the_same_in_every_form(command: CommandLine, words: list[str]) -> None:
+def test_rows_are_equal_in_every_form(command: CommandLine, words: list[str]) -> None:
     lines = [json.loads(line) for line in command(*words, "--nl").stdout.splitlines()]
     assert [json.loads(line) for line in command(*words, "--json", "--nl").stdout.splitlines()] == lines
     whole = json.loads(command(*words, "--json").stdout)
@@ -99,13 +99,13 @@ def test_the_rows_are_the_same_in_every_form(command: CommandLine, words: list[s
 @pytest.mark.some(5)
 @pytest.mark.parametrize("words", ROWS, ids=" ".join)
 @pytest.mark.parametrize("pair", [("--json", "--csv"), ("--nl", "--tsv"), ("--csv", "--tsv")])
-def test_two_forms_are_one_too_many(command: CommandLine, words: list[str], pair: tuple[str, str]) -> None:
+def test_two_output_forms_are_refused(command: CommandLine, words: list[str], pair: tuple[str, str]) -> None:
     told = command.error(*words, *pair, code=2)
-    assert f"{pair[1]}: expected it without {pair[0]}; both were given" in told
+    assert f"{pair[0]} and {pair[1]} exclude each other" in told
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
-def test_what_is_written_is_read_back(texts: list[str]) -> None:
+def test_cells_of_csv_are_read_back(texts: list[str]) -> None:
     for form, delimiter in ((CSV, ","), (TSV, "\t")):
         written: list[str] = []
         write_rows([{"text": text, "other": 1.5} for text in texts], form, written.append, ["text", "other"])
@@ -131,14 +131,14 @@ def test_what_is_written_is_read_back(texts: list[str]) -> None:
         ("a=b", "a=b"),
     ],
 )
-def test_a_cell_is_no_formula(value: Any, shown: str) -> None:
+def test_cell_that_starts_a_formula_gets_an_apostrophe(value: Any, shown: str) -> None:
     assert cell(value) == shown
 
 
 # -- many balances -------------------------------------------------------------------------------------------
 
 
-def test_each_user_of_a_list_has_the_balance_of_their_own(command: CommandLine) -> None:
+def test_balance_of_a_list_equals_single_balances(command: CommandLine) -> None:
     command("erase", "+4", "--yes")
     rows = json.loads(command("balance", "--users", "users.csv", "--json").stdout)
     assert [row["user"] for row in rows] == USERS
@@ -152,7 +152,7 @@ def test_each_user_of_a_list_has_the_balance_of_their_own(command: CommandLine) 
     assert not any(user in command("balance", "--all", "--csv").stdout for user in USERS)
 
 
-def test_many_are_read_by_a_few_questions(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_balance_of_many_users_needs_few_queries(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     users = [f"user-{number}" for number in range(2000)]
     Path("many.csv").write_text("\n".join(users))
     opened = 0
@@ -173,19 +173,19 @@ def test_many_are_read_by_a_few_questions(command: CommandLine, monkeypatch: pyt
     ("content", "options", "told"),
     [
         (b"alice\nbob\n", (), "user_column"),
-        (b"user,more\nalice,1\nbob\n", (), "line 3: expected 2 cells, as in the header; found 1"),
+        (b"user,more\nalice,1\nbob\n", (), "line 3: 1 cell instead of 2, as in the header"),
         (b"user\nalice\n\n\n", (), None),
-        (b"user\nalice\n\n  \n", (), "expected a user, found nothing"),
-        (b"user\n\xff\n", (), "no CSV file in UTF-8"),
-        (b'user\n"unfinished\n', (), "no CSV file"),
+        (b"user\nalice\n\n  \n", (), "the user is missing"),
+        (b"user\n\xff\n", (), "not a CSV file in UTF-8"),
+        (b'user\n"unfinished\n', (), "not a CSV file"),
         (b"\xef\xbb\xbfuser\r\nalice\r\n", (), None),
         ("name;user\nx;alice\n".encode("utf-16"), ("--encoding", "utf-16", "--delimiter", ";"), None),
-        (b"", (), "expected a header line; found nothing"),
-        (b'user\n""\n', (), "expected a user, found nothing"),
+        (b"", (), "is empty: it has no header line"),
+        (b'user\n""\n', (), "the user is missing"),
         (b"user\n", (), None),
     ],
 )
-def test_lists_as_people_have_them(
+def test_list_in_odd_form_is_read_or_named(
     command: CommandLine, content: bytes, options: tuple[str, ...], told: str | None
 ) -> None:
     Path("list.csv").write_bytes(content)
@@ -198,12 +198,12 @@ def test_lists_as_people_have_them(
             assert told.replace("_", "-") in command.error(*arguments, code=code).replace("_", "-")
 
 
-def test_a_list_may_come_from_another_command(command: CommandLine) -> None:
+def test_balance_reads_a_list_from_standard_input(command: CommandLine) -> None:
     rows = command("balance", "--users", "-", "--no-header", "--nl", input="alice\nalice\n").stdout.splitlines()
     assert [json.loads(row)["user"] for row in rows] == ["alice", "alice"]
 
 
-def test_the_columns_are_there_even_where_nobody_is(command: CommandLine, tmp_path: Path) -> None:
+def test_balance_of_an_empty_list_has_its_columns(command: CommandLine, tmp_path: Path) -> None:
     Path("list.csv").write_text("user\n")
     header = command("balance", "--users", "list.csv", "--csv").stdout
     assert header.startswith("user,policy,erased,lifetime_rho_capacity,")
@@ -212,7 +212,7 @@ def test_the_columns_are_there_even_where_nobody_is(command: CommandLine, tmp_pa
     assert command("balance", "--users", "list.csv", "--nl").stdout == ""
 
 
-def test_what_is_unbounded_is_no_empty_cell(command: CommandLine) -> None:
+def test_unbounded_amount_is_written_as_unbounded(command: CommandLine) -> None:
     command("policy", "set", "open", "--limit", "day=5,1e-6", "--unbounded")
     command("spend", "alice", "gaussian", "--sigma", "9", "--policy", "open", code=3)
     rows = list(csv.DictReader(io.StringIO(command("balance", "alice", "--policy", "open", "--csv").stdout)))
@@ -220,16 +220,16 @@ def test_what_is_unbounded_is_no_empty_cell(command: CommandLine) -> None:
     assert float(rows[0]["day_epsilon_left"]) == 4.0
 
 
-def test_an_unknown_policy_is_told_before_anything(command: CommandLine) -> None:
+def test_unknown_policy_is_an_error_before_any_row(command: CommandLine) -> None:
     for words in (("--all",), ("--users", "users.csv")):
         told = command.error("balance", *words, "--policy", "nothing", "--csv")
-        assert "no policy is called 'nothing'" in told
+        assert "no policy is named 'nothing'" in told
 
 
 # -- who is behind an account --------------------------------------------------------------------------------
 
 
-def test_an_export_names_the_users_of_a_list(command: CommandLine, tmp_path: Path) -> None:
+def test_export_with_users_names_them(command: CommandLine, tmp_path: Path) -> None:
     Path("some.csv").write_text("user\nalice\nnobody\n")
     rows = [json.loads(line) for line in command("ledger", "export", "--users", "some.csv").stdout.splitlines()]
     assert {row["user"] for row in rows} == {None, "alice"}
@@ -244,14 +244,16 @@ def test_an_export_names_the_users_of_a_list(command: CommandLine, tmp_path: Pat
     assert {row["note"] for row in rows if row["account"] == 1} == {None}
 
 
-def test_two_surveys_and_their_notes_stand_in_the_history(command: CommandLine) -> None:
+def test_history_shows_collections_and_notes(command: CommandLine) -> None:
     command("collection", "add", "colour", "oue", "--epsilon", "0.5", "--categories", "red,blue")
     command("spend", "carol", "party", "--note", "by telephone")
     command("spend", "carol", "colour")
     command("spend", "carol", "collection:colour", "--key", "k", "--note", "second wave")
     again = command("spend", "carol", "colour", "--key", "k", "--note", "third wave")
     assert "the stored answer of this key" in again.stdout
-    assert "was used for a different request" in command.error("spend", "carol", "party", "--key", "k", code=1)
+    assert "was already used for a different request" in command.error(
+        "spend", "carol", "party", "--key", "k", code=1
+    )
     rows = json.loads(command("history", "carol", "--json").stdout)
     told = [("party", "by telephone"), ("colour", None), ("colour", "second wave")]
     assert [(row["collection"], row["note"]) for row in rows] == told
@@ -267,11 +269,11 @@ def test_two_surveys_and_their_notes_stand_in_the_history(command: CommandLine) 
     assert [row["collection"] for row in rows] == ["party", "party"]
 
 
-def test_open_reservations_go_when_they_are_resolved(command: CommandLine) -> None:
+def test_reservations_drop_resolved_ones(command: CommandLine) -> None:
     [mine] = json.loads(command("reservations", "alice", "--json").stdout)
     assert (mine["collection"], mine["note"], mine["account"]) == ("party", "-1", 1)
     assert json.loads(command("reservations", "--json").stdout) == [mine]
-    for user in ("nobody", "-3"):
+    for user in ("unseen", "-3"):
         assert json.loads(command("reservations", "--json", "--", user).stdout) == []
     command("void", mine["receipt"])
-    assert command("reservations").stderr == "none is open\n"
+    assert command("reservations").stderr == "no open reservations\n"

@@ -34,9 +34,12 @@ def files(command: CommandLine) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
-def test_a_survey_is_played(sandbox: CommandLine) -> None:
+def test_sandbox_plays_a_whole_survey(sandbox: CommandLine) -> None:
     assert sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59").stdout.startswith("spent: alice")
-    assert sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59:59.999999", code=3).stderr.count("\n") == 2
+    assert (
+        sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59:59.999999", code=3).stderr.count("refused: alice")
+        == 1
+    )
     assert sandbox("--at", "2028-02-29", "spend", "alice", *RR).stdout.startswith("spent: alice")
     assert sandbox.json("spend", "alice", *RR, "--at=2028-03-01T00:30+01:00", code=3)["status"] == "refused"
     assert sandbox.json("spend", "alice", *RR, "--at=2028-03-01T00:30Z")["status"] == "spent"
@@ -45,7 +48,7 @@ def test_a_survey_is_played(sandbox: CommandLine) -> None:
 
 
 @pytest.mark.slow
-def test_a_picture_of_a_sandbox_says_so(sandbox: CommandLine, command: CommandLine, tmp_path: Path) -> None:
+def test_plot_of_a_sandbox_is_marked(sandbox: CommandLine, command: CommandLine, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     sandbox("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no", "--at", "2028-01-02")
     (tmp_path / "answers.csv").write_text("user,answer\nalice,yes\n", encoding="utf-8")
@@ -60,7 +63,7 @@ def test_a_picture_of_a_sandbox_says_so(sandbox: CommandLine, command: CommandLi
 
 
 @pytest.mark.parametrize("agreed_on", ["the ledger", "a file"])
-def test_its_reports_count_nowhere_else(sandbox: CommandLine, tmp_path: Path, agreed_on: str) -> None:
+def test_reports_of_a_sandbox_are_refused_elsewhere(sandbox: CommandLine, tmp_path: Path, agreed_on: str) -> None:
     poll = ("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
     sandbox(*poll)
     (tmp_path / "answers.csv").write_text("user,answer\nalice,yes\n", encoding="utf-8")
@@ -73,27 +76,25 @@ def test_its_reports_count_nowhere_else(sandbox: CommandLine, tmp_path: Path, ag
     assert sandbox.json("estimate", "poll", out)["reports"] == 1
     real = CommandLine(tmp_path / "real.db")
     real(*poll)
-    assert "it was made in a sandbox, whose reports count nowhere else" in real.error("estimate", "poll", out)
+    assert "it was made in a sandbox, so its reports can only be used there" in real.error("estimate", "poll", out)
 
 
-def test_reservations_expire_by_the_time_that_is_given(sandbox: CommandLine) -> None:
+def test_reservation_expires_at_the_given_time(sandbox: CommandLine) -> None:
     receipt = sandbox.json("reserve", "alice", *RR, "--expires", "60", "--at", "2028-01-01T10:00")["receipt"]
     assert sandbox.json("commit", receipt, "--at", "2028-01-01T10:01")["status"] == "expired"
 
 
 @pytest.mark.parametrize("before", ["spend", "balance", "history", "quote", "reserve"])
-def test_going_back_is_refused_with_the_latest_time(sandbox: CommandLine, before: str) -> None:
+def test_time_before_the_newest_entry_is_refused(sandbox: CommandLine, before: str) -> None:
     sandbox("reserve", "alice", *RR, "--at", "2028-05-01T12:00")
     words = (before, "alice", *(RR if before in ("spend", "quote", "reserve") else ()))
     told = sandbox.error(*words, "--at", "2028-04-30")
-    assert (
-        "its newest entry of 2028-05-01 12:00:00+00:00; found 2028-04-30 00:00:00+00:00; nothing was charged" in told
-    )
-    assert told.endswith(": --at 2028-05-01T12:00:00+00:00 or later\n")
+    assert "before the newest entry of 2028-05-01 12:00:00+00:00. Nothing was charged" in told
+    assert told.endswith(" Add --at 2028-05-01T12:00:00+00:00 or later\n")
     assert "repair" not in told
 
 
-def test_the_clock_of_a_sandbox_is_repaired_by_the_time_that_is_given(sandbox: CommandLine) -> None:
+def test_repair_clock_of_a_sandbox_takes_the_given_time(sandbox: CommandLine) -> None:
     sandbox("spend", "alice", *RR, "--at", "2030-01-01")
     assert sandbox("ledger", "repair-clock", "--yes", "--at", "2028-06-01").stdout == "repaired\n"
     assert sandbox.json("balance", "alice", "--at", "2028-06-01")["limits"][1]["resets_at"] == "2028-06-02T00:00:00Z"
@@ -103,21 +104,21 @@ def test_the_clock_of_a_sandbox_is_repaired_by_the_time_that_is_given(sandbox: C
     "time",
     ["", "tomorrow", "2028-02-30", "2027-02-29", "1969-12-31", "9998-01-01", "2028-01-01T25:00", "12:00", "-1"],
 )
-def test_what_is_no_time_is_told(sandbox: CommandLine, time: str) -> None:
+def test_at_with_an_invalid_time_is_wrong_usage(sandbox: CommandLine, time: str) -> None:
     before = files(sandbox)
     told = sandbox.error("spend", "alice", *RR, "--at", time, code=2)
-    assert "--at: expected an ISO time from 1970 to 9997, such as 2027-03-01T09:30 or 2027-03-01, " in told
-    assert f"found {time!r}" in told
+    assert "--at must be an ISO time from 1970 to 9997: got " in told
+    assert f"got {time!r}" in told
     assert files(sandbox) == before
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00+14:00", "9999-12-31T23:59-12:00"])
-def test_a_time_off_the_calendar_is_told(sandbox: CommandLine, time: str) -> None:
-    assert f"found '{time}'" in sandbox.error("balance", "alice", "--at", time, code=2)
+def test_at_with_a_time_off_the_calendar_is_wrong_usage(sandbox: CommandLine, time: str) -> None:
+    assert f"got '{time}'" in sandbox.error("balance", "alice", "--at", time, code=2)
 
 
-def test_at_without_a_time(sandbox: CommandLine) -> None:
-    assert "--at: expected a time; nothing was given" in sandbox.error("balance", "alice", "--at", code=2)
+def test_at_without_a_value_is_wrong_usage(sandbox: CommandLine) -> None:
+    assert "--at has no value. Write: --at 2027-03-01" in sandbox.error("balance", "alice", "--at", code=2)
     assert "'--at' requires an argument" in sandbox.error("--at", code=2)
 
 
@@ -134,33 +135,35 @@ def test_at_without_a_time(sandbox: CommandLine) -> None:
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_a_ledger_that_counts_goes_by_no_time_that_is_given(command: CommandLine, words: tuple[str, ...]) -> None:
+def test_at_with_a_real_ledger_is_refused(command: CommandLine, words: tuple[str, ...]) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     before = files(command)
     told = command.error(*words, "--at", "2099-01-01", code=2)
-    assert "found a ledger that counts; --at is for what `ldp-budget ledger init --sandbox` has made" in told
-    assert "nothing was changed" in told
+    assert "--at works with a sandbox only. Create one: ldp-budget ledger init --sandbox" in told
+    assert "Nothing was changed" in told
     assert files(command) == before
 
 
-def test_at_makes_no_ledger(command: CommandLine) -> None:
+def test_at_creates_no_ledger(command: CommandLine) -> None:
     for words in (("policy", "set", "default", "--limit", "lifetime=4"), ("collection", "add", "party", *RR)):
         told = command.error(*words, "--at", "2028-01-01")
-        assert "there is none; for --at `ldp-budget ledger init --sandbox` makes one" in told
-    assert "--at: expected --sandbox with it" in command.error("ledger", "init", "--at", "2028-01-01", code=2)
+        assert "does not exist. --at needs a sandbox. Create one: ldp-budget ledger init --sandbox" in told
+    assert "--at needs --sandbox" in command.error("ledger", "init", "--at", "2028-01-01", code=2)
     assert files(command) == {}
     assert command.json("ledger", "init", "--sandbox", "--at", "2028-01-01")["created"]
 
 
 @pytest.mark.parametrize("kind", [(), ("--sandbox",)], ids=["counts", "sandbox"])
 @pytest.mark.parametrize("there", [(), ("--sandbox",)], ids=["counts", "sandbox"])
-def test_init_leaves_what_is_there(command: CommandLine, kind: tuple[str, ...], there: tuple[str, ...]) -> None:
+def test_ledger_init_on_a_ledger_changes_nothing(
+    command: CommandLine, kind: tuple[str, ...], there: tuple[str, ...]
+) -> None:
     made = command("ledger", "init", *there)
-    assert made.stdout == f"made: {command.ledger}\n"
+    assert made.stdout.startswith(f"created {command.ledger} and its key file {command.ledger}.key. Back up both")
     before = files(command)
     told = command.error("ledger", "init", *kind)
     found = "a sandbox" if there else "a ledger"
-    assert f"expected a place where nothing is yet; found {found}, which was left as it is" in told
+    assert f"is {found} already. It was not changed" in told
     assert files(command) == before
 
 
@@ -187,7 +190,7 @@ def test_init_leaves_what_is_there(command: CommandLine, kind: tuple[str, ...], 
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-def test_every_output_says_that_it_is_a_sandbox(sandbox: CommandLine, words: tuple[str, ...]) -> None:
+def test_every_output_of_a_sandbox_is_marked(sandbox: CommandLine, words: tuple[str, ...]) -> None:
     sandbox("spend", "alice", *SMALL, "--at", "2028-01-01")
     said = f"Sandbox: nothing counts in {sandbox.ledger}\n"
     at = () if words[:2] == ("erase", "alice") else ("--at", "2028-01-02")
@@ -197,10 +200,10 @@ def test_every_output_says_that_it_is_a_sandbox(sandbox: CommandLine, words: tup
     for row in value if isinstance(value, list) else [value]:
         assert row["sandbox"] is True
     if "erase" not in words:
-        assert sandbox(*words, *at).stderr == said
+        assert sandbox(*words, *at).stderr.startswith(said)
 
 
-def test_rows_and_files_say_it_too(sandbox: CommandLine, tmp_path: Path) -> None:
+def test_rows_and_files_of_a_sandbox_are_marked(sandbox: CommandLine, tmp_path: Path) -> None:
     sandbox("spend", "alice", *RR, "--at", "2028-01-01")
     for words in (("history", "alice", "--nl"), ("ledger", "export")):
         lines = [json.loads(line) for line in sandbox(*words).stdout.splitlines()]
@@ -213,7 +216,7 @@ def test_rows_and_files_say_it_too(sandbox: CommandLine, tmp_path: Path) -> None
     assert sandbox.json("spend-many", tmp_path / "users.csv", *RR, "--at", "2028-01-02")["sandbox"] is True
 
 
-def test_a_ledger_that_counts_says_nothing(command: CommandLine) -> None:
+def test_output_of_a_real_ledger_has_no_mark(command: CommandLine) -> None:
     assert command.json("ledger", "init") == {"ledger": str(command.ledger), "created": True}
     command("policy", "set", "default", "--limit", "lifetime=4")
     assert command("spend", "alice", *RR).stderr == ""
@@ -221,7 +224,7 @@ def test_a_ledger_that_counts_says_nothing(command: CommandLine) -> None:
     assert all("sandbox" not in row for row in command.json("history", "alice"))
 
 
-def test_a_collection_of_a_sandbox_is_one_for_clients(sandbox: CommandLine, tmp_path: Path) -> None:
+def test_collection_of_a_sandbox_works_for_clients(sandbox: CommandLine, tmp_path: Path) -> None:
     shown = sandbox("collection", "add", "party", "oue", "--epsilon", "1", "--domain-size", "2", "--json").stdout
     (tmp_path / "party.json").write_text(shown)
     (tmp_path / "answers.csv").write_text("a\n0\n1\n")
@@ -236,14 +239,16 @@ def test_a_collection_of_a_sandbox_is_one_for_clients(sandbox: CommandLine, tmp_
 
 
 @pytest.mark.slow
-def test_a_copy_stays_what_it_is(sandbox: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_a_sandbox_stays_a_sandbox(
+    sandbox: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     real, there = tmp_path / "real.db", new_ledger(2)
     CommandLine(real)("ledger", "init")
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
     assert "is a sandbox: nothing moves from one to the other. Name a new place" in told
     assert "counts: nothing moves" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
-    assert "found a ledger that counts; --at" in sandbox.error(
+    assert "got a ledger that counts; --at" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
     )
     assert sandbox.json("ledger", "move", "--yes", sandbox.ledger, there)["sandbox"] is True
@@ -253,14 +258,14 @@ def test_a_copy_stays_what_it_is(sandbox: CommandLine, tmp_path: Path, monkeypat
 
 
 @pytest.mark.slow
-def test_the_sandbox_on_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandbox_on_postgres_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(3))
     assert "for --at `ldp-budget ledger init --sandbox` makes one" in on_server.error(
         "balance", "alice", "--at", "2028-01-01"
     )
     assert on_server.json("ledger", "init", "--sandbox")["sandbox"] is True
-    assert "found a sandbox, which was left as it is" in on_server.error("ledger", "init")
+    assert "got a sandbox, which was left as it is" in on_server.error("ledger", "init")
     on_server("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=1", "--at", "2028-01-01")
     for day, code in (("2028-01-01", 0), ("2028-01-01T23:59", 3), ("2028-01-02", 0)):
         on_server("spend", "alice", *RR, "--at", day, code=code)

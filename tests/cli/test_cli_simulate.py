@@ -18,7 +18,7 @@ def planned(command: CommandLine) -> CommandLine:
     return command
 
 
-def test_what_a_policy_will_do_is_what_a_sandbox_does(command: CommandLine) -> None:
+def test_simulate_agrees_with_a_sandbox(command: CommandLine) -> None:
     command("ledger", "init", "--sandbox")
     limits = ("--limit", "lifetime=5", "--limit", "week=2", "--limit", "day=1")
     command("policy", "set", "default", *limits, "--at", "2028-02-26")  # a Saturday
@@ -37,17 +37,18 @@ def test_what_a_policy_will_do_is_what_a_sandbox_does(command: CommandLine) -> N
     assert happened == {"week": (week["binds_at"], 5), "lifetime": (lifetime["binds_at"], 11)}
 
 
-def test_it_is_shown_as_a_table(planned: CommandLine) -> None:
+def test_simulate_prints_a_table(planned: CommandLine) -> None:
     shown = planned(*SIMULATE, *OUE, "--every", "week", "--reports", "2", "--from", "2027-01-01T10:30")
     assert shown.stderr == ""
     assert shown.stdout.splitlines() == [
         "limit     rule   epsilon  delta  charged  report  binds first",
         "lifetime  basic  4        0            4  5       2027-01-15 10:30",
-        "week      basic  2        0            4  -       never as the lifetime limit (basic) ends it on 2027-01-15",
+        "week      basic  2        0            4  -       never as the lifetime limit",
+        "                                                  (basic) ends it on 2027-01-15",
     ]
 
 
-def test_rows_for_programs(planned: CommandLine) -> None:
+def test_simulate_prints_rows(planned: CommandLine) -> None:
     asked = (*SIMULATE, *OUE, "--every", "month", "--from", "2027-01-31")
     lines = [json.loads(line) for line in planned(*asked, "--nl").stdout.splitlines()]
     assert lines == planned.json(*asked)
@@ -63,20 +64,20 @@ def test_rows_for_programs(planned: CommandLine) -> None:
     }
 
 
-def test_a_collection_may_stand_for_a_mechanism(planned: CommandLine) -> None:
+def test_simulate_takes_a_collection(planned: CommandLine) -> None:
     planned("collection", "add", "party", *OUE)
     asked = ("--every", "day", "--from", "2027-01-01")
     assert planned.json(*SIMULATE, "party", *asked) == planned.json(*SIMULATE, *OUE, *asked)
 
 
-def test_a_memoised_value_goes_along_its_curve(planned: CommandLine) -> None:
+def test_simulate_follows_the_curve_of_a_memoized_value(planned: CommandLine) -> None:
     rappor = ("rappor", "--bits", "16", "--hashes", "2", "--cohorts", "4")
     epsilons = ("--epsilon", "1", "--epsilon-lifetime", "3")
     shown = planned(*SIMULATE, *rappor, *epsilons, "--every", "week", "--from", "2027-01-01")
-    assert shown.stderr == "all reports repeat one memoised value; a new value goes along its curve anew\n"
+    assert shown.stderr == "All reports repeat one memoized value; a new value starts at the beginning of its curve\n"
 
 
-def test_nothing_is_written(planned: CommandLine) -> None:
+def test_simulate_writes_nothing(planned: CommandLine) -> None:
     before = planned.json("ledger", "stats")
     planned(*SIMULATE, *OUE, "--every", "day")
     assert planned.json("ledger", "stats") == before
@@ -87,17 +88,19 @@ def test_nothing_is_written(planned: CommandLine) -> None:
     [
         (("default", *OUE), 2, "Missing option '--every'"),
         (("default", *OUE, "--every", "year"), 2, "'--every': 'year' is not one of 'day', 'week', 'month'"),
-        (("default", *OUE, "--every", "day", "--from", "soon"), 2, "--from: expected an ISO time from 1970"),
-        (("default", *OUE, "--every", "day", "--reports", "0"), 2, "--reports: expected a whole number from 1"),
-        (("survey", *OUE, "--every", "day"), 1, "no policy is called 'survey'"),
-        (("default", "nothing", "--every", "day"), 2, "no mechanism is called 'nothing'"),
+        (("default", *OUE, "--every", "day", "--from", "soon"), 2, "--from must be an ISO time from 1970"),
+        (("default", *OUE, "--every", "day", "--reports", "0"), 2, "--reports must be a whole number from 1"),
+        (("survey", *OUE, "--every", "day"), 1, "no policy is named 'survey'"),
+        (("default", "nothing", "--every", "day"), 2, "No mechanism or collection is named 'nothing'"),
     ],
 )
-def test_wrong_usage_is_told(planned: CommandLine, words: tuple[str, ...], code: int, told: str) -> None:
+def test_simulate_with_wrong_arguments_names_the_mistake(
+    planned: CommandLine, words: tuple[str, ...], code: int, told: str
+) -> None:
     assert told in planned.error("policy", "simulate", *words, code=code)
 
 
-def test_a_plan_without_such_a_report_is_refused_by_name(command: CommandLine) -> None:
+def test_simulate_of_a_report_outside_the_plan_is_refused(command: CommandLine) -> None:
     command("collection", "add", "party", *OUE)
     command("policy", "set", "default", "--plan", "party=3")
     (plan,) = command.json(*SIMULATE, "party", "--every", "month", "--from", "2027-01-01")
@@ -108,4 +111,4 @@ def test_a_plan_without_such_a_report_is_refused_by_name(command: CommandLine) -
         "2027-04-01T00:00:00Z",
     )
     told = command.error(*SIMULATE, "oue", "--epsilon", "2", "--domain-size", "3", "--every", "day")
-    assert "the plan of policy default has no such charge" in told
+    assert "the plan of policy default does not include this mechanism" in told

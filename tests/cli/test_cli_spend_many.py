@@ -1,4 +1,4 @@
-"""`spend-many`: every user of a file or a stream is charged, and what is wrong with the input is told."""
+"""`spend-many`: every user of a file or a stream is charged, and errors name the wrong input."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ def spent(budget: CommandLine, user: str) -> float:
     return epsilon
 
 
-def test_everybody_of_a_file_is_charged(budget: CommandLine, people: Path) -> None:
+def test_spend_many_charges_every_user_of_a_file(budget: CommandLine, people: Path) -> None:
     done = budget("spend-many", people, *OUE)
     assert done.stdout == "spent: 2, refused: 1, repeated: 0\n"
     assert "charging" in done.stderr
     assert (spent(budget, "ann"), spent(budget, "bob")) == (0.6, 0.6)
 
 
-def test_a_stream_whose_length_nobody_knows_will_do(budget: CommandLine) -> None:
+def test_spend_many_reads_a_stream(budget: CommandLine) -> None:
     done = budget("spend-many", "-", *OUE, input="id\na\nb\n")
     assert done.stdout == "spent: 2, refused: 0, repeated: 0\n"
     assert "charging" in done.stderr
     assert spent(budget, "a") == 0.6
 
 
-def test_the_refused_get_a_file(budget: CommandLine, people: Path, tmp_path: Path) -> None:
+def test_spend_many_with_refused_to_writes_the_refused_users(
+    budget: CommandLine, people: Path, tmp_path: Path
+) -> None:
     refused = tmp_path / "refused.csv"
     refused.write_text("an older one\n")
     budget("spend-many", people, *OUE, "--refused-to", refused)
@@ -59,16 +61,16 @@ def test_the_refused_get_a_file(budget: CommandLine, people: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "options", "code", "said"),
     [
-        (None, [], 1, "{} cannot be read: No such file or directory"),
-        ("", [], 1, "{}: expected a header line; found nothing"),
-        ("id\na\n", ["--user-column", "nope"], 2, "--user-column: expected one of the columns id of {}; found nope"),
-        ("id,id\na,a\n", ["--user-column", "id"], 2, "--user-column: expected a column of {} that no other is named"),
-        ('id\na\n""\n', [], 1, "{}, line 3, column id: expected a user, found nothing"),
-        ("id,town\na,Ulm\nb\n", [], 1, "{}, line 3: expected 2 cells, as in the header"),
-        ("id\na\n", ["--policy", "nope"], 1, "no policy is called 'nope'"),
+        (None, [], 1, "Cannot read {}: No such file or directory"),
+        ("", [], 1, "{} is empty: it has no header line"),
+        ("id\na\n", ["--user-column", "nope"], 2, "{} has no column 'nope'. Columns: id"),
+        ("id,id\na,a\n", ["--user-column", "id"], 2, "{} has 2 columns named 'id'"),
+        ('id\na\n""\n', [], 1, "{}, line 3, column id: the user is missing"),
+        ("id,town\na,Ulm\nb\n", [], 1, "{}, line 3: 1 cell instead of 2, as in the header"),
+        ("id\na\n", ["--policy", "nope"], 1, "no policy is named 'nope'"),
     ],
 )
-def test_what_is_wrong_is_told_and_an_older_file_stays(
+def test_spend_many_with_a_wrong_list_keeps_the_older_file(
     budget: CommandLine, tmp_path: Path, text: str | None, options: list[str], code: int, said: str
 ) -> None:
     source, refused = tmp_path / "users.csv", tmp_path / "refused.csv"
@@ -84,18 +86,18 @@ def test_what_is_wrong_is_told_and_an_older_file_stays(
 
 
 @pytest.mark.parametrize(
-    ("place", "why"), [("", "it is no ordinary file"), ("no/r.csv", "No such file or directory")]
+    ("place", "why"), [("", "it is not a regular file"), ("no/r.csv", "No such file or directory")]
 )
-def test_where_the_refused_cannot_be_written_nobody_is_charged(
+def test_spend_many_with_an_unwritable_refused_to_charges_no_user(
     budget: CommandLine, people: Path, tmp_path: Path, place: str, why: str
 ) -> None:
     path = tmp_path / place
     message = budget.error("spend-many", people, *OUE, "--refused-to", path)
-    assert f"--refused-to: {path} cannot be written: {why}" in message
+    assert f"--refused-to: cannot write {path}: {why}" in message
     assert spent(budget, "ann") == 0
 
 
-def test_shards_of_a_run_charge_everybody_once(
+def test_shards_of_a_run_charge_every_user_once(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", 2)
@@ -105,20 +107,20 @@ def test_shards_of_a_run_charge_everybody_once(
     assert budget(*run, "2/3").stdout == "spent: 2, refused: 0, repeated: 0\n"
     assert budget(*run, "1/3").stdout == "spent: 3, refused: 0, repeated: 0\n"
     assert [spent(budget, user) for user in "abcdefg"] == [0.6, 0.6, 0.6, 0.6, 0, 0, 0.6]
-    # The run goes on whole, or in other shards.
+    # The run continues whole, or in other shards.
     assert budget(*run[:-1]).stdout == "spent: 2, refused: 0, repeated: 5\n"
     assert budget(*run, "1/2").stdout == "spent: 0, refused: 0, repeated: 4\n"
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/0", "a/b", "1/2/3", "-1/2", "²/3"])
-def test_what_is_no_shard_is_told(budget: CommandLine, people: Path, shard: str) -> None:
+def test_invalid_shard_is_wrong_usage(budget: CommandLine, people: Path, shard: str) -> None:
     done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", shard, code=2)
-    assert f"--shard: expected I/N, two whole numbers with I from 1 to N, such as 2/4; found {shard}" in done.stderr
+    assert f"--shard must be I/N, two whole numbers with I from 1 to N, such as 2/4: got {shard}" in done.stderr
     assert spent(budget, "ann") == 0
 
 
-def test_shards_need_a_key_and_one_may_have_nobody(budget: CommandLine, people: Path) -> None:
-    assert "--key: expected the run's name" in budget("spend-many", people, *OUE, "--shard", "1/2", code=2).stderr
+def test_shard_needs_a_key_and_may_be_empty(budget: CommandLine, people: Path) -> None:
+    assert "--shard needs --key RUN" in budget("spend-many", people, *OUE, "--shard", "1/2", code=2).stderr
     done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", "2/2")
     assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
-    assert done.stderr.endswith(f"no batch of column id of {people} is in shard 2/2, so nobody was charged\n")
+    assert done.stderr.endswith(f"no batch of column id of {people} is in shard 2/2, so no user was charged\n")

@@ -20,7 +20,7 @@ def ledger(command: CommandLine) -> None:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody sits there."""
+    """Let standard input look like a terminal."""
 
     class Terminal:
         @staticmethod
@@ -32,26 +32,26 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_erase_asks_at_a_terminal(command: CommandLine, terminal: None) -> None:
     no = command("erase", "alice", input="n\n", code=1)
-    assert "Erase alice for good? [y/N]" in no.stderr
-    assert no.stderr.endswith("Aborted: nothing was changed\n")
+    assert "Erase alice? This cannot be undone. [y/N]" in no.stderr
+    assert no.stderr.endswith("Aborted: nothing was changed.\n")
     assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.5
     yes = command("erase", "alice", "--json", input="y\n")
     assert yes.stdout == '{\n  "user": "alice",\n  "erased": true\n}\n', "the question is no part of the answer"
 
 
-def test_where_nobody_can_be_asked_it_takes_a_yes(command: CommandLine) -> None:
-    assert "--yes: expected where nobody can be asked" in command.error("erase", "alice", code=2)
-    assert "--yes: expected where nobody can be asked" in command.error("ledger", "repair-clock", code=2)
+def test_erase_without_a_terminal_needs_yes(command: CommandLine) -> None:
+    assert "there is no terminal to confirm it. Add --yes" in command.error("erase", "alice", code=2)
+    assert "there is no terminal to confirm it. Add --yes" in command.error("ledger", "repair-clock", code=2)
     assert command("erase", "alice", "--yes").stdout == "erased: alice\n"
-    assert command("erase", "alice").stdout == "erased already: alice\n"
+    assert command("erase", "alice").stdout == "alice was erased earlier. Nothing was changed\n"
 
 
-def test_a_name_never_seen_is_blocked_only_where_that_is_said(command: CommandLine) -> None:
+def test_erase_of_an_unknown_user_needs_unknown(command: CommandLine) -> None:
     told = command.error("erase", "alcie", "--yes")
-    assert told == "Error: no user is called 'alcie'. Nothing was erased; --unknown blocks the name all the same\n"
+    assert "no user is named 'alcie'. Nothing was erased. To block the name all the same, add --unknown." in told
     assert command.json("erase", "alcie", "--yes", "--unknown") == {"user": "alcie", "erased": False}
     assert command("erase", "dave", "--yes", "--unknown").stdout.startswith(
-        "nothing to erase, and blocked from now on"
+        "dave was unknown, and is blocked from now on"
     )
     command("spend", "dave", "rr", "--epsilon", "0.5", code=3)
 
@@ -61,19 +61,19 @@ def test_balance_and_history_say_that_a_user_was_erased(command: CommandLine) ->
     assert command("balance", "alice").stdout == "alice, policy default\nerased: this user gets no budget\n"
     assert command.json("balance", "alice")["erased"] is True
     for form in ((), ("--json",), ("--nl",)):
-        assert command.error("history", "alice", *form).startswith("Error: user 'alice' was erased; ")
-    assert command.json("history", "nobody-yet") == []
+        assert command.error("history", "alice", *form).startswith("Error: user 'alice' was erased")
+    assert command.json("history", "never-seen") == []
     assert command("history", "bob").stdout == ""
 
 
-def test_the_ledgers_clock_is_repaired(command: CommandLine) -> None:
+def test_repair_clock_accepts_the_present_clock(command: CommandLine) -> None:
     assert command("ledger", "repair-clock", "--yes").stdout.startswith("nothing to repair")
     ahead = datetime.now(UTC) + timedelta(days=9)
     with Accountant(command.ledger, clock=lambda: ahead) as accountant:
         accountant.spend("alice", coin(1))
     refused = command.error("spend", "alice", "rr", "--epsilon", "0.5")
-    assert "nothing was charged" in refused
-    assert refused.endswith("If the clock is right now, its time can be repaired: ldp-budget ledger repair-clock\n")
+    assert "Nothing was charged" in refused
+    assert refused.endswith("When the clock is right again: ldp-budget ledger repair-clock\n")
     command("quote", "alice", "rr", "--epsilon", "0.5", code=1)
     for reading in (("balance", "alice"), ("history", "alice"), ("ledger", "verify"), ("ledger", "stats")):
         command(*reading)
@@ -84,7 +84,7 @@ def test_the_ledgers_clock_is_repaired(command: CommandLine) -> None:
     command("ledger", "verify")
 
 
-def test_a_repair_asks_what_time_it_is(command: CommandLine, terminal: None) -> None:
+def test_repair_clock_asks_for_the_time(command: CommandLine, terminal: None) -> None:
     asked = command("ledger", "repair-clock", input="n\n", code=1).stderr
     assert f"Is it {datetime.now(UTC):%Y-%m-%d} " in asked
     assert "nothing to repair" in command("ledger", "repair-clock", input="y\n").stdout

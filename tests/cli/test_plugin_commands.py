@@ -90,7 +90,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, warm_command: WarmCommand
 
 @dataclass
 class Checked:
-    """What `plugin check` made of tally-marks: what it printed, and the file with the certificate."""
+    """Return the output of `plugin check` for tally-marks, and the file with the certificate."""
 
     done: subprocess.CompletedProcess[str]
     recorded: str
@@ -107,7 +107,7 @@ def checked(workshop: Workshop) -> Checked:
 
 
 @pytest.mark.slow
-def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
+def test_plugin_new_writes_a_distribution(workshop: Workshop) -> None:
     project = workshop.folder / "tally-marks"
     files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
     assert files >= {"pyproject.toml", "README.md", "src/tally_marks/__init__.py", "tests/test_contract.py"}
@@ -116,7 +116,7 @@ def test_what_new_writes_is_a_distribution(workshop: Workshop) -> None:
 
 
 @pytest.mark.slow
-def test_the_distribution_may_be_called_otherwise_than_the_mechanism(workshop: Workshop) -> None:
+def test_plugin_new_with_distribution_uses_that_name(workshop: Workshop) -> None:
     row = workshop.listed("long-jump")
     assert (row["name"], row["plugin"], row["status"]) == ("long-jump", "athletics", "ok")
     text = (workshop.folder / "long-jump" / "pyproject.toml").read_text()
@@ -126,7 +126,7 @@ def test_the_distribution_may_be_called_otherwise_than_the_mechanism(workshop: W
 
 @pytest.mark.slow
 @pytest.mark.parametrize("project", ["tally-marks", "long-jump"])
-def test_its_tests_pass_at_once(workshop: Workshop, project: str) -> None:
+def test_plugin_new_tests_pass(workshop: Workshop, project: str) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-W", "error")
     said = workshop.python("-m", "pytest", *options, cwd=workshop.folder / project).stdout
     [passed, skipped] = re.findall(r"(\d+) (?:passed|skipped)", said)
@@ -134,15 +134,15 @@ def test_its_tests_pass_at_once(workshop: Workshop, project: str) -> None:
     assert int(skipped) == 4  # it memoises nothing
 
 
-def test_it_has_every_command(workshop: Workshop) -> None:
+def test_new_mechanism_works_in_every_command(workshop: Workshop) -> None:
     options = ("tally-marks", "--epsilon", "0.7", "--domain-size", "4")
     made = json.loads(workshop.ldp_budget("calibrate", *options, "--json").stdout)
     assert made["guarantee"]["epsilon"] == 0.7
     refused = workshop.ldp_budget("calibrate", "tally-marks", "--epsilon", "0", "--domain-size", "4", code=2)
-    assert "--epsilon: expected a number >= 0.000001 and <= 40; found 0" in refused.stderr
+    assert "--epsilon must be a number >= 0.000001 and <= 40: got 0" in refused.stderr
 
 
-def test_a_numeric_one_estimates_a_mean(workshop: Workshop) -> None:
+def test_new_numeric_mechanism_estimates_a_mean(workshop: Workshop) -> None:
     values = "\n".join(str(number % 9) for number in range(2000))
     (workshop.folder / "jumps.csv").write_text(f"metres\n{values}\n")
     workshop.ldp_budget("collection", "add", "jumps", "long-jump", "--epsilon", "2", "--lower", "0", "--upper", "10")
@@ -151,7 +151,7 @@ def test_a_numeric_one_estimates_a_mean(workshop: Workshop) -> None:
     assert abs(estimate["mean"] - 4) <= 4.5 * estimate["std_error"] < 1.5
 
 
-def test_it_depends_on_versions_with_the_same_hooks(workshop: Workshop) -> None:
+def test_plugin_new_depends_on_versions_with_the_same_hooks(workshop: Workshop) -> None:
     text = (workshop.folder / "tally-marks" / "pyproject.toml").read_text()
     [bounds] = re.findall(r'^dependencies = \["ldp-budget(.*)"\]$', text, flags=re.MULTILINE)
     accepted = SpecifierSet(bounds)
@@ -161,31 +161,31 @@ def test_it_depends_on_versions_with_the_same_hooks(workshop: Workshop) -> None:
     assert f"{major + 1}.0.0" not in accepted
 
 
-def test_new_overwrites_nothing(workshop: Workshop) -> None:
+def test_plugin_new_overwrites_nothing(workshop: Workshop) -> None:
     module = workshop.folder / "tally-chalk" / "src" / "tally_chalk" / "__init__.py"
     workshop.ldp_budget("plugin", "new", "tally-chalk")
     module.write_text("mine")
     again = workshop.ldp_budget("plugin", "new", "tally-chalk", code=1)
-    assert "is there already; nothing was written" in again.stderr
+    assert "exists. Nothing was written" in again.stderr
     assert module.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Athletics", "--distribution: expected lower-case words joined by hyphens"),
-        ("../athletics", "--distribution: expected lower-case words joined by hyphens"),
+        ("Athletics", "--distribution must be lower-case words joined by hyphens"),
+        ("../athletics", "--distribution must be lower-case words joined by hyphens"),
         ("ldp-budget", f"--distribution: ldp-budget {ldp_budget.__version__} is installed already"),
         ("athletics", "--distribution: athletics 0.1.0 is installed already"),
     ],
 )
-def test_a_distribution_that_cannot_be_used_is_refused(workshop: Workshop, name: str, said: str) -> None:
+def test_plugin_new_with_a_wrong_distribution_is_refused(workshop: Workshop, name: str, said: str) -> None:
     done = workshop.ldp_budget("plugin", "new", "high-jump", "--distribution", name, "--to", "refused", code=2)
     assert said in done.stderr
     assert not (workshop.folder / "refused").exists()
 
 
-def test_new_writes_where_it_is_told(workshop: Workshop) -> None:
+def test_plugin_new_with_to_writes_there(workshop: Workshop) -> None:
     workshop.ldp_budget("plugin", "new", "tally-board", "--to", "some/where")
     assert (workshop.folder / "some" / "where" / "tally-board" / "pyproject.toml").is_file()
 
@@ -193,20 +193,20 @@ def test_new_writes_where_it_is_told(workshop: Workshop) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Tally", "expected lower-case words"),
-        ("tally_marks", "expected lower-case words"),
-        ("../tally", "expected lower-case words"),
-        ("9-lives", "expected lower-case words"),
-        ("class", "means something"),
-        ("json", "means something"),
-        ("oue", "a mechanism is called 'oue' already"),
-        ("grr", "a mechanism is called 'grr' already"),
+        ("Tally", "must be lower-case words"),
+        ("tally_marks", "must be lower-case words"),
+        ("../tally", "must be lower-case words"),
+        ("9-lives", "must be lower-case words"),
+        ("class", "has a meaning in Python or ldp-budget"),
+        ("json", "has a meaning in Python or ldp-budget"),
+        ("oue", "there is a mechanism named 'oue' already"),
+        ("grr", "there is a mechanism named 'grr' already"),
         ("numpy", "a module 'numpy' is installed already"),
         ("ldp-budget", "a module 'ldp_budget' is installed already"),
-        ("tally-marks", "a mechanism is called 'tally-marks' already"),
+        ("tally-marks", "there is a mechanism named 'tally-marks' already"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_refused(workshop: Workshop, name: str, said: str) -> None:
+def test_plugin_new_with_a_wrong_name_is_refused(workshop: Workshop, name: str, said: str) -> None:
     assert said in workshop.ldp_budget("plugin", "new", name, "--to", "refused", code=2).stderr
     assert not (workshop.folder / "refused").exists()
 
@@ -216,7 +216,7 @@ def test_a_name_that_cannot_be_used_is_refused(workshop: Workshop, name: str, sa
 
 def assert_certified(done: subprocess.CompletedProcess[str]) -> None:
     certificate = json.loads(done.stdout)
-    assert "ldp-budget-tally-marks 0.1.0: audited; recorded in" in done.stderr
+    assert "ldp-budget-tally-marks 0.1.0: audited. Recorded in" in done.stderr
     assert "not exact: tally-marks: its client is a program of its own, of which samples were seen" in done.stderr
     assert "does not apply: tally-marks: memo_is_kept: it memoises nothing" in done.stderr
     assert (certificate["distribution"], certificate["version"]) == ("ldp-budget-tally-marks", "0.1.0")
@@ -237,18 +237,18 @@ def assert_certified(done: subprocess.CompletedProcess[str]) -> None:
         assert {found["verdict"] for found in example["checks"]} == {"passed", "skipped"}
 
 
-def test_check_certifies_what_is_installed(checked: Checked) -> None:
+def test_plugin_check_certifies_an_installed_plugin(checked: Checked) -> None:
     assert_certified(checked.done)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tally-marks", "tally_marks"])
-def test_it_may_be_called_by_its_mechanism_or_its_module(workshop: Workshop, name: str) -> None:
+def test_plugin_check_finds_a_plugin_by_module_or_entry_point(workshop: Workshop, name: str) -> None:
     assert_certified(workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json"))
 
 
 @pytest.mark.slow
-def test_check_certifies_a_numeric_one(workshop: Workshop) -> None:
+def test_plugin_check_certifies_a_numeric_mechanism(workshop: Workshop) -> None:
     done = workshop.ldp_budget("plugin", "check", "long-jump", "--samples", LEAST, "--json")
     [mechanism] = json.loads(done.stdout)["mechanisms"]
     assert mechanism["checked"] == "audited"
@@ -257,7 +257,7 @@ def test_check_certifies_a_numeric_one(workshop: Workshop) -> None:
         assert {found["check"] for found in example["checks"] if found["verdict"] != "passed"} == {"memo_is_kept"}
 
 
-def test_mechanisms_shows_it_until_the_code_changes(workshop: Workshop, checked: Checked) -> None:
+def test_mechanisms_shows_the_certificate_until_the_code_changes(workshop: Workshop, checked: Checked) -> None:
     workshop.certificates.unlink(missing_ok=True)
     assert workshop.listed("tally-marks")["checked"] == "no"
     workshop.certificates.write_text(checked.recorded)
@@ -270,7 +270,7 @@ def test_mechanisms_shows_it_until_the_code_changes(workshop: Workshop, checked:
     assert workshop.listed("tally-marks")["checked"] == "audited"
 
 
-def test_a_promise_that_is_not_kept_fails(workshop: Workshop) -> None:
+def test_plugin_check_of_a_false_guarantee_fails(workshop: Workshop) -> None:
     module = workshop.folder / "site" / "tally_marks" / "__init__.py"
     honest = module.read_text()
     module.write_text(honest.replace("return Pure(self.epsilon)", "return Pure(self.epsilon / 2)"))
@@ -281,7 +281,7 @@ def test_a_promise_that_is_not_kept_fails(workshop: Workshop) -> None:
     failed = "failed: tally-marks(domain_size=5, epsilon=1)"
     assert f"{failed}: guarantee_is_exact: the loss ln P/Q of a report is above the claim" in done.stderr
     assert f"{failed}: audit: 1 report(s) of one value lose at least" in done.stderr
-    assert "ldp-budget-tally-marks 0.1.0: no; recorded" in done.stderr
+    assert "ldp-budget-tally-marks 0.1.0: no. Recorded" in done.stderr
     assert re.search(r"^tally-marks +no +0\.5 +violated", done.stdout, re.M)
 
 
@@ -307,7 +307,7 @@ class Undescribed(OptimizedUnaryEncoding):
 
 class Unbuildable(ldp_budget.Mechanism):
     name = "unbuildable"
-    key_size = integer("a number nobody guesses", at_least=10**12 + 7, at_most=10**12 + 7)
+    key_size = integer("a number that no search finds", at_least=10**12 + 7, at_most=10**12 + 7)
     guarantee = property(lambda self: Pure(1))
     def check(self):
         raise ldp_budget.InvalidParameter("key_size", "something else", 1)
@@ -322,7 +322,7 @@ def register_mechanisms(register):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_proved_is_audited_and_what_has_no_client_is_not_checked(workshop: Workshop) -> None:
+def test_plugin_check_without_a_proof_is_audited(workshop: Workshop) -> None:
     (workshop.folder / "site" / "cloak.py").write_text(CLOAK)
     done = workshop.ldp_budget("plugin", "check", "cloak", "--samples", LEAST, "--json")
     certificate = json.loads(done.stdout)
@@ -340,33 +340,33 @@ def test_what_cannot_be_proved_is_audited_and_what_has_no_client_is_not_checked(
     )
 
 
-def test_a_promise_of_the_wrong_type_is_a_sentence(workshop: Workshop) -> None:
+def test_plugin_check_of_a_wrong_guarantee_type_is_a_sentence(workshop: Workshop) -> None:
     text = CLOAK.replace("property(lambda self: Pure(self.epsilon))", "property(lambda self: 1.0)")
     text = text.replace("[Priced, Undescribed]", "[Priced]")
     (workshop.folder / "site" / "vague_module.py").write_text(text)
     done = workshop.ldp_budget("plugin", "check", "vague_module", code=1)
-    assert "failed: plugin priced: Priced.guarantee is the float 1.0; expected one of the promises" in done.stderr
+    assert "failed: plugin priced: Priced.guarantee must return a guarantee" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_mechanism_that_cannot_be_built_fails(workshop: Workshop) -> None:
+def test_plugin_check_of_an_unbuildable_mechanism_fails(workshop: Workshop) -> None:
     text = CLOAK.replace("[Priced, Undescribed]", "[Unbuildable]")
     (workshop.folder / "site" / "unbuildable_module.py").write_text(text)
     done = workshop.ldp_budget("plugin", "check", "unbuildable_module", code=1)
-    assert "no parameters of unbuildable were found by trying; give the class `examples`" in done.stderr
+    assert "no valid parameters of unbuildable were found" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nowhere_to_be_found", "no plugin or module is called 'nowhere_to_be_found'"),
-        ("json.nothing", "no plugin or module is called 'json.nothing'"),
+        ("nowhere_to_be_found", "no plugin or module is named 'nowhere_to_be_found'"),
+        ("json.nothing", "no plugin or module is named 'json.nothing'"),
         ("json", "json: it implements no hook"),
         ("ill", "ill: ZeroDivisionError: division by zero"),
         ("needy", "needy: ModuleNotFoundError: No module named 'not_there_at_all'"),
     ],
 )
-def test_what_is_no_plugin_is_told(workshop: Workshop, name: str, said: str) -> None:
+def test_plugin_check_of_no_plugin_names_it(workshop: Workshop, name: str, said: str) -> None:
     (workshop.folder / "site" / "ill.py").write_text("1 / 0")
     (workshop.folder / "site" / "needy.py").write_text("import not_there_at_all")
     done = workshop.ldp_budget("plugin", "check", name, code=1)
@@ -375,16 +375,14 @@ def test_what_is_no_plugin_is_told(workshop: Workshop, name: str, said: str) -> 
 
 
 @pytest.mark.parametrize(("module", "distribution"), [("sqlite_utils.db", "sqlite-utils"), ("_pytest", "pytest")])
-def test_a_module_without_an_entry_point_is_told_by_the_distribution_that_it_came_in(
-    module: str, distribution: str
-) -> None:
+def test_plugin_check_of_a_module_without_entry_point_names_its_distribution(module: str, distribution: str) -> None:
     plugin = find_plugin(module)
     assert (plugin.name, plugin.version) == (distribution, version(distribution))
     assert find_plugin("json").name == "json"
 
 
 @pytest.mark.slow
-def test_a_module_in_this_folder_need_not_be_installed(workshop: Workshop, tmp_path: Path) -> None:
+def test_plugin_check_takes_a_module_of_this_folder(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "lone_coin.py").write_text(
         "import ldp_budget\n"
         "from ldp_budget.sdk.parameters import real\n"
@@ -404,4 +402,4 @@ def test_a_module_in_this_folder_need_not_be_installed(workshop: Workshop, tmp_p
     assert [found["mechanism"] for found in json.loads(done.stdout)["mechanisms"]] == ["lone-coin"]
     done = subprocess.run([*check[:3], "./lone_coin.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
-    assert "MODULE: expected the name of a module" in done.stderr
+    assert "MODULE must be the name of a module" in done.stderr

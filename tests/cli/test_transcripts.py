@@ -1,29 +1,28 @@
-"""Every command, replayed: the sessions in `transcripts` print today what they printed when they were recorded.
+"""Transcripts: each recorded session of commands prints today what it printed when it was recorded.
 
-A transcript is what somebody at a terminal would see, in a folder of its own with the ledger `budget.db`:
+A transcript is a terminal session in an empty folder, with the ledger `budget.db`:
 
     # A remark.
     = file answers.csv
         party
         independent
     $ ldp-budget collection show party
-    what it printed on standard output
-    ! what it printed on standard error
+    its standard output
+    ! its standard error
     [exit 1]
 
-`= file` writes the indented lines to a file; `= needs MODULE` skips the session where an optional package is missing.
-`<` and `>` give and keep standard input and output; `cp`, `cat` and `ls` copy and show files.
+`= file` writes the indented lines to a file. `= needs MODULE` skips the session if an optional package is missing.
+`<` and `>` redirect standard input and output; `cp`, `cat` and `ls` copy and show files.
 
-What differs from run to run stands as `<folder>`, `<time>`, `<head>`, `<receipt>`, `<secret>`, `<version>` and
-`<sources>`; in a command, `<head>` and `<receipt>` are the last ones that were told. Fingerprints stay, as a
-mechanism has the same one everywhere. The client's draws come from a seed made of the command, so that its reports
-are the same in every run. Users of one batch are charged in an order that is not, so no session shows the entries
-of several.
+Text that differs from run to run is written as `<folder>`, `<time>`, `<head>`, `<receipt>`, `<secret>`, `<version>` or
+`<sources>`. In a command, `<head>` and `<receipt>` are the last ones that were printed. Fingerprints stay, because a
+mechanism has the same one everywhere. The client draws from a seed made of the command, so its reports are the same
+in every run. Users of one batch are charged in no fixed order, so no session shows the entries of several users.
 
-    python tests/cli/test_transcripts.py             # replay, compare to the last digit, and show what differs
-    python tests/cli/test_transcripts.py --record    # write down what the commands print now
+    python tests/cli/test_transcripts.py             # replay, compare to the last digit, and show the differences
+    python tests/cli/test_transcripts.py --record    # record the present output
 
-Both take names of transcripts, for only those. Read the difference before you keep a new recording.
+Both take names of transcripts, to use only those. Read the differences before you keep a new recording.
 """
 
 from __future__ import annotations
@@ -64,17 +63,22 @@ GROUPS = ("policy", "collection", "inbox", "api-key", "ledger", "plugin")
 COMMAND, FILE, NEEDS, REMARK = "$ ", "= file ", "= needs ", "# "
 INDENT = "    "
 
-# What no two runs share, and what stands for it. It is the group that matched; a pattern may have several.
+# Patterns of text that differs from run to run, and its replacement: the group that matched is replaced.
 HEAD = re.compile(r"(?:head\b\W+|the head |(?m:^))(?P<it>[0-9a-f]{84}|\d+-[0-9a-f]{64})")
 RECEIPT = re.compile(
     r"\"receipt\": \"(?P<it>[^\"]+)\""
     r"|\(receipt (?P<of_charge>[^)\s]+)\)"
     r"|: receipt (?P<resolved>[^,\s]+),"
     r"|reservation (?P<conflicting>\S+) is (?!called)"
-    r"|reservation is called '(?P<unknown>[^']+)'"
+    r"|reservation is (?:named|called) '(?P<unknown>[^']+)'"
+    r"|ldp-budget (?:commit|void) (?P<next>\d+-[0-9a-f]{20})"
     r"|(?m:^(?:  )?)(?P<open>\d+-[0-9a-f]{20})\b"
 )
-TIME = re.compile(r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
+TIME = re.compile(
+    r"(?P<it>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
+    r"|(?P<minute>\d{4}-\d\d-\d\d \d\d:\d\d)(?!:)"
+    r"|  (?P<day>\d{4}-\d\d-\d\d)(?m:$)"
+)
 VERSION = re.compile(rf"\b(?P<it>{re.escape(ldp_budget.__version__)}|{re.escape(sqlite3.sqlite_version)})\b")
 SECRET = re.compile(r"(?P<it>ldpb_[A-Za-z0-9_-]{43})|#(?P<token>[A-Za-z0-9_.-]{40,})")
 SOURCES = re.compile(r'"sources": "(?P<it>[0-9a-f]{64})"')  # a certificate covers ldp-budget's own code
@@ -87,7 +91,7 @@ VARYING = {
     "<sources>": SOURCES,
 }
 REMEMBERED = ("<head>", "<receipt>")
-"""What a later command may name: as it was told last on standard output."""
+"""The texts that a later command may name, as they were printed last."""
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 LONG = 15
@@ -190,14 +194,16 @@ def run(command: str, told: dict[str, str], patch: pytest.MonkeyPatch) -> list[s
         case []:
             return []
         case _:
-            raise ValueError(f"a transcript has ldp-budget, cp, cat FILE and ls FOLDER; found {command}")
+            raise ValueError(f"a transcript has only ldp-budget, cp, cat FILE and ls FOLDER, not {command}")
 
 
 def run_ldp_budget(command: str, words: list[str], told: dict[str, str], patch: pytest.MonkeyPatch) -> list[str]:
     source, target = redirection(words, "<"), redirection(words, ">")
     number = count()
     patch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(f"{command} {next(number)}".encode()))
-    runner = CliRunner(env={"LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"})
+    runner = CliRunner(
+        env={"COLUMNS": "80", "LDP_BUDGET_LEDGER": "budget.db", "LDP_BUDGET_CERTIFICATES": "certificates.json"}
+    )
     given = None if source is None else Path(source).read_bytes()
     result = runner.invoke(cli, words, prog_name="ldp-budget", input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -225,7 +231,7 @@ def redirection(words: list[str], sign: str) -> str | None:
 
 
 def printed(text: str) -> list[str]:
-    """What stands in a transcript for a text that was printed."""
+    """Return the lines of a transcript for a printed text."""
     text = text.replace(os.getcwd(), "<folder>")
     for name, pattern in VARYING.items():
         text = pattern.sub(partial(replaced, name), text)
@@ -237,7 +243,7 @@ def printed(text: str) -> list[str]:
 
 
 def replaced(name: str, found: re.Match[str]) -> str:
-    """What was found, with `name` in place of what varies."""
+    """Return the match with `name` in place of the varying part."""
     start, end = (place - found.start() for place in found.span(found.lastgroup or 0))
     return found[0][:start] + name + found[0][end:]
 
@@ -246,7 +252,7 @@ def replaced(name: str, found: re.Match[str]) -> str:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two lines say the same, up to the last digits of long numbers."""
+    """Return True if two lines are equal, up to the last digits of long numbers."""
     return len(parts := NUMBER.split(one)) == len(others := NUMBER.split(other)) and all(
         a == b or (place % 2 == 1 and max(len(a), len(b)) >= LONG and close(a, b))
         for place, (a, b) in enumerate(zip(parts, others, strict=True))
@@ -258,19 +264,19 @@ def close(one: str, other: str) -> bool:
 
 
 def difference(recorded: str, found: str) -> str:
-    """What differs, as a person reads it."""
+    """Return the differences as a diff."""
     lines = difflib.unified_diff(recorded.splitlines(), found.splitlines(), "recorded", "printed now", lineterm="")
     return "\n".join(lines)
 
 
-DEAR = ("audit", "pictures", "plugin", "sketches")
+EXPENSIVE = ("audit", "pictures", "plugin", "sketches")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in DEAR else ()) for name in NAMES]
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in EXPENSIVE else ()) for name in NAMES]
 )
 @pytest.mark.some(2)
-def test_every_command_prints_what_it_printed(name: str, tmp_path: Path) -> None:
+def test_transcript_replayed_prints_the_same(name: str, tmp_path: Path) -> None:
     recorded = (TRANSCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
     for module in needs(recorded):
         pytest.importorskip(module)
@@ -280,7 +286,7 @@ def test_every_command_prints_what_it_printed(name: str, tmp_path: Path) -> None
         pytest.fail(difference(recorded, found), pytrace=False)
 
 
-def test_the_transcripts_call_every_command() -> None:
+def test_transcripts_call_every_command() -> None:
     """And every subcommand; what takes a mechanism is called with one, or with a collection."""
     wanted = set()
     root = click.Context(cli)
@@ -313,7 +319,7 @@ def main(*arguments: str) -> int:
             found = replay(recorded, Path(os.path.realpath(folder)))
         if found != recorded:
             differing += 1
-            print(f"{name}: recorded anew" if recording else difference(recorded, found))
+            print(f"{name}: recorded" if recording else difference(recorded, found))
             if recording:
                 path.write_text(found, encoding="utf-8", newline="\n")
     return 0 if recording else min(differing, 1)

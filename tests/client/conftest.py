@@ -1,4 +1,4 @@
-"""For ledgers on PostgreSQL behind a service: where their keys lie."""
+"""Fixtures for ledgers on PostgreSQL behind a service: the folder of their keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import pytest
 
 @pytest.fixture
 def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of ledgers lie in the user's folder."""
+    """Keep the keys of ledgers in a folder of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)

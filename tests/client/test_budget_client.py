@@ -19,7 +19,7 @@ CALLS = [name for name in NAMES if inspect.isfunction(getattr(BudgetClient, name
 OF_ALL = {"caller", "sandbox"}
 """Properties that both have. Those of a service are asked for, which `isinstance` must not do."""
 LOCAL = {"acting_for", "backup", "ledger", "reports", "spend_batch"}
-"""What only the machine of a ledger can do."""
+"""The calls that only the machine of a ledger has."""
 
 
 def types_agree(accountant: Accountant, client: Client) -> tuple[BudgetClient, BudgetClient, RecordLog, RecordLog]:
@@ -31,7 +31,7 @@ def types_agree(accountant: Accountant, client: Client) -> tuple[BudgetClient, B
     return one, other, first, second
 
 
-def test_both_are_budget_clients() -> None:
+def test_accountant_and_client_are_budget_clients() -> None:
     with Accountant(":memory:") as accountant, Client("https://unreachable.invalid", "key") as client:
         assert isinstance(accountant, BudgetClient)
         assert isinstance(client, BudgetClient)
@@ -41,19 +41,19 @@ def test_both_are_budget_clients() -> None:
 
 @pytest.mark.parametrize("cls", [Accountant, Client])
 @pytest.mark.parametrize("name", NAMES)
-def test_each_name_is_written_in_the_class(cls: type, name: str) -> None:
-    """What `Client` would inherit is a call without a body."""
+def test_budget_client_members_are_defined_in_the_class(cls: type, name: str) -> None:
+    """A call that `Client` inherits would have no body."""
     assert name in vars(cls)
 
 
 @pytest.mark.parametrize("cls", [Accountant, Client])
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_called_in_the_same_way_and_documented(cls: type, name: str) -> None:
+def test_budget_client_members_have_equal_signatures_and_docstrings(cls: type, name: str) -> None:
     assert inspect.signature(getattr(cls, name)) == inspect.signature(getattr(BudgetClient, name))
     assert inspect.getdoc(getattr(cls, name))
 
 
-def test_nothing_else_is_public() -> None:
+def test_budget_client_lists_every_public_member() -> None:
     def public(cls: type) -> set[str]:
         return {name for name in vars(cls) if not name.startswith("_")}
 
@@ -61,14 +61,14 @@ def test_nothing_else_is_public() -> None:
     assert public(Accountant) == {*NAMES, *OF_ALL, *LOCAL}
 
 
-def test_no_function_of_a_module_stands_in_the_class() -> None:
+def test_budget_client_has_no_module_function() -> None:
     functions = [member for member in vars(Accountant).values() if inspect.isfunction(member)]
     assert {function.__module__ for function in functions} == {Accountant.__module__}
     assert all(function.__qualname__ == f"Accountant.{function.__name__}" for function in functions)
 
 
 @pytest.mark.parametrize("wrong", [None, "budget.db", Accountant])
-def test_a_release_refuses_what_is_no_budget_client(tmp_path: Path, wrong: Any) -> None:
+def test_release_without_a_budget_client_is_refused(tmp_path: Path, wrong: Any) -> None:
     poll = Collection("poll", mechanism("oue")(epsilon=1, domain_size=3))
-    with pytest.raises(InvalidParameter, match="an accountant"):
+    with pytest.raises(InvalidParameter, match="an `Accountant` or a `Client`"):
         release(tmp_path / "out", poll, wrong, [0], users=["alice"], policy="default")  # type: ignore[arg-type]

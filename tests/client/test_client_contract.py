@@ -1,4 +1,4 @@
-"""The ledger's contract, kept by a `Client` whose service keeps the ledger in SQLite or PostgreSQL."""
+"""The ledger's contract for a `Client` of a service with a ledger in SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service_places import Behind, plugin_of_promises
 
 
 def but_for_keys(accountant: Accountant) -> list[Any]:
-    """What a ledger shows of itself, but for the answers that it keeps: over HTTP whatever charges has a key."""
+    """The visible state of a ledger, without stored receipts: over HTTP every charge has a key."""
     journal, stats, policies = everything(accountant)
     return [journal, {name: value for name, value in stats.items() if name not in ("keys", "head")}, policies]
 
@@ -26,14 +26,14 @@ def but_for_keys(accountant: Accountant) -> list[Any]:
 class RemoteContract(LedgerContract):
     """The contract over HTTP; what differs there stands below, with the reason."""
 
-    threads_with_one_key = 3  # whoever comes meanwhile waits for a second, and then one goes first
+    threads_with_one_key = 3  # a request that comes meanwhile waits for a second
 
     @pytest.fixture(autouse=True)
     def promises(self) -> Iterator[None]:
         with plugin_of_promises():
             yield
 
-    def test_a_refusal_changes_nothing_but_its_key(self, accountant: Accountant) -> None:
+    def test_refusal_changes_nothing_but_its_key(self, accountant: Accountant) -> None:
         """A request without a key is given one, so that it can be sent again; a refusal is kept under it."""
         accountant.set_policy("default", ["lifetime=1", "day=0.5"])
         accountant.spend("alice", coin("0.4"))
@@ -48,7 +48,7 @@ class RemoteContract(LedgerContract):
         assert but_for_keys(accountant) == before
         check(accountant)
 
-    def test_a_bulk_charge_that_everybody_is_refused_leaves_no_trace(self, accountant: Accountant) -> None:
+    def test_batch_with_all_users_refused_leaves_no_trace(self, accountant: Accountant) -> None:
         """But for the key of the run, which every run has."""
         accountant.set_policy("default", ["lifetime=1"])
         before = but_for_keys(accountant)
@@ -59,7 +59,7 @@ class RemoteContract(LedgerContract):
         assert accountant.spend("alice", coin(2))
         check(accountant)
 
-    def test_a_failure_stores_nothing_under_its_key(self, accountant: Accountant, clock: Clock) -> None:
+    def test_failure_stores_nothing_under_its_key(self, accountant: Accountant, clock: Clock) -> None:
         """Of a run the service keeps which lines it had, before any of them is charged."""
         with pytest.raises(UnknownName):
             accountant.spend("alice", coin(1), key="k")
@@ -67,11 +67,11 @@ class RemoteContract(LedgerContract):
         clock.advance(seconds=-6)
         before = everything(accountant)
         for call in (accountant.spend, accountant.reserve, accountant.quote):
-            with pytest.raises(LedgerError, match="at most 5 s behind"):
+            with pytest.raises(LedgerError, match="more than 5 s before"):
                 call("alice", coin(1), **({} if call == accountant.quote else {"key": "k"}))
         assert everything(accountant) == before
         shown = but_for_keys(accountant)
-        with pytest.raises(LedgerError, match="at most 5 s behind"):
+        with pytest.raises(LedgerError, match="more than 5 s before"):
             accountant.spend_many(["alice"], coin(1), key="k")
         assert but_for_keys(accountant) == shown
         clock.advance(seconds=1)

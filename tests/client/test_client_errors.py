@@ -54,7 +54,7 @@ SAME = [
     UnknownName("policy", "nothing", []),
     UnknownName("user", "nobody", None, "Nothing was erased"),
     UserErased("alice"),
-    NameTaken("collection", "poll", "it exists already"),
+    NameTaken("collection", "poll", "exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
     KeyConflict("k"),
@@ -64,7 +64,7 @@ SAME = [
     ApprovalConflict(4, "it was withdrawn"),
     ApprovalConflict(None, "nobody can"),
 ]
-"""What crosses the wire as it is."""
+"""The errors that are transmitted unchanged."""
 
 OF_A_LEDGER = [
     LedgerError(SECRET_PLACE, f"{SECRET_PLACE} is locked"),
@@ -78,13 +78,13 @@ OF_A_LEDGER = [
     TableError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
     LedgerMoved(SECRET_PLACE, "another place", complete=True),
 ]
-"""What says where something lies; of a service's that is its address, and why it fails stays there."""
+"""The errors with a location: the client shows the URL of the service, and the cause stays there."""
 
 OF_THE_SERVICE = set(STATUSES) - {error.code for error in [*SAME, *OF_A_LEDGER]} - {BudgetExceeded.code}
 
 
 def over_http(error: LdpBudgetError) -> LdpBudgetError:
-    """What a client makes of an error that the service answers with."""
+    """Return the client's error for an error response of the service."""
     answer = error_response(error)
     assert answer.status_code == STATUSES[error.code]
     return error_of(URL, answer.status_code, json.loads(bytes(answer.body)))
@@ -96,24 +96,24 @@ def kinds(kind: type[LdpBudgetError] = LdpBudgetError) -> Iterator[type[LdpBudge
         yield from kinds(below)
 
 
-def test_every_error_of_the_library_is_tried_here() -> None:
+def test_error_cases_include_every_error_of_the_library() -> None:
     public = {kind for kind in kinds() if kind.__name__ in ldp_budget.__all__}
     assert public == {type(error) for error in [*SAME, *OF_A_LEDGER]} | {BudgetExceeded}
 
 
-def test_every_code_of_the_library_has_a_status() -> None:
+def test_error_codes_of_the_library_have_a_status() -> None:
     assert {kind.code for kind in kinds() if kind.__name__ in ldp_budget.__all__} <= set(STATUSES)
 
 
 @pytest.mark.parametrize("error", SAME, ids=lambda error: type(error).__name__)
-def test_text_and_attributes_cross_the_wire(error: LdpBudgetError) -> None:
+def test_error_text_and_attributes_are_transmitted(error: LdpBudgetError) -> None:
     twin = over_http(error)
     assert type(twin) is type(error)
     assert (str(twin), twin.code, vars(twin)) == (str(error), error.code, vars(error))
 
 
 @pytest.mark.parametrize("error", OF_A_LEDGER, ids=lambda error: type(error).__name__)
-def test_where_a_ledger_lies_stays_there(error: Any) -> None:
+def test_error_with_a_ledger_path_hides_the_path(error: Any) -> None:
     twin: Any = over_http(error)
     assert type(twin) is type(error)
     assert SECRET_PLACE not in str(twin)
@@ -122,19 +122,19 @@ def test_where_a_ledger_lies_stays_there(error: Any) -> None:
     assert URL in str(twin)
 
 
-def test_the_clock_is_told_as_it_is() -> None:
-    """It is nobody's secret, and whoever asks may be the one who can mend it."""
+def test_clock_error_is_transmitted_unchanged() -> None:
+    """The time is no secret, and the caller may be able to repair the clock."""
     assert str(over_http(OF_A_LEDGER[4])) == f"ledger {URL}: it is far behind"
 
 
 @pytest.mark.parametrize("code", sorted(OF_THE_SERVICE))
-def test_what_only_a_service_says_has_its_code(code: str) -> None:
+def test_service_error_has_its_code(code: str) -> None:
     error = over_http(ServiceError(code, "so it is"))
     assert isinstance(error, ServiceProblem)
     assert (error.code, error.status, str(error)) == (code, STATUSES[code], f"{URL}: so it is")
 
 
-def test_there_are_such_codes() -> None:
+def test_service_error_codes_exist() -> None:
     assert {"unauthorized", "forbidden", "malformed", "in-flight", "too-large", "too-many-requests"} <= OF_THE_SERVICE
 
 
@@ -142,5 +142,5 @@ def test_there_are_such_codes() -> None:
     "problem",
     [{}, {"type": "about:blank"}, {"type": 7, "detail": None}, {"type": "/problems/unknown-name"}, {"type": "x/of"}],
 )
-def test_a_problem_of_somebody_elses_is_an_error_all_the_same(problem: dict[str, Any]) -> None:
+def test_problem_of_a_proxy_is_an_error(problem: dict[str, Any]) -> None:
     assert isinstance(error_of(URL, 400, problem), LdpBudgetError)

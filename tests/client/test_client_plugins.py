@@ -37,7 +37,7 @@ def accountant(ledger: Accountant) -> Iterator[Client]:
 
 
 class Toy(Mechanism):
-    """A mechanism of somebody's plugin."""
+    """A mechanism of a third-party plugin."""
 
     name = "toy"
 
@@ -54,13 +54,13 @@ class ToyThere(Toy):
         return Pure("0.25")
 
 
-def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
+def test_mechanism_missing_on_the_service_is_named_with_its_plugin(
     accountant: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = plugins.registry()
     asking = Registry([*own.plugins, Plugin("ldp-budget-toys", "1.2", (Toy,))])
     monkeypatch.setattr("ldp_budget.api.schemas.registry", lambda: asking)
-    told = "has no mechanism 'toy'; here ldp-budget-toys 1.2 brings it, and the service needs that plugin too"
+    told = "has no mechanism 'toy'. Here the plugin ldp-budget-toys 1.2 provides it. Install it on the service too."
     for ask in (
         lambda: accountant.spend("alice", Toy()),
         lambda: accountant.quote("alice", Toy()),
@@ -71,11 +71,11 @@ def test_a_mechanism_that_the_service_has_not_is_told_with_its_plugin(
     ):
         with pytest.raises(NotSupported, match=told):
             ask()
-    with pytest.raises(NotSupported, match="no plugin that is installed here brings it either"):
+    with pytest.raises(NotSupported, match="No plugin here provides it either"):
         accountant.spend("alice", promising(Pure("0.123123")))  # of which nobody has heard
 
 
-def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
+def test_mechanism_with_another_guarantee_on_the_service_charges_no_user(
     accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the report would cost more than it was charged for."""
@@ -88,24 +88,24 @@ def test_a_copy_of_a_mechanism_that_promises_more_there_charges_nobody(
         lambda: accountant.spend_many(["alice"], Toy()),
         lambda: accountant.spend("alice", Collection("toys", Toy())),
     ):
-        with pytest.raises(NotSupported, match="toy promises more here than where it is used"):
+        with pytest.raises(NotSupported, match="charge for mechanism toy would be too small"):
             ask()
     assert ledger.history("alice") == []
     assert accountant.spend("alice", ToyThere()).epsilon == 0.25
 
 
-def test_a_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant: Client, ledger: Accountant) -> None:
+def test_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant: Client, ledger: Accountant) -> None:
     party = Collection("party", mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
     accountant.add_collection(party)
     assert accountant.collection("party") == ledger.collection("party") == party
     assert accountant.spend("alice", accountant.collection("party")).epsilon == 1
     other = Collection("party", mechanism("oue")(epsilon="0.1", domain_size=2))
-    with pytest.raises(InvalidParameter, match="mechanism: expected that of the collection party"):
+    with pytest.raises(InvalidParameter, match="mechanism must be the one of collection party"):
         accountant.spend("alice", other)
     assert [row["collection"] for row in accountant.history("alice")] == ["party"]
 
 
-def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: Client, ledger: Accountant) -> None:
+def test_amounts_equal_those_of_the_ledger_to_the_unit(accountant: Client, ledger: Accountant) -> None:
     """Plain numbers are rounded; what decides is not."""
     ledger.set_policy("default", ["lifetime=3,1e-6,zcdp", "day=9.123456789,0.123456789012345678", "week=7,1e-6,gdp"])
     curve = Memoised(("0.3", "0.5"), "0.65")
@@ -133,10 +133,10 @@ def test_amounts_are_those_of_the_ledger_to_the_unit(accountant: Client, ledger:
     )
 
 
-def test_an_object_of_another_library_is_charged_by_a_service_that_has_not_got_it(
+def test_foreign_object_is_charged_by_a_service_without_its_library(
     accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is sent is the guarantee and where it comes from."""
+    """The client sends the guarantee and its source."""
     event = events().SelfComposedDpEvent(events().RandomizedResponseDpEvent(0.5, 4), 2)
     stands_for = charged_for(event)
     monkeypatch.setattr("ldp_budget_adapters._read", lambda thing: None)

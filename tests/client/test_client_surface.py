@@ -1,4 +1,4 @@
-"""What the client of a service sends, what it keeps to itself, and what it loads."""
+"""The client of a service: the data that it sends, the data that it does not send, and its imports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ldp_budget import Limit, mechanism
 from ldp_budget.client import Client
 
 
-def test_a_digest_is_keyed_by_the_api_key_and_sent_nowhere() -> None:
-    """What is digested may be answers; nobody who has not the key can guess them."""
+def test_digest_is_keyed_by_the_api_key_and_the_data_is_not_sent() -> None:
+    """The digested data may be answers; without the key they cannot be guessed."""
     with (
         Client("https://unreachable.invalid", "one") as one,
         Client("https://unreachable.invalid", "other") as other,
@@ -22,13 +22,13 @@ def test_a_digest_is_keyed_by_the_api_key_and_sent_nowhere() -> None:
 
 
 @pytest.mark.parametrize("text", ["lifetime=4", "day=0.1,1e-6", "week=4,9e-7+1e-7,zcdp", "month=30,1e-6,renyi:3"])
-def test_a_limit_is_sent_as_the_text_that_says_all_of_it(text: str) -> None:
+def test_limit_is_sent_as_its_full_text(text: str) -> None:
     limit = Limit.parse(text)
     assert Limit.parse(str(limit)) == limit
     assert Limit.parse(str(limit)).capacity == limit.capacity
 
 
-def test_what_is_needed_to_speak_http_is_told_where_it_is_missing() -> None:
+def test_client_without_http_library_names_the_extra() -> None:
     program = """
 import sys
 sys.modules["httpx2"] = None
@@ -43,7 +43,7 @@ except NotSupported as error:
     assert "pip install 'ldp-budget[remote]'" in printed.stdout
 
 
-def test_who_only_charges_at_home_loads_nothing_of_it() -> None:
+def test_accountant_loads_no_http_library() -> None:
     program = """
 import sys, ldp_budget
 with ldp_budget.Accountant(":memory:") as accountant:
@@ -55,7 +55,7 @@ print([name for name in sys.modules if "httpx2" in name or name.startswith("ldp_
     assert printed.stdout.strip() == "[]"
 
 
-def test_mechanisms_are_told_by_name_and_by_what_was_declared() -> None:
+def test_mechanism_is_sent_as_name_and_parameters() -> None:
     from ldp_budget.api.schemas import charged
 
     oue = mechanism("oue")(epsilon="0.5", domain_size=4)

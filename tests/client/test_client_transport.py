@@ -1,4 +1,4 @@
-"""How a service is asked: again where that is safe, for a bounded time, and telling nobody what is not theirs.
+"""The transport of the client: retries where safe, for a bounded time, without leaking data to others.
 
 The services here answer by a script.
 """
@@ -122,7 +122,7 @@ DONE = (200, {}, json.dumps(RECEIPT))
     ],
 )
 @pytest.mark.some(3)
-def test_what_may_be_better_later_is_asked_again_with_the_same_key(
+def test_transient_error_is_retried_with_the_same_key(
     script: Script, accountant: Client, answer: Any, reason: str
 ) -> None:
     script.answers = [answer, answer, DONE]
@@ -130,7 +130,7 @@ def test_what_may_be_better_later_is_asked_again_with_the_same_key(
     assert accountant.repeated == {reason: 2}
     assert len(script.asked) == 3
     assert len(set(script.keys)) == 1
-    assert len(script.keys[0] or "") >= 32, "nobody else has drawn it"
+    assert len(script.keys[0] or "") >= 32, "the client has drawn it"
     assert accountant.spend("alice", coin(1)).status == "spent"
     assert script.keys[3] != script.keys[0], "another request, another key"
 
@@ -139,16 +139,16 @@ def test_what_may_be_better_later_is_asked_again_with_the_same_key(
     ("status", "code"),
     [(400, "malformed"), (401, "unauthorized"), (403, "forbidden"), (413, "too-large"), (409, "wrong-collection")],
 )
-def test_what_is_wrong_is_told_at_once(script: Script, accountant: Client, status: int, code: str) -> None:
+def test_permanent_error_is_raised_at_once(script: Script, accountant: Client, status: int, code: str) -> None:
     script.answers = [(status, {}, problem(code))]
     with pytest.raises(ServiceProblem) as told:
         accountant.spend("alice", coin(1))
     assert (told.value.code, told.value.status, len(script.asked)) == (code, status, 1)
 
 
-def test_a_service_that_does_not_know_what_is_asked_is_said_to(script: Script, accountant: Client) -> None:
+def test_unknown_route_is_reported_as_another_service_version(script: Script, accountant: Client) -> None:
     script.answers = [(404, {}, problem("not-found"))]
-    with pytest.raises(NotSupported, match="has no answer to this"):
+    with pytest.raises(NotSupported, match="does not support this request"):
         accountant.stats()
 
 
@@ -173,9 +173,7 @@ def test_a_service_that_does_not_know_what_is_asked_is_said_to(script: Script, a
     ],
 )
 @pytest.mark.some(3)
-def test_after_all_tries_the_error_says_whether_it_may_have_been_done(
-    script: Script, answer: Any, unknown: bool
-) -> None:
+def test_error_after_all_tries_says_if_the_outcome_is_unknown(script: Script, answer: Any, unknown: bool) -> None:
     script.answers = [answer]
     with Client(script.url, KEY, patience=0.4) as accountant:
         started = time.monotonic()
@@ -183,11 +181,11 @@ def test_after_all_tries_the_error_says_whether_it_may_have_been_done(
             accountant.spend("alice", coin(1), key="k")
         assert time.monotonic() - started < 30, "and not for ever"
     assert told.value.unknown is unknown
-    assert ("nobody knows" in str(told.value)) is unknown
+    assert ("It is unknown whether" in str(told.value)) is unknown
     assert (vars(told.value).get("key") == "k") is unknown
 
 
-def test_what_stands_in_the_way_later_says_nothing_of_what_was_done_before(script: Script) -> None:
+def test_later_refusal_does_not_settle_an_earlier_try(script: Script) -> None:
     """A first try may have been charged though the key was revoked, or the clock set, before the second."""
     for late in ((401, {}, problem("unauthorized")), (503, {}, problem("clock-error"))):
         script.answers = [(502, {}, ""), late]
@@ -200,7 +198,7 @@ def test_what_stands_in_the_way_later_says_nothing_of_what_was_done_before(scrip
     assert conflict.value.key == "k"
 
 
-def test_a_service_that_asks_to_wait_longer_than_anybody_will_is_left_at_once(script: Script) -> None:
+def test_retry_after_beyond_the_patience_raises_at_once(script: Script) -> None:
     script.answers = [(429, {"Retry-After": "3600"}, problem("too-many-requests"))]
     with Client(script.url, KEY, patience=30) as accountant:
         started = time.monotonic()
@@ -213,9 +211,7 @@ def test_a_service_that_asks_to_wait_longer_than_anybody_will_is_left_at_once(sc
     assert len(script.asked) == 2
 
 
-def test_two_who_are_told_the_same_seconds_do_not_come_back_at_the_same_moment(
-    script: Script, accountant: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retry_after_is_jittered(script: Script, accountant: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr(transport.time, "sleep", waited.append)
     for _ in range(2):
@@ -225,27 +221,25 @@ def test_two_who_are_told_the_same_seconds_do_not_come_back_at_the_same_moment(
     assert len(set(waited)) == 2
 
 
-def test_a_question_that_takes_too_long_is_not_asked_again(script: Script, accountant: Client) -> None:
+def test_request_that_times_out_for_its_size_is_not_retried(script: Script, accountant: Client) -> None:
     script.answers = [(504, {}, "upstream")]
     with pytest.raises(LedgerError, match="504") as told:
         accountant.verify()
     assert (told.value.unknown, len(script.asked)) == (False, 1)
 
 
-def test_a_redirect_is_not_followed(script: Script, accountant: Client) -> None:
+def test_redirect_is_not_followed(script: Script, accountant: Client) -> None:
     """The key would go wherever it leads."""
     script.answers = [(307, {"Location": f"{script.url}/elsewhere"}, ""), DONE]
-    with pytest.raises(LedgerError, match="307 was answered"):
+    with pytest.raises(LedgerError, match="HTTP status 307"):
         accountant.spend("alice", coin(1))
     assert [path for _, path, _, _ in script.asked] == ["/v1/spends"]
 
 
-# -- what is sent, and what is told -------------------------------------------------------------------------------
+# -- data sent and data shown ---------------------------------------------------------------------------------------
 
 
-def test_neither_key_nor_user_stands_in_a_log_a_message_or_a_path(
-    script: Script, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_key_and_user_are_in_no_log_message_or_path(script: Script, caplog: pytest.LogCaptureFixture) -> None:
     script.answers = [(500, {}, "oops")]
     with caplog.at_level(logging.DEBUG), Client(script.url, KEY, patience=0.2) as accountant:
         told = [repr(accountant), str(accountant), accountant.name, str(vars(accountant))]
@@ -295,8 +289,8 @@ def test_neither_key_nor_user_stands_in_a_log_a_message_or_a_path(
         None,
     ],
 )
-def test_what_is_no_address_of_a_service_is_refused(url: Any) -> None:
-    with pytest.raises(InvalidParameter, match="url: expected") as told:
+def test_url_invalid_is_refused(url: Any) -> None:
+    with pytest.raises(InvalidParameter, match="url must be") as told:
         Client(url, KEY)
     assert "secret" not in str(told.value)
 
@@ -304,21 +298,21 @@ def test_what_is_no_address_of_a_service_is_refused(url: Any) -> None:
 @pytest.mark.parametrize(
     "host", ["budget.example.org", "10.0.0.7", "127.0.0.1.example.org", "[2001:db8::1]", "0.0.0.0"]
 )
-def test_without_encryption_only_this_machine_is_asked(host: str) -> None:
-    with pytest.raises(InvalidParameter, match="https://, as without it anybody on the way reads the key"):
+def test_url_without_tls_is_refused_except_for_loopback(host: str) -> None:
+    with pytest.raises(InvalidParameter, match="url must be an https:// URL"):
         Client(f"http://{host}:8000", KEY)
     Client(f"http://{host}:8000", KEY, plain_http=True).close()
     Client(f"https://{host}:8000", KEY).close()
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "[::1]"])
-def test_this_machine_may_be_asked_without(host: str) -> None:
+def test_url_of_loopback_without_tls_is_accepted(host: str) -> None:
     Client(f"http://{host}", KEY).close()
 
 
 @pytest.mark.parametrize("key", ["", "two words", "a\nb", "ä", "k" * 501, None, b"key", 7])
-def test_what_is_no_key_is_refused_and_not_shown(key: Any) -> None:
-    with pytest.raises(InvalidParameter, match="key: expected an API key") as told:
+def test_api_key_malformed_is_refused_and_not_shown(key: Any) -> None:
+    with pytest.raises(InvalidParameter, match="key must be an API key") as told:
         Client("https://budget.example.org", key)
     assert not isinstance(key, str) or not key or key not in str(told.value)
 
@@ -326,13 +320,13 @@ def test_what_is_no_key_is_refused_and_not_shown(key: Any) -> None:
 @pytest.mark.parametrize(
     "option", [{"timeout": 0}, {"patience": -1}, {"timeout": "1"}, {"patience": True}, {"tls": True}]
 )
-def test_what_is_no_option_is_refused(option: dict[str, Any]) -> None:
+def test_option_unknown_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(option))):
         Client("https://budget.example.org", KEY, **option)
 
 
-def test_keys_of_any_text_are_sent_each_in_its_own_way() -> None:
-    """What a header cannot hold is hashed, and nothing else looks like a hash."""
+def test_idempotency_keys_of_any_text_are_sent_distinctly() -> None:
+    """A key that a header cannot hold is hashed, and no other key looks like a hash."""
     keys = ["k", "2026-11-21/alice/party", "a b", "é", "e", "x" * 1000, "a\xa0b", "", "sha256:00"]
     sent = [header_of(key) for key in keys if key]
     assert sent[:2] == keys[:2]
@@ -347,7 +341,7 @@ def test_keys_of_any_text_are_sent_each_in_its_own_way() -> None:
 # -- TLS ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(tmp_path: Any) -> None:
+def test_certificate_untrusted_is_refused_at_once(tmp_path: Any) -> None:
     pytest.importorskip("cryptography")
     certificate, private = self_signed(tmp_path)
     made = Script()
@@ -358,7 +352,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(tmp_path: Any)
     url = made.url.replace("http://127.0.0.1", "https://localhost")
     try:
         with Client(url, KEY, patience=60) as accountant:
-            with pytest.raises(LedgerError, match="its certificate cannot be verified") as told:
+            with pytest.raises(LedgerError, match="the certificate of the service cannot be verified") as told:
                 accountant.spend("alice", coin(1))
             assert not told.value.unknown
             assert accountant.repeated == {}
@@ -414,14 +408,14 @@ def served(clock: Clock) -> Iterator[Client]:
             yield accountant
 
 
-def test_threads_share_one(served: Client) -> None:
+def test_client_is_shared_by_threads(served: Client) -> None:
     granted = in_threads(16, lambda number: bool(served.spend("alice", coin(1))))
     assert sorted(granted) == [False] * 7 + [True] * 9
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_child_connects_anew(served: Client) -> None:
+def test_client_after_a_fork_connects_again(served: Client) -> None:
     assert served.spend("alice", coin(1))
     child = os.fork()
     if child == 0:
@@ -438,16 +432,16 @@ def test_a_child_connects_anew(served: Client) -> None:
     assert served.repeated == {}
 
 
-def test_what_is_closed_says_so(served: Client) -> None:
+def test_client_closed_raises(served: Client) -> None:
     served.close()
     served.close()
-    with pytest.raises(LedgerError, match="it is closed"):
+    with pytest.raises(LedgerError, match="this client is closed"):
         served.spend("alice", coin(1))
-    with pytest.raises(LedgerError, match="it is closed"):
+    with pytest.raises(LedgerError, match="this client is closed"):
         list(served.balances(["alice"]))
 
 
-def test_it_does_not_go_into_another_process(served: Client) -> None:
+def test_client_cannot_be_pickled(served: Client) -> None:
     """A pickle would hold the key."""
     with pytest.raises(TypeError):
         pickle.dumps(served)

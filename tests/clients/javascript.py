@@ -1,4 +1,4 @@
-"""Node, and what is run with it: the client in JavaScript of `clients/js`."""
+"""Node, and scripts for it: the client in JavaScript of `clients/js`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def run(script: str | Path, *arguments: object) -> subprocess.CompletedProcess[s
 
 
 def evaluated(source: str) -> Any:
-    """What a module logs as JSON; it finds the package as `client`."""
+    """Return the JSON that a module logs; it finds the package as `client`."""
     return _asked(module=f"import * as client from {json.dumps(_INDEX)};\n{source}")
 
 
 def answered(lines: Iterable[Any]) -> list[Any]:
-    """What a client answers to lines of JSON, in the process of the other tests."""
+    """Return the client's answers to lines of JSON, in the process of the other tests."""
     found: list[Any] = _asked(lines=[*lines])
     return found
 

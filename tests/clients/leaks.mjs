@@ -17,7 +17,7 @@ const leaks = {
   raw: (report, answer) => (often() ? Uint8Array.of(1 << answer) : report),
   // The bit of the own answer is kept too often.
   keeps: (report, answer) => (often() ? report.map((byte) => byte | (1 << answer)) : report),
-  // The same report again for whoever answers 1.
+  // The same report again for users who answer 1.
   stuck: (report, answer) => (answer === 1 ? (last ??= report) : report),
   // One answer never shows another one's bit.
   clears: (report, answer) => (answer === 2 ? report.map((byte) => byte & ~1) : report),

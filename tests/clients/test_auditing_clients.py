@@ -34,7 +34,7 @@ def agreed(command: CommandLine) -> CommandLine:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("collection", ["four", "yes-no"])
-def test_the_client_in_javascript_keeps_its_promise(agreed: CommandLine, collection: str) -> None:
+def test_audit_of_the_javascript_client_finds_no_violation(agreed: CommandLine, collection: str) -> None:
     found = agreed.json("audit", collection, "--client", f"{node()} {ADAPTER}", "--samples", 500_000)
     assert found["verdict"] == "holds"
     assert max(each["lower_bound"] for each in found["audits"]) >= 0.95
@@ -42,15 +42,15 @@ def test_the_client_in_javascript_keeps_its_promise(agreed: CommandLine, collect
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leak", ["padding", "raw", "keeps", "stuck", "clears"])
-def test_a_client_that_leaks_is_convicted(agreed: CommandLine, leak: str) -> None:
+def test_audit_of_a_leaking_client_finds_it(agreed: CommandLine, leak: str) -> None:
     found = agreed.json("audit", "four", "--client", f"{node()} {LEAKS} {leak}", code=1)
     assert found["verdict"] == "violated"
     assert max(each["lower_bound"] for each in found["audits"]) > 1
 
 
-def test_a_report_that_is_too_long_is_refused(agreed: CommandLine) -> None:
+def test_audit_refuses_a_report_that_is_too_long(agreed: CommandLine) -> None:
     said = agreed.error("audit", "four", "--client", f"{node()} {LEAKS} longer", "--samples", 2000)
-    assert "expected reports of 1 bytes; found one of 2" in said
+    assert "a report must have 1 bytes: got 2" in said
 
 
 def client_that(does: str) -> str:
@@ -73,35 +73,35 @@ def drawn(client: str, count: int) -> int:
 SAY = """print('{"report": "01"}', flush=True)"""
 
 
-def test_a_length_that_differs_is_refused() -> None:
+def test_audit_refuses_reports_of_different_lengths() -> None:
     """Two bytes and none are two reports of one in the sum; the lengths may tell the answer."""
-    with pytest.raises(NotSupported, match="expected reports of 1 bytes; found one of 2"):
+    with pytest.raises(NotSupported, match="a report must have 1 bytes: got 2"):
         drawn(client_that("""print('{"report": "' + ("0101", "")[turn % 2] + '"}', flush=True)"""), 2)
 
 
-def test_more_lines_than_were_asked_for_are_refused() -> None:
-    with pytest.raises(NotSupported, match="says more than it is asked"):
+def test_audit_refuses_extra_lines() -> None:
+    with pytest.raises(NotSupported, match="wrote more than it was asked for"):
         drawn(client_that(f"{SAY}; {SAY}"), 3)
 
 
 @pytest.mark.slow
-def test_a_slow_client_is_waited_for_while_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_waits_for_a_slow_client_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
     assert drawn(client_that(f"time.sleep(0.3); {SAY}"), 5) == 5
-    with pytest.raises(NotSupported, match="said nothing for 1 s"):
+    with pytest.raises(NotSupported, match="did not answer for 1 s"):
         drawn(client_that("time.sleep(30)"), 1)
 
 
 @pytest.mark.slow
-def test_what_a_client_starts_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_ends_the_processes_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
-    with pytest.raises(NotSupported, match="said nothing for 1 s"):
+    with pytest.raises(NotSupported, match="did not answer for 1 s"):
         drawn("sh -c 'sleep 1000; true'", 1)
 
 
 @pytest.mark.parametrize("said", ["b'\\xff\\n'", "b'[' * 50000 + b'\\n'", "b'x' * 300000"])
-def test_lines_of_any_bytes_are_told(said: str) -> None:
-    with pytest.raises(NotSupported, match="expected a line of JSON"):
+def test_audit_reports_lines_of_any_bytes(said: str) -> None:
+    with pytest.raises(NotSupported, match="must be a line of JSON"):
         drawn(client_that(f"sys.stdout.buffer.write({said}); sys.stdout.flush(); time.sleep(100)"), 1)
 
 
@@ -109,19 +109,19 @@ def test_lines_of_any_bytes_are_told(said: str) -> None:
     ("client", "why"),
     [
         ("no-such-program", "cannot be started"),
-        (f"{sys.executable} -c 'pass'", "ended, or said nothing"),
-        (f"{sys.executable} -c 'print(1)'", "the client says: 1"),
-        (f"{sys.executable} -c 'print(\"hello\")'", "expected a line of JSON"),
+        (f"{sys.executable} -c 'pass'", "ended, or did not answer"),
+        (f"{sys.executable} -c 'print(1)'", "the client reports an error: 1"),
+        (f"{sys.executable} -c 'print(\"hello\")'", "must be a line of JSON"),
         ("", "cannot be started"),
         ("'", "cannot be started"),
     ],
 )
-def test_a_program_that_is_no_client_is_told(agreed: CommandLine, client: str, why: str) -> None:
+def test_audit_of_a_program_that_is_no_client_says_so(agreed: CommandLine, client: str, why: str) -> None:
     said = agreed.error("audit", "four", "--client", client, "--samples", 2000)
     assert why in said
     assert "Traceback" not in said
 
 
-def test_a_client_draws_for_a_collection(agreed: CommandLine) -> None:
+def test_audit_of_a_collection_runs_the_client(agreed: CommandLine) -> None:
     said = agreed.error("audit", "rr", "--epsilon", 1, "--client", "true", "--samples", 2000, code=2)
-    assert "--client draws for a collection; rr is none of this ledger" in said
+    assert "--client needs a collection: the ledger has none named 'rr'" in said

@@ -92,7 +92,7 @@ def definition(name: str) -> dict[str, Any]:
 # -- drawing -------------------------------------------------------------------------------------------------------
 
 
-def test_two_hundred_vectors_of_each_setting_agree(page: Any, many_vectors: Path) -> None:
+def test_vectors_two_hundred_of_each_setting_agree(page: Any, many_vectors: Path) -> None:
     """Those of the package are the first 40 of each; `test_javascript.py` has the same on Node."""
     agreed = {}
     for path in sorted(many_vectors.iterdir()):
@@ -119,7 +119,7 @@ def test_two_hundred_vectors_of_each_setting_agree(page: Any, many_vectors: Path
     assert agreed == dict.fromkeys(agreed, 200)
 
 
-def test_a_browser_draws_from_its_own_generator(page: Any) -> None:
+def test_browser_draws_from_its_own_generator(page: Any) -> None:
     reports = page.evaluate(
         """async (definition) => {
             const { Client } = await import("/js/src/index.js");
@@ -149,7 +149,7 @@ def played(page: Any, script: str, *collections: str) -> Any:
     return page.evaluate(f"async (definitions) => {{{BUDGET}{script}}}", [definition(name) for name in collections])
 
 
-def test_a_device_charges_before_it_draws_and_refuses_what_does_not_fit(page: Any) -> None:
+def test_device_charges_before_it_draws_and_refuses_beyond_its_budget(page: Any) -> None:
     found = played(
         page,
         """
@@ -170,7 +170,7 @@ def test_a_device_charges_before_it_draws_and_refuses_what_does_not_fit(page: An
     assert balance["lifetime"] == {"limit": "3.5", "spent": "3", "left": "0.5"}
 
 
-def test_what_is_no_answer_is_not_charged(page: Any) -> None:
+def test_answer_invalid_is_not_charged(page: Any) -> None:
     found = page.evaluate(
         """async ([plain, kept]) => {
             const { Client } = await import("/js/src/index.js");
@@ -187,7 +187,7 @@ def test_what_is_no_answer_is_not_charged(page: Any) -> None:
     assert found == [["RangeError", "RangeError"], "0"]
 
 
-def test_limits_are_lowered_and_never_raised(page: Any) -> None:
+def test_device_limits_are_lowered_and_never_raised(page: Any) -> None:
     balances = played(
         page,
         """
@@ -207,7 +207,7 @@ def test_limits_are_lowered_and_never_raised(page: Any) -> None:
     ]
 
 
-def test_a_clock_that_goes_back_refills_nothing(page: Any) -> None:
+def test_clock_set_back_restores_no_budget(page: Any) -> None:
     said = played(
         page,
         """
@@ -226,7 +226,7 @@ def test_a_clock_that_goes_back_refills_nothing(page: Any) -> None:
     assert said == [1, "over the budget of this device: asked ε = 1; day: 1 of 1 spent"]
 
 
-def test_a_cleared_store_is_a_new_secret_and_says_so(page: Any) -> None:
+def test_store_cleared_makes_a_new_secret_and_says_so(page: Any) -> None:
     fresh, same = played(
         page,
         """
@@ -259,7 +259,7 @@ def test_pages_of_one_device_share_its_budget(page: Any, origin: str) -> None:
     assert (drawn + drawn_too, fresh + also_fresh) == (10, 1)
 
 
-def test_a_memoised_answer_is_charged_once(page: Any) -> None:
+def test_memoized_answer_is_charged_once(page: Any) -> None:
     balance, reports = played(
         page,
         """
@@ -290,7 +290,7 @@ def sent(page: Any, script: str, collection: str = "oue") -> Any:
     return page.evaluate(f"async (definition) => {{{OUTBOX}{script}}}", definition(collection))
 
 
-def test_under_one_key_a_report_is_drawn_and_charged_once_whatever_happens(page: Any, origin: str) -> None:
+def test_report_under_one_key_is_drawn_and_charged_once(page: Any, origin: str) -> None:
     script = """
         const outbox = await opened();
         const drawn = await Promise.all([0, 1, 2, 3].map((answer) => outbox.draw("monday", client, answer)));
@@ -305,7 +305,7 @@ def test_under_one_key_a_report_is_drawn_and_charged_once_whatever_happens(page:
     assert (left, left_again, count, count_again) == ("8", "8", 1, 1)
 
 
-def test_what_does_not_fit_or_is_no_answer_leaves_nothing_behind(page: Any) -> None:
+def test_report_refused_leaves_nothing_behind(page: Any) -> None:
     said = sent(
         page,
         """
@@ -320,7 +320,7 @@ def test_what_does_not_fit_or_is_no_answer_leaves_nothing_behind(page: Any) -> N
     assert said == [[None, "OverBudget", "RangeError"], ["a"], "0.5"]
 
 
-def test_what_was_settled_stays_and_a_refused_report_is_dropped(page: Any) -> None:
+def test_outbox_keeps_settled_entries_and_deletes_a_refused_report(page: Any) -> None:
     said = sent(
         page,
         """
@@ -335,7 +335,7 @@ def test_what_was_settled_stays_and_a_refused_report_is_dropped(page: Any) -> No
     assert said == ["refused", None, "8"]
 
 
-def test_a_memoised_report_has_its_label_and_is_charged_once(page: Any) -> None:
+def test_memoized_report_has_its_label_and_is_charged_once(page: Any) -> None:
     said = sent(
         page,
         """
@@ -350,7 +350,7 @@ def test_a_memoised_report_has_its_label_and_is_charged_once(page: Any) -> None:
     assert said == [[1, 0, 1], 2]
 
 
-def test_the_outbox_and_the_budget_go_by_one_label_and_charge_once_only_what_was_promised_of_all(page: Any) -> None:
+def test_outbox_and_budget_use_one_label(page: Any) -> None:
     script = """
         const outbox = await opened();
         const found = [];
@@ -368,7 +368,7 @@ def test_the_outbox_and_the_budget_go_by_one_label_and_charge_once_only_what_was
     assert page.evaluate(asked, of_one_report) == [[1, 1], "5"]
 
 
-def test_a_promise_with_a_delta_is_drawn_only_where_that_is_said_and_not_counted(page: Any) -> None:
+def test_guarantee_with_delta_is_drawn_only_if_allowed_and_not_counted(page: Any) -> None:
     said = sent(
         page,
         """
@@ -381,7 +381,7 @@ def test_a_promise_with_a_delta_is_drawn_only_where_that_is_said_and_not_counted
     assert said == ["TypeError", None, "9"]
 
 
-def test_a_budget_of_before_there_was_an_outbox_goes_on(page: Any) -> None:
+def test_budget_without_an_outbox_is_migrated(page: Any) -> None:
     said = sent(
         page,
         """

@@ -1,4 +1,4 @@
-"""The device's own budget, over a store that is played: what it charges, and what it does when it cannot tell."""
+"""The device's own budget over a simulated store: its charges, and its behavior with damaged data."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def definition(name: str, **guarantee: Any) -> dict[str, Any]:
     return {**made, "digest": digest_of(made)}
 
 
-def test_a_kept_answer_is_charged_once_where_that_was_promised_of_all_its_reports() -> None:
+def test_memoized_answer_is_charged_once_if_all_its_reports_are_bounded() -> None:
     script = """
         const budget = await open({ lifetime: "9" });
         const said = [];
@@ -82,7 +82,7 @@ def test_a_kept_answer_is_charged_once_where_that_was_promised_of_all_its_report
     assert played(script, kept, of_one_report) == ["1", "4"]
 
 
-def test_another_definition_of_the_same_collection_is_charged_anew() -> None:
+def test_another_definition_of_the_same_collection_is_charged_again() -> None:
     """Its program may be another one, of which nothing was charged."""
     again = definition("every kept bucket")
     again["title"] = "another"
@@ -134,7 +134,7 @@ UNREADABLE: list[dict[str, Any]] = [
 ]
 
 
-def test_a_promise_that_cannot_be_read_is_not_charged_and_nothing_is_drawn() -> None:
+def test_guarantee_malformed_is_not_charged_and_nothing_is_drawn() -> None:
     script = """
         const budget = await open({ lifetime: "9" });
         const said = [];
@@ -159,7 +159,7 @@ DAMAGES = [
 ]
 
 
-def test_a_damaged_record_refuses() -> None:
+def test_record_damaged_refuses() -> None:
     script = f"""
         const said = [];
         for (const damage of {json.dumps(DAMAGES)}) {{
@@ -181,7 +181,7 @@ def test_a_damaged_record_refuses() -> None:
         assert same
 
 
-def test_a_record_that_was_cleared_meanwhile_refuses_until_it_is_opened_again() -> None:
+def test_record_cleared_meanwhile_refuses_until_reopened() -> None:
     script = """
         const budget = await open({ lifetime: "1" });
         const first = await asks(budget, collections[0], 1);
@@ -195,7 +195,7 @@ def test_a_record_that_was_cleared_meanwhile_refuses_until_it_is_opened_again() 
     assert "the budget of this device was cleared" in second
 
 
-def test_a_store_that_fails_draws_nothing() -> None:
+def test_store_that_fails_draws_nothing() -> None:
     script = """
         const budget = await open({ lifetime: "9" });
         stored.fails = true;
@@ -210,7 +210,7 @@ def test_a_store_that_fails_draws_nothing() -> None:
     assert closed.startswith("InvalidStateError")
 
 
-def test_a_clock_refills_a_day_only_forward() -> None:
+def test_clock_restores_a_day_only_forward() -> None:
     script = """
         let today = "2026-11-23";
         const budget = await open({ lifetime: "9", day: "1" }, () => new Date(`${today}T10:00:00Z`));
@@ -225,7 +225,7 @@ def test_a_clock_refills_a_day_only_forward() -> None:
     assert played(script, definition("oue")) == [True, False, False, True, False, "RangeError"]
 
 
-def test_a_secret_that_is_none_is_no_other_one() -> None:
+def test_secret_malformed_is_refused() -> None:
     secrets = ["zz" * 16, "0" * 33, "00" * 15, "", 7, "0 " * 32, None]
     asked = [{"answer": 3, "secret": secret} for secret in secrets]
     said = answered([{"collection": definition("every kept bucket")}, *asked])
@@ -233,7 +233,7 @@ def test_a_secret_that_is_none_is_no_other_one() -> None:
     assert len(said) == len(secrets)
 
 
-def test_a_label_takes_a_secret() -> None:
+def test_label_needs_a_secret() -> None:
     source = f"""
         const made = new client.Client({json.dumps(definition("every kept bucket"))});
         const why = [];

@@ -1,4 +1,4 @@
-"""What the client in JavaScript tells of a report: how likely it is for each answer, also where there are many."""
+"""`explain` of the client in JavaScript: the probability of a report for each answer, also for many answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NAMES = [f"{name} {place}" for place, (name, _) in enumerate((*EVERY, *USUAL))]
 
 
 def explained(asked: list[tuple[dict[str, Any], list[bytes]]]) -> list[list[Any]]:
-    """What JavaScript says of reports of these definitions."""
+    """Return JavaScript's explanations of reports of these definitions."""
     source = f"""
         const asked = {json.dumps([[definition, [row.hex() for row in rows]] for definition, rows in asked])};
         const bytes = (hex) => Uint8Array.from(hex.match(/../g), (pair) => parseInt(pair, 16));
@@ -84,7 +84,7 @@ def found() -> dict[str, tuple[Mechanism, list[bytes], list[Any]]]:
     for place, mechanism in enumerate(made):
         rows = drawn(mechanism, 12 if place < len(EVERY) else 3)
         size = len(rows[0])
-        # What nobody sends, too.
+        # Also reports that no client sends.
         rows += [bytes(size), b"\xff" * size] if place < len(EVERY) else []
         asked.append((Collection("x", mechanism).definition(), rows))
     said = explained(asked)
@@ -92,7 +92,7 @@ def found() -> dict[str, tuple[Mechanism, list[bytes], list[Any]]]:
 
 
 @pytest.mark.parametrize("name", NAMES[: len(EVERY)])
-def test_it_is_the_law_of_the_program(found: dict[str, Any], name: str) -> None:
+def test_explain_is_the_distribution_of_the_program(found: dict[str, Any], name: str) -> None:
     mechanism, rows, said = found[name]
     program = mechanism.client_program()
     laws = [law(program, value) for value in range(mechanism.domain.size)]
@@ -104,7 +104,7 @@ def test_it_is_the_law_of_the_program(found: dict[str, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES[len(EVERY) :])
-def test_of_usual_sizes_answers_are_as_likely_as_the_channel_says(found: dict[str, Any], name: str) -> None:
+def test_explain_of_usual_sizes_equals_the_channel(found: dict[str, Any], name: str) -> None:
     mechanism, rows, said = found[name]
     size = mechanism.domain.size
     for row, answers in zip(rows, said, strict=True):
@@ -118,7 +118,7 @@ def test_of_usual_sizes_answers_are_as_likely_as_the_channel_says(found: dict[st
             assert shares[0] / shares[other] == pytest.approx(float(p / q), rel=1e-6)
 
 
-def test_what_is_less_likely_than_any_double_has_its_shares() -> None:
+def test_explain_of_probabilities_below_doubles_returns_ratios() -> None:
     mechanism = ldp_budget.mechanism("sue")(epsilon="0.1", domain_size=1200)
     ((said,),) = explained([(Collection("x", mechanism).definition(), drawn(mechanism, 1))])
     shares = [each["share"] for each in said]
@@ -128,7 +128,7 @@ def test_what_is_less_likely_than_any_double_has_its_shares() -> None:
 
 
 @pytest.mark.parametrize("name", ["laplace", "a kept bit", "cms of any text", "a subset of 70000"])
-def test_what_cannot_be_listed_is_not_explained(name: str) -> None:
+def test_explain_of_a_program_that_cannot_be_listed_is_undefined(name: str) -> None:
     mechanism = CASES[name]
     size = mechanism.client_program().size
     assert explained([(Collection("x", mechanism).definition(), [bytes(size)])]) == [[None]]
@@ -180,7 +180,7 @@ OTHERS: dict[str, tuple[list[Any], int]] = {
         [["a", ["below", 6]], ["r", ["add", ["mul", 2, ["div", "a", 2]], ["and", "a", 1]]]],
         1,
     ),
-    "no bit beside": ([["a", ["below", 6]], ["b", ["below", 6]], ["r", ["add", ["mul", 2, "a"], "b"]]], 1),
+    "no separate bit": ([["a", ["below", 6]], ["b", ["below", 6]], ["r", ["add", ["mul", 2, "a"], "b"]]], 1),
     "shuffled and chosen": (
         [
             ["a", ["shuffle", ["list", 1, 2, 3]]],
@@ -205,19 +205,19 @@ def others() -> dict[str, tuple[list[dict[bytes, Fraction]], list[bytes], list[A
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_programs_of_any_shape_are_explained(others: dict[str, Any], name: str) -> None:
+def test_explain_of_programs_of_any_shape_matches(others: dict[str, Any], name: str) -> None:
     for row, answers in zip(*others[name][1:], strict=True):
         expected = [float(one.get(row, 0)) for one in others[name][0]]
         assert [each["likelihood"] for each in answers] == pytest.approx(expected, rel=1e-9, abs=0)
 
 
-def test_two_draws_of_the_same_words_are_not_explained() -> None:
+def test_explain_of_draws_of_the_same_words_is_undefined() -> None:
     steps = tuple((name, ["kept_bits", "x", 0, str(2**power), 1]) for name, power in (("a", 62), ("b", 63)))
     definition = _definition((*steps, ("r", ["xor", "a", "b"])), uint("r", 1, 1), memo="value")
     assert explained([(definition, [b"\x00"])]) == [[None]]
 
 
-def test_a_report_of_another_length_is_refused() -> None:
+def test_explain_of_a_report_of_another_length_is_refused() -> None:
     definition = Collection("x", CASES["oue"]).definition()
     source = f"""
         let why = [];

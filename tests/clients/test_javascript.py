@@ -28,19 +28,19 @@ INPUT = {"kind": "answer", "count": 4, "text": False}
 # -- vectors -------------------------------------------------------------------------------------------------------
 
 
-def test_the_vectors_are_those_that_python_makes(tmp_path: Path) -> None:
+def test_vectors_are_those_of_python(tmp_path: Path) -> None:
     make.write(tmp_path)
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert made == {path.name: path.read_bytes() for path in VECTORS.iterdir()}
 
 
-def test_every_vector_agrees() -> None:
+def test_vectors_all_agree() -> None:
     done = run(TEST, VECTORS)
     assert (done.returncode, done.stdout) == (0, f"{(len(CASES) + 1) * make.COUNT} vectors\n")
 
 
 @pytest.mark.slow
-def test_two_hundred_of_each_agree(many_vectors: Path) -> None:
+def test_vectors_two_hundred_of_each_agree(many_vectors: Path) -> None:
     """`test_browser.py` has the same in Chromium."""
     assert run(TEST, many_vectors).stdout == f"{(len(CASES) + 1) * 200} vectors\n"
 
@@ -56,7 +56,7 @@ def test_two_hundred_of_each_agree(many_vectors: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_large_reports_agree(tmp_path: Path, name: str, declared: dict[str, Any]) -> None:
+def test_vectors_of_large_reports_agree(tmp_path: Path, name: str, declared: dict[str, Any]) -> None:
     mechanism = ldp_budget.mechanism(name)(**declared)
     program, stream = mechanism.client_program(), Recorder(SeededStream(1))
     row = mechanism.randomize([7], rng=stream)
@@ -88,7 +88,7 @@ ENDS: dict[str, Any] = {
 }
 
 
-def test_every_operator_agrees_where_numbers_grow_wide(tmp_path: Path) -> None:
+def test_operators_agree_on_wide_numbers(tmp_path: Path) -> None:
     """Doubles, halves of words and whole numbers of any size take turns in JavaScript: at each of their ends."""
     for place, (_, expression) in enumerate(ENDS.items()):
         count = expression[-1] if expression[0] in {"belows", "bits"} else 1
@@ -123,7 +123,7 @@ PARTY = Collection(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_definition_holds_no_float(name: str) -> None:
+def test_definition_has_no_float(name: str) -> None:
     def look(value: Any) -> None:
         assert not isinstance(value, float)
         for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -132,7 +132,7 @@ def test_a_definition_holds_no_float(name: str) -> None:
     look(collection(name).definition())
 
 
-def test_both_work_out_the_same_digest() -> None:
+def test_digest_equals_that_of_python() -> None:
     definition = PARTY.definition()
     source = f"""
         const made = new client.Client({json.dumps(definition)});
@@ -146,12 +146,12 @@ def test_both_work_out_the_same_digest() -> None:
     [{"title": "Another"}, {"steps": []}, {"digest": "0" * 64}, {"version": 2}, {"answers": ["a", "b"]}],
     ids=lambda change: next(iter(change)),
 )
-def test_what_was_changed_is_refused(change: dict[str, Any]) -> None:
+def test_definition_changed_is_refused(change: dict[str, Any]) -> None:
     (said,) = adapted([{"collection": {**PARTY.definition(), **change}}])
     assert "the definition has the digest" in said["error"]
 
 
-def test_another_definition_than_was_agreed_on_is_refused() -> None:
+def test_definition_not_agreed_on_is_refused() -> None:
     source = f"""
         let why = "";
         try {{ new client.Client({json.dumps(PARTY.definition())}, {{ digest: "{"0" * 64}" }}); }}
@@ -186,7 +186,7 @@ def resigned(**change: Any) -> dict[str, Any]:
         ({"steps": [["row", ["kept_bits", "x", "value", 1, 1]]]}, "memo is named where"),
     ],
 )
-def test_what_it_does_not_know_is_refused(change: dict[str, Any], why: str) -> None:
+def test_definition_with_unknown_parts_is_refused(change: dict[str, Any], why: str) -> None:
     (said,) = answered([{"collection": resigned(**change)}])
     assert why in said["error"]
 
@@ -198,7 +198,7 @@ NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
         f"a part {json.dumps(part)}": {"report": {**ROW_OF_PARTY, "parts": [part]}}
         for part in (
             *(["packed", 1, 5], ["packed", "1", 5], ["packed", ["add", "value", 1], 5], ["packed", "value", "5"]),
-            *(["packed", "nobody", 5], ["packed", "value", -5], ["packed", "value", 2.5], ["packed", None, 5]),
+            *(["packed", "unknown", 5], ["packed", "value", -5], ["packed", "value", 2.5], ["packed", None, 5]),
             *(["uint", "value", 0, 1], ["uint", "value", 9, 1], ["uint", "value", 0.5, 2], ["uint", "value", -1, -1]),
             *(
                 ["float64", "value", "nan", "1", 0],
@@ -219,7 +219,7 @@ NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
     },
     "a label that is no text": {"steps": [["a", ["kept_bits", 5, *KEPT_BITS[2:]]]], "memo": "value"},
     "a memo of nothing": {"steps": [["a", ["add", 1, 1]]], "memo": "value"},
-    "a memo that is not there": {"steps": [["a", KEPT_BITS]], "memo": "nobody"},
+    "a memo that is not there": {"steps": [["a", KEPT_BITS]], "memo": "unknown"},
     "a name of an object": {"tables": {"__proto__x": [1]}},
     "a name with a capital": {"steps": [["A", 1]]},
     "a name twice": {"steps": [["a", 1], ["a", 2]]},
@@ -236,8 +236,8 @@ NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
 }
 
 
-def test_both_languages_refuse_the_same_programs() -> None:
-    """What Python lets an author write every client runs, and no client runs what Python would not."""
+def test_programs_refused_are_the_same_in_both_languages() -> None:
+    """Every client accepts exactly the programs that Python accepts."""
     taken = {"steps": [["a", "-7"]], "tables": {"t": ["9007199254740993", [1]]}, "report": ROW_OF_PARTY}
     asked = {name: {**taken, **change} for name, change in NOT_A_PROGRAM.items()} | {"a program": taken}
     definitions = {name: resigned(**change) for name, change in asked.items()}
@@ -275,7 +275,7 @@ def test_both_languages_refuse_the_same_programs() -> None:
         {"epsilon": "1.0", "answer_epsilon": "inf", "delta": "0.0"},
     ],
 )
-def test_a_device_charges_no_other_promise_than_epsilon(guarantee: dict[str, Any]) -> None:
+def test_device_charges_guarantees_of_epsilon_only(guarantee: dict[str, Any]) -> None:
     source = f"""
         const {{ costOf }} = await import({json.dumps((PACKAGE / "src" / "budget.js").as_uri())});
         let said = "";
@@ -291,7 +291,7 @@ def test_a_device_charges_no_other_promise_than_epsilon(guarantee: dict[str, Any
 
 
 def runs(*steps: Any) -> dict[str, Any]:
-    """What JavaScript makes of a program, and what the reference does."""
+    """Compare JavaScript's reports of a program with those of the reference."""
     layout = {"dtype": "|u1", "shape": [5], "parts": [["packed", "row", 5], ["uint", "s", 1, 4]]}
     definition = resigned(steps=[*steps], tables={}, report=layout)
     (said,) = answered([{"collection": definition}, {"answer": "other"}])
@@ -325,7 +325,7 @@ FOUR = ["s", ["list", 1, 2, 3, 4]]
         ([["row", ["list", 1, 0, 2, 0, 0]], FOUR], "from 0 to 1: got 2"),
     ],
 )
-def test_what_no_program_means_makes_no_report(steps: list[Any], why: str) -> None:
+def test_program_with_invalid_steps_makes_no_report(steps: list[Any], why: str) -> None:
     assert why in runs(*steps)["error"]
 
 
@@ -334,14 +334,14 @@ def test_what_no_program_means_makes_no_report(steps: list[Any], why: str) -> No
     [["onehot", 1, 2**31], ["bits", 5, 10**9], ["shl", 1, 2**40], ["belows", 2, 2**40]],
     ids=lambda step: step[0],
 )
-def test_what_would_fill_a_device_is_refused(step: list[Any]) -> None:
+def test_program_too_large_for_a_device_is_refused(step: list[Any]) -> None:
     definition = resigned(steps=[["t", step], ["row", ["onehot", 1, 5]]], tables={})
     (said,) = answered([{"collection": definition}, {"answer": "other"}])
     assert "must be a whole number from 0 to " in said["error"]
 
 
-def test_answers_go_by_their_names() -> None:
-    said = adapted([{"collection": PARTY.definition()}, *({"answer": name} for name in ("무소속", "nobody"))])
+def test_answers_are_given_by_name() -> None:
+    said = adapted([{"collection": PARTY.definition()}, *({"answer": name} for name in ("무소속", "unknown"))])
     assert len(bytes.fromhex(said[0]["report"])) == 1
     assert said[1]["error"].startswith("the answer must be one of democrat, republican, ")
 
@@ -358,13 +358,13 @@ def test_answers_go_by_their_names() -> None:
         ("rappor", 1, "it needs a secret"),
     ],
 )
-def test_what_is_no_answer_is_refused(name: str, answer: Any, why: str) -> None:
+def test_answer_invalid_is_refused(name: str, answer: Any, why: str) -> None:
     (said,) = answered([{"collection": collection(name).definition()}, {"answer": answer}])
     assert why in said["error"]
 
 
 @pytest.mark.parametrize("text", ["서울", "naïve 😀", "007", "12345678901234567890123", "x", "", "\ud800x", "-7"])
-def test_any_text_stands_for_the_number_that_python_makes_of_it(text: str) -> None:
+def test_text_answer_is_the_number_of_python(text: str) -> None:
     made = CASES["cms of any text"]
     definition = collection("cms of any text").definition()
     source = f"""
@@ -392,14 +392,14 @@ def test_labels_are_those_of_python(name: str) -> None:
     assert evaluated(source) == made.labels(np.array(values), [secret] * len(values))
 
 
-def test_what_a_secret_draws_is_what_it_draws_in_python() -> None:
+def test_draws_of_a_secret_are_those_of_python() -> None:
     made, secret = collection("every kept bucket"), bytes(range(32))
     said = adapted([{"collection": made.definition()}, *({"answer": v, "secret": secret.hex()} for v in range(5))])
     own = made.randomize(np.arange(5), secrets=[secret] * 5)
     assert [bytes.fromhex(each["report"]) for each in said] == [row.tobytes() for row in own]
 
 
-def test_a_report_is_explained() -> None:
+def test_report_is_explained() -> None:
     definition = Collection("rr", CASES["randomized-response"], ("no", "yes")).definition()
     source = f"""
         const made = new client.Client({json.dumps(definition)});
@@ -417,7 +417,7 @@ def test_a_report_is_explained() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_reports_of_node_are_estimated_as_they_are(name: str) -> None:
+def test_reports_of_node_are_estimated_correctly(name: str) -> None:
     """20,000 users: every count and mean within 4.5 standard errors."""
     made, users = collection(name), 20_000
     mechanism = CASES[name]

@@ -1,4 +1,4 @@
-"""The client in JavaScript works out what a program gives away, and refuses a definition that states less."""
+"""The client in JavaScript computes the loss of a program, and refuses a definition that states less."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def test_loss_of_every_built_in_mechanism_is_confirmed() -> None:
 
 
 LOOSE = frozenset({"gaussian", "bounded-laplace at 20"})
-"""What is stated of these is more than they give away: by a tail bound, and by a floor of the weights."""
+"""Settings whose statement exceeds their loss: by a tail bound, and by a floor of the weights."""
 
 
 def test_loss_stated_a_millionth_too_low_is_refused() -> None:
-    """The bound is as close as that, so that it is no accident that the settings above are confirmed."""
+    """The bound is tight, so the settings above are not confirmed by accident."""
     lower = {name: str(float(definition(name)["guarantee"]["epsilon"]) * (1 - 1e-6)) for name in CASES}
     said = judged([definition(name, epsilon=epsilon) for name, epsilon in lower.items()])
     assert {name for name, each in zip(CASES, said, strict=True) if each == CONFIRMED} == LOOSE

@@ -1,4 +1,4 @@
-"""The vectors are good for something: an interpreter with one fault in it never agrees with all of them."""
+"""Mutation tests of the vectors: an interpreter with one fault never agrees with all of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ MUTANTS = [
 
 @pytest.mark.some(20)
 @pytest.mark.parametrize(("file", "old", "new"), MUTANTS, ids=lambda part: None)
-def test_a_fault_is_seen(tmp_path: Path, file: str, old: str, new: str) -> None:
+def test_vectors_find_a_fault(tmp_path: Path, file: str, old: str, new: str) -> None:
     shutil.copytree(PACKAGE, tmp_path / "js")
     source = tmp_path / "js" / "src" / file
     text = source.read_text()

@@ -40,16 +40,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(package: Path) -> dict[str, dict[str, Any]]:
-    """What the build says of each of its files."""
+    """Return the output of the build for each of its files."""
     lines = map(json.loads, npm(package, "run", "--silent", "build").splitlines())
     return {each["file"]: each for each in lines}
 
 
-def test_its_types_are_checked_strictly(package: Path) -> None:
+def test_package_passes_strict_type_checks(package: Path) -> None:
     npm(package, "run", "check")
 
 
-def test_it_is_small_and_prints_the_digest_that_a_page_names(built: dict[str, dict[str, Any]]) -> None:
+def test_package_build_is_small_and_prints_its_digest(built: dict[str, dict[str, Any]]) -> None:
     sizes = {file: each["compressed"] for file, each in built.items()}
     most = {f"dist/{name}.js": size for name, size in MOST_BYTES.items()}
     assert sizes.keys() == most.keys()
@@ -58,7 +58,7 @@ def test_it_is_small_and_prints_the_digest_that_a_page_names(built: dict[str, di
 
 
 @pytest.mark.usefixtures("built")
-def test_what_is_built_draws_and_explains_as_its_sources_do(package: Path) -> None:
+def test_package_build_draws_and_explains_as_its_sources(package: Path) -> None:
     """Names are shortened when it is built; no definition, page or other file may miss one of them."""
     definitions = [Collection(name.replace(" ", "-"), made).definition() for name, made in CASES.items()]
     script = f"""
@@ -122,7 +122,7 @@ def test_built_loss_confirms_and_refuses_as_its_sources_do(package: Path) -> Non
     assert "confirmed" not in {second for _, second in built}
 
 
-def test_what_is_packed_is_installed_and_runs(package: Path, tmp_path: Path) -> None:
+def test_package_archive_can_be_installed_and_runs(package: Path, tmp_path: Path) -> None:
     (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(tmp_path)))
     names = {file["path"] for file in packed["files"]}
     assert {"package.json", "README.md", "LICENSE", "src/index.js", "src/budget.js"} <= names

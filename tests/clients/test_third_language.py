@@ -55,7 +55,7 @@ LARGE_TABLES = {"bounded-laplace.json", "bounded-laplace-at-20.json"}
 
 
 @pytest.mark.slow
-def test_every_vector_without_a_large_table_agrees(tmp_path: Path) -> None:
+def test_vectors_without_a_large_table_agree(tmp_path: Path) -> None:
     files = [path for path in VECTORS.iterdir() if path.name not in LARGE_TABLES]
     assert len(files) == len(CASES) + 1 - len(LARGE_TABLES)
     for path in files:
@@ -65,7 +65,7 @@ def test_every_vector_without_a_large_table_agrees(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_vector_with_a_large_table_agrees(tmp_path: Path) -> None:
+def test_vectors_with_a_large_table_agree(tmp_path: Path) -> None:
     for name in LARGE_TABLES:
         shutil.copy(VECTORS / name, tmp_path)
     done = run(tmp_path)
@@ -88,7 +88,7 @@ SURVEYS: list[tuple[Collection, list[str]]] = [
     (Collection("a-number", CASES["a kept bit"]), ["0.0", "37.5", "0.1", "100.0"]),
 ]
 REFUSED = [
-    (PARTY, ["nobody", "0", ""]),
+    (PARTY, ["unknown", "0", ""]),
     (Collection("words", CASES["cms of any text"]), ["", "-7", "9223372036854775808", "12345678901234567890123"]),
     (Collection("four", CASES["oue"]), ["4", "-1", "0.5", "word"]),
     (Collection("a-number", CASES["a kept bit"]), ["-0.1", "100.1"]),
@@ -96,7 +96,7 @@ REFUSED = [
 
 
 def answered(collection: Collection, answers: Sequence[str]) -> list[dict[str, Any]]:
-    """What Python's client reports of each answer, from bytes and the device's secret, and the label of it."""
+    """Return the reports and labels of Python's client for each answer, from bytes and the device's secret."""
     mechanism, chance = collection.mechanism, random.Random(collection.name)
     program = mechanism.client_program()
     made = streams(program, 1)
@@ -124,19 +124,19 @@ def laid_down(folder: Path, definition: dict[str, Any], rows: list[dict[str, Any
 
 
 @pytest.mark.parametrize(("collection", "answers"), SURVEYS, ids=lambda part: getattr(part, "name", ""))
-def test_a_whole_definition_agrees(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
+def test_definition_agrees(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
     done = run(laid_down(tmp_path, collection.definition(), answered(collection, answers)))
     assert (done.returncode, done.stdout) == (0, f"{len(answers)} vectors\n")
 
 
 @pytest.mark.parametrize(("collection", "answers"), REFUSED, ids=lambda part: getattr(part, "name", ""))
-def test_what_is_no_answer_is_refused(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
+def test_answer_invalid_is_refused(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
     rows = [{"answer": answer, "secret": "00" * 16, "stream": "", "report": "an answer"} for answer in answers]
     done = run(laid_down(tmp_path, collection.definition(), rows))
     assert done.stdout.count(" gives an error: no answer\n") == len(answers)
 
 
-def test_a_changed_definition_is_refused(tmp_path: Path) -> None:
+def test_definition_changed_is_refused(tmp_path: Path) -> None:
     changed = {**PARTY.definition(), "title": "Another"}
     done = run(laid_down(tmp_path, changed, answered(PARTY, ["other"])))
     assert done.returncode
@@ -153,14 +153,14 @@ def test_a_changed_definition_is_refused(tmp_path: Path) -> None:
         ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "no part code"),
     ],
 )
-def test_what_it_does_not_know_is_refused(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+def test_definition_with_unknown_parts_is_refused(tmp_path: Path, change: dict[str, Any], why: str) -> None:
     changed = {**PARTY.definition(), **change}
     done = run(laid_down(tmp_path, {**changed, "digest": digest_of(changed)}, answered(PARTY, ["other"])))
     assert done.returncode
     assert why in done.stderr
 
 
-def test_decimals_may_have_an_exponent(tmp_path: Path) -> None:
+def test_decimals_with_an_exponent_are_accepted(tmp_path: Path) -> None:
     """A table of powers of ten, in two spellings, and numbers of it that are the same."""
     tables = {"plain": falling("1500", "0.001", 9, 0, 3), "powers": falling("1.5E+3", "1e-03", 9, 0, 3)}
     steps = (("both", ["list", ["at", "plain", 2], ["at", "powers", 2]]),)
@@ -171,7 +171,7 @@ def test_decimals_may_have_an_exponent(tmp_path: Path) -> None:
     assert run(laid_down(tmp_path, definition, rows)).returncode == 0
 
 
-def test_another_label_is_seen(tmp_path: Path) -> None:
+def test_label_that_differs_is_found(tmp_path: Path) -> None:
     collection, answers = SURVEYS[3]
     rows = [{**row, "label": "0" * 32} for row in answered(collection, answers)]
     done = run(laid_down(tmp_path, collection.definition(), rows))
@@ -194,7 +194,7 @@ def test_another_label_is_seen(tmp_path: Path) -> None:
     ids=lambda part: None,
 )
 @pytest.mark.slow
-def test_a_fault_is_seen(tmp_path: Path, case: str, old: str, new: str) -> None:
+def test_report_that_differs_is_found(tmp_path: Path, case: str, old: str, new: str) -> None:
     source = CLIENT.read_text()
     assert source.count(old) == 1
     spoilt = tmp_path / "client.pl"
@@ -206,7 +206,7 @@ def test_a_fault_is_seen(tmp_path: Path, case: str, old: str, new: str) -> None:
     assert done.stdout.endswith(f"{make.COUNT} vectors\n")
 
 
-def test_bytes_that_are_not_read_are_seen(tmp_path: Path) -> None:
+def test_bytes_not_read_are_found(tmp_path: Path) -> None:
     case = json.loads((VECTORS / "oue.json").read_text())
     case["vectors"][0]["stream"] += "00"
     done = run(laid_down(tmp_path, case["definition"], case["vectors"]))

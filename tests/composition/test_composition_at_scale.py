@@ -54,12 +54,12 @@ LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
 @pytest.mark.parametrize(
     ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.slow) for each in LONGER)]
 )
-def test_a_million_responses_and_more(epsilon: str, count: int, delta: str) -> None:
-    """The binomial law, whatever the count: 10^6 on a lattice, the others beyond any."""
+def test_exact_of_a_million_responses_and_more_is_bracketed(epsilon: str, count: int, delta: str) -> None:
+    """The binomial distribution for every count: 10^6 on a lattice, the others beyond any lattice."""
     assert_certified([(Pure(epsilon), count)], delta, lambda at: responses_delta(Decimal(epsilon), count, at), 5e-6)
 
 
-def test_a_count_beyond_any_lattice_is_no_sum() -> None:
+def test_exact_of_a_count_beyond_any_lattice_is_below_the_sum() -> None:
     """10^12 reports at ε = 1e-5 sum up to 10^7; together they are about as good as Gaussian noise with μ = 10."""
     total = compose([(Pure("1e-5"), 10**12)], delta="1e-6", rule="exact")
     gaussian = compose([(Gaussian(10), 1)], delta="1e-6", rule="exact")
@@ -93,13 +93,13 @@ def many_kinds(seed: int, count: int, kinds: int = 100) -> Charges:
     ],
     ids=["laplace", "small-laplace", "tiny-laplace", "mixed"],
 )
-def test_long_lists_on_no_lattice(charges: Charges, delta: str) -> None:
+def test_exact_of_long_lists_on_no_lattice_is_bracketed(charges: Charges, delta: str) -> None:
     truth = contour_rest(charges) if delta == "0.999" else contour_delta(charges)
     assert_certified(charges, delta, truth)
 
 
 @pytest.mark.slow
-def test_many_kinds() -> None:
+def test_exact_of_many_kinds_is_bracketed() -> None:
     """Ten thousand reports of each: the bounds of three enclose the truth, those of a hundred are as near."""
     few = many_kinds(1, 10**4, kinds=3)
     assert_certified(few, "1e-6", contour_delta(few))
@@ -109,14 +109,14 @@ def test_many_kinds() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_many_kinds_in_many_cases(seed: int) -> None:
+def test_exact_of_many_kinds_in_many_cases_is_bracketed(seed: int) -> None:
     source = random.Random(f"many {seed}")
     charges = many_kinds(seed, source.choice((10, 100, 10**5, 10**8)), kinds=30)
     delta = source.choice(("1e-12", "1e-6", "1e-2", "0.4"))
     assert_certified(charges, delta, contour_delta(charges), 1e-4)
 
 
-def test_one_report_each_of_a_hundred_kinds() -> None:
+def test_exact_of_one_report_each_of_a_hundred_kinds_is_bracketed() -> None:
     """No count helps here; 0.01 % still holds."""
     for delta in ("1e-6", "0.4"):
         total = compose(many_kinds(2, 1), delta=delta, rule="exact")
@@ -134,7 +134,7 @@ def test_one_report_each_of_a_hundred_kinds() -> None:
         ([(Laplace(20), 3)], "0.95"),
     ],
 )
-def test_losses_that_hardly_spread_or_hardly_happen(charges: Charges, delta: str) -> None:
+def test_exact_of_losses_with_little_spread_or_mass_is_bracketed(charges: Charges, delta: str) -> None:
     """ε lies just below the whole loss, or far beyond all but a tiny mass."""
     total = compose(charges, delta=delta, rule="exact")
     assert 0 < total.lower <= total.epsilon <= total.lower * (1 + LOOSE)
@@ -142,7 +142,7 @@ def test_losses_that_hardly_spread_or_hardly_happen(charges: Charges, delta: str
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("charges", "epsilon"), [([(Laplace("0.5"), 1000)], 0.0), ([(Laplace("0.5"), 1000)], 30.0)])
-def test_delta_near_one_is_known_by_what_is_missing(charges: Charges, epsilon: float) -> None:
+def test_exact_of_a_delta_near_one_is_accurate(charges: Charges, epsilon: float) -> None:
     """1 - δ is of the order of 1e-7 and less, and known to some digits that a double near one does not have."""
     lower, upper = compose_delta(charges, epsilon)
     rest = 1 - contour_rest(charges)(mpf(epsilon))
@@ -151,8 +151,8 @@ def test_delta_near_one_is_known_by_what_is_missing(charges: Charges, epsilon: f
 
 
 @pytest.mark.slow
-def test_what_is_needed_in_memory() -> None:
-    """A list that puts out no frequency early is the dearest."""
+def test_exact_memory_stays_within_its_bound() -> None:
+    """A list that drops no frequency early is the most expensive."""
     tracemalloc.start()
     compose(many_kinds(3, 1), delta="1e-6", rule="exact")
     compose([(Laplace("0.5"), 2)], delta="1e-3", rule="exact")
@@ -165,7 +165,7 @@ def test_what_is_needed_in_memory() -> None:
 
 
 @pytest.mark.parametrize("frequencies", [2**6, pytest.param(2**8, marks=pytest.mark.slow), 2**11])
-def test_the_bounds_hold_however_few_frequencies_there_are(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_bounds_hold_for_any_number_of_frequencies(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow apart, as more Gaussian noise has to be added; the truth stays between them."""
     monkeypatch.setattr(_laplace_inversion, "_FREQUENCIES", frequencies)
     monkeypatch.setattr("ldp_budget.composition.pld._on_lattice", lambda *_: None)
@@ -196,7 +196,7 @@ def test_the_bounds_hold_however_few_frequencies_there_are(frequencies: int, mon
     st.floats(1e-12, 40) | st.floats(-0.45, -1e-12),
     st.floats(1e-12, 300),
 )
-def test_a_transform_is_as_accurate_as_the_bounds_assume(guarantee: Guarantee, theta: float, t: float) -> None:
+def test_transform_error_is_within_the_assumed_bound(guarantee: Guarantee, theta: float, t: float) -> None:
     (step,) = take_apart([(guarantee, 1)]).steps
     exact = contour_transform(guarantee, mp.mpc(theta, t)) / contour_transform(guarantee, mpf(theta))
     log_modulus, phase, share = (float(part[0]) for part in step.characteristic(theta, np.array([t])))

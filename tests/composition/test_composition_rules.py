@@ -1,4 +1,4 @@
-"""The four rules: what each adds up, where it applies, and which of them may be a limit's."""
+"""The four composition rules: their sums, their range, and their use in limits."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composition_oracle import mp, mpf
+from ldp_budget import mechanism
 from ldp_budget.composition import RULES, Bound, capacity, compose, compose_delta, filter_rule, measure_of, rule_named
 from ldp_budget.composition.filters import epsilon_of_rho, gaussian_epsilon, log_bounds, suited_order
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
@@ -68,7 +69,7 @@ def test_basic_charges_a_gaussian_its_calibration_point_only() -> None:
 
 
 @pytest.mark.parametrize("row", golden("zcdp_rho_rr") + golden("zcdp_rho_laplace"))
-def test_rho_of_one_report(row: dict[str, Any]) -> None:
+def test_zcdp_rho_of_one_report_matches(row: dict[str, Any]) -> None:
     epsilon = row["params"]["eps"]
     guarantee = Laplace(epsilon) if row["fn"] == "zcdp_rho_laplace" else Pure(epsilon)
     rho = guarantee.amounts().rho
@@ -77,14 +78,14 @@ def test_rho_of_one_report(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", golden("zcdp_to_eps_cks_opt"))
-def test_the_optimal_conversion(row: dict[str, Any]) -> None:
+def test_zcdp_conversion_matches_the_optimum(row: dict[str, Any]) -> None:
     """Fifteen digits of these reference values are reliable."""
     epsilon = epsilon_of_rho(Decimal(row["params"]["rho"]), Decimal(row["params"]["delta"]))
     assert float(epsilon) == pytest.approx(float(row["value"]), rel=1e-14)
 
 
 @pytest.mark.parametrize("row", golden("zcdp_to_eps_simple"))
-def test_the_optimal_conversion_beats_the_simple_one(row: dict[str, Any]) -> None:
+def test_zcdp_conversion_is_below_the_simple_one(row: dict[str, Any]) -> None:
     assert epsilon_of_rho(Decimal(row["params"]["rho"]), Decimal(row["params"]["delta"])) < Decimal(row["value"])
 
 
@@ -93,7 +94,7 @@ def test_the_optimal_conversion_beats_the_simple_one(row: dict[str, Any]) -> Non
     st.integers(min_value=1, max_value=300),
     st.floats(min_value=1e-6, max_value=1e6),
 )
-def test_no_order_converts_better(rho: Decimal, power: int, excess: float) -> None:
+def test_zcdp_conversion_is_optimal_over_all_orders(rho: Decimal, power: int, excess: float) -> None:
     """ε(α) at any other α > 1 is no smaller."""
     delta, alpha = mpf(10) ** -power, 1 + mpf(excess)
     r = mpf(str(rho))
@@ -114,7 +115,7 @@ def renyi(pair: list[tuple[float, float]], alpha: float) -> float:
 
 
 @pytest.mark.parametrize(("epsilon", "tau"), [(4.0, 0.5), (2.0, 0.02)], ids=["OUE at 4", "GRR over many answers"])
-def test_tau_must_not_shrink_rho(epsilon: float, tau: float) -> None:
+def test_zcdp_tau_must_not_shrink_rho(epsilon: float, tau: float) -> None:
     """τ·ε·tanh(ε/2) is the divergence of order one, and some order exceeds α times it. What is charged holds."""
     low = tau / (1 + math.exp(epsilon))
     pair = [(tau - low, low), (low, tau - low), (1 - tau, 1 - tau)]
@@ -130,7 +131,7 @@ def test_tau_must_not_shrink_rho(epsilon: float, tau: float) -> None:
 
 
 @pytest.mark.parametrize("row", golden("gaussian_compose_delta"))
-def test_gaussians_compose_as_gaussians(row: dict[str, Any]) -> None:
+def test_gdp_of_gaussians_adds_squares(row: dict[str, Any]) -> None:
     parameters = row["params"]
     noise = Gaussian(Decimal(parameters["sensitivity"]) / Decimal(parameters["sigma"]))
     # A δ between two doubles of the reference value brackets its ε.
@@ -148,7 +149,7 @@ def test_gdp_agrees_with_exact_where_all_is_gaussian() -> None:
 
 
 @pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi", "renyi:3"])
-def test_the_converting_rules_need_delta(rule: str) -> None:
+def test_zcdp_gdp_and_renyi_need_delta(rule: str) -> None:
     with pytest.raises(NotSupported, match="delta > 0"):
         compose([(Pure(1), 1)], delta=0, rule=rule)
     with pytest.raises(NotSupported, match="delta > 0"):
@@ -163,60 +164,60 @@ def test_gdp_refuses_a_delta_of_the_report_itself(guarantee: Guarantee) -> None:
 
 @pytest.mark.parametrize("rule", ["zcdp", "renyi", "renyi:3"])
 def test_zcdp_and_renyi_set_a_delta_of_the_report_itself_aside(rule: str) -> None:
-    """What is left of δ goes to the conversion; with nothing left there is none."""
+    """The rest of δ goes to the conversion; without a rest there is no conversion."""
     three = compose([(Approximate(1, "1e-7"), 3)], delta="1e-6", rule=rule)
     assert three.epsilon == compose([(Pure(1), 3)], delta="7e-7", rule=rule).epsilon
     assert three.delta == 1e-6
-    with pytest.raises(NotSupported, match="set aside"):
+    with pytest.raises(NotSupported, match="needs a delta above"):
         compose([(Copies(2, Approximate(1, "5e-7")), 1)], delta="1e-6", rule=rule)
 
 
-def test_zcdp_without_a_rho_and_gdp_without_a_mu() -> None:
+def test_zcdp_without_rho_and_gdp_without_mu_are_unbounded() -> None:
     assert compose([(ZeroConcentrated("0.1"), 1)], delta="1e-6", rule="zcdp").epsilon < 3
     with pytest.raises(NotSupported, match="mu"):
         compose([(ZeroConcentrated("0.1"), 1)], delta="1e-6", rule="gdp")
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_an_unbounded_report_has_no_finite_total(rule: str) -> None:
+def test_unbounded_report_has_no_finite_total(rule: str) -> None:
     assert math.isinf(compose([(Unbounded(), 1), (Pure(1), 1)], delta="1e-6", rule=rule).epsilon)
 
 
-def test_the_total_holds_for_the_neighbours_of_its_narrowest_report() -> None:
+def test_total_has_the_narrowest_relation_of_its_reports() -> None:
     narrow = Memoised((Decimal(1),), Decimal(1), relation="same change pattern")
     assert compose([(Pure(1), 1), (Copies(2, narrow), 1)], delta=0).relation == "same change pattern"
     assert compose([(Pure(1), 1)], delta=0).relation == "any inputs"
 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1, 1.5, "x", math.nan, None])
-def test_a_delta_out_of_range_is_named(delta: Any) -> None:
+def test_delta_out_of_range_is_named(delta: Any) -> None:
     with pytest.raises(InvalidParameter, match="delta"):
         compose([(Pure(1), 1)], delta=delta)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, "3"])
-def test_a_count_must_be_whole_and_positive(count: Any) -> None:
+def test_count_must_be_whole_and_positive(count: Any) -> None:
     with pytest.raises(InvalidParameter, match="count"):
         compose([(Pure(1), count)], delta=0)
 
 
-def test_only_guarantees_compose() -> None:
+def test_compose_of_other_objects_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="guarantee"):
         compose([("oue", 1)], delta=0)  # type: ignore[list-item]
 
 
-def test_an_unknown_rule_is_named_with_the_known_ones() -> None:
+def test_unknown_rule_is_named_with_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="basic, zcdp, gdp, renyi, exact"):
         compose([(Pure(1), 1)], delta=0, rule="rdp")
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.inf, math.nan, "1"])
-def test_delta_is_asked_for_at_a_finite_epsilon(epsilon: Any) -> None:
+def test_compose_delta_needs_a_finite_epsilon(epsilon: Any) -> None:
     with pytest.raises(InvalidParameter, match="epsilon"):
         compose_delta([(Pure(1), 1)], epsilon)
 
 
-def test_delta_at_epsilon_is_a_question_to_exact() -> None:
+def test_compose_delta_uses_rule_exact() -> None:
     with pytest.raises(NotSupported, match="exact"):
         compose_delta([(Pure(1), 1)], 1.0, rule="basic")
 
@@ -224,15 +225,15 @@ def test_delta_at_epsilon_is_a_question_to_exact() -> None:
 # -- filters --------------------------------------------------------------------------------------------------
 
 
-def test_exact_is_not_a_filter_and_the_error_says_why() -> None:
+def test_limit_with_rule_exact_is_refused_with_the_reason() -> None:
     assert [name for name in RULES if rule_named(name).is_filter] == ["basic", "zcdp", "gdp", "renyi"]
-    with pytest.raises(NotSupported, match=r"after seeing earlier outputs.*plan"):
+    with pytest.raises(NotSupported, match=r"depends on earlier outputs.*plan"):
         filter_rule("exact")
-    with pytest.raises(NotSupported, match="not a filter"):
+    with pytest.raises(NotSupported, match="not a privacy filter"):
         capacity("exact", Decimal(1), Decimal("1e-6"))
 
 
-def test_a_naive_exact_filter_is_driven_beyond_its_delta() -> None:
+def test_naive_exact_filter_exceeds_its_delta() -> None:
     """The counterexample of errata.md, "Composition", at ε = ½.
 
     First randomised response at .1. After "+" comes randomised response at .5609, after "-" a loss of ±6 with
@@ -262,7 +263,7 @@ def outcomes(pair: SymmetricPair) -> list[tuple[float, float]]:
     st.decimals(min_value="0.001", max_value=200, places=6),
     st.integers(min_value=1, max_value=60),
 )
-def test_a_capacity_is_the_largest_sum_that_converts_within_the_limit(epsilon: Decimal, power: int) -> None:
+def test_capacity_is_the_largest_sum_within_the_limit(epsilon: Decimal, power: int) -> None:
     delta = Decimal(10) ** -power
     rho, mu_squared = capacity("zcdp", epsilon, delta).rho, capacity("gdp", epsilon, delta).mu_squared
     assert rho is not None
@@ -282,7 +283,7 @@ def test_a_capacity_is_the_largest_sum_that_converts_within_the_limit(epsilon: D
     st.sampled_from(["0.003", "0.1", "1"]),
     st.integers(1, 3),
 )
-def test_what_fits_a_capacity_composes_within_the_limit(rule: str, epsilon: str, total: int) -> None:
+def test_charges_within_a_capacity_compose_within_the_limit(rule: str, epsilon: str, total: int) -> None:
     """As many reports as the integers admit, composed from their exact amounts."""
     if rule == "renyi":
         rule = f"renyi:{suited_order(Decimal(total), Decimal('1e-6'))}"
@@ -294,7 +295,7 @@ def test_what_fits_a_capacity_composes_within_the_limit(rule: str, epsilon: str,
         assert compose([(Pure(epsilon), fitting)], delta="1e-6", rule=rule).epsilon <= total
 
 
-def test_a_capacity_names_only_the_amounts_that_its_rule_adds() -> None:
+def test_capacity_has_only_the_amounts_of_its_rule() -> None:
     assert capacity("basic", Decimal(2), Decimal("1e-6")) == (2 * 10**9, 10**12, None, None)
     assert [amount is None for amount in capacity("zcdp", Decimal(2), Decimal("1e-6"))] == [True, True, False, True]
     assert [amount is None for amount in capacity("gdp", Decimal(2), Decimal("1e-6"))] == [True, True, True, False]
@@ -331,7 +332,7 @@ def regroupings(draw: st.DrawFn) -> tuple[list[tuple[Guarantee, int]], list[tupl
 
 @settings(max_examples=settings.default.max_examples // 4)
 @given(regroupings(), st.sampled_from(["1e-9", "1e-3", "0.3"]))
-def test_any_regrouping_has_the_same_total(groupings: Any, delta: str) -> None:
+def test_regrouping_keeps_the_total(groupings: Any, delta: str) -> None:
     whole, pieces = groupings
     for rule in RULES:
         try:
@@ -344,7 +345,7 @@ def test_any_regrouping_has_the_same_total(groupings: Any, delta: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_more_reports_cost_more(rule: str) -> None:
+def test_total_grows_with_the_reports(rule: str) -> None:
     totals = [compose([(SymmetricPair(1, "0.5"), k)], delta="1e-6", rule=rule).epsilon for k in (1, 2, 10, 100)]
     assert totals == sorted(set(totals))
 
@@ -352,7 +353,7 @@ def test_more_reports_cost_more(rule: str) -> None:
 # -- starting fast --------------------------------------------------------------------------------------------
 
 
-def test_a_limit_and_its_rules_load_no_numpy() -> None:
+def test_limit_loads_no_numpy() -> None:
     script = (
         "import sys\n"
         "from decimal import Decimal\n"
@@ -365,3 +366,15 @@ def test_a_limit_and_its_rules_load_no_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "renyi", "exact"])
+def test_compose_with_mechanism_equals_its_guarantee(rule: str) -> None:
+    oue = mechanism("oue")(epsilon=1, domain_size=4)
+    assert compose([(oue, 3)], delta=1e-6, rule=rule) == compose([(oue.guarantee, 3)], delta=1e-6, rule=rule)
+
+
+@pytest.mark.parametrize("wrong", ["oue", mechanism("oue"), 1, None])
+def test_compose_with_other_things_names_the_pairs(wrong: object) -> None:
+    with pytest.raises(InvalidParameter, match="charges must be pairs of a mechanism or guarantee and a count"):
+        compose([(wrong, 3)], delta=1e-6)  # type: ignore[list-item]

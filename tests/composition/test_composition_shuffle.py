@@ -1,4 +1,4 @@
-"""What a trusted shuffler adds, against shuffled reports enumerated, clones counted one by one, a printed bound."""
+"""Shuffle amplification, compared with enumerated shuffled reports, counted clones, and a printed bound."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def assert_never_below(rows: Rows, guarantee: Guarantee, users: int, ratio: Frac
 @pytest.mark.some(3)
 @pytest.mark.parametrize("users", [1, 3, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CHANNELS)
-def test_never_below_the_truth(name: str, users: int) -> None:
+def test_shuffled_is_never_below_the_enumeration(name: str, users: int) -> None:
     rows, declared = CHANNELS[name]
     if users == 5 and len(rows[0]) > 3:
         users = 4
@@ -138,18 +138,18 @@ def check_a_random_channel(seed: int) -> None:
         assert_never_below(rows, guarantee, source.randrange(1, 6), ratio, two_inputs=len(rows) == 2)
 
 
-def test_never_below_the_truth_of_random_channels() -> None:
+def test_shuffled_of_random_channels_is_never_below_the_enumeration() -> None:
     for seed in range(15):
         check_a_random_channel(seed)
 
 
 @pytest.mark.slow
-def test_never_below_the_truth_of_many_random_channels() -> None:
+def test_shuffled_of_many_random_channels_is_never_below_the_enumeration() -> None:
     for seed in range(1000, 1150):
         check_a_random_channel(seed)
 
 
-def test_the_rate_of_two_inputs_is_taken_for_two_inputs_alone() -> None:
+def test_shuffled_uses_the_rate_of_two_inputs_for_two_inputs_only() -> None:
     """With more of them the closer bound is not proved."""
     pair = dominating_pair(response(3, 2))
     many, two = (Crowd.of(pair, 1, 100, two_inputs=known).log_delta(0.1) for known in (False, True))
@@ -175,7 +175,7 @@ def clones_delta(epsilon: float, local: float, users: int) -> float:
 
 
 @pytest.mark.parametrize(("local", "users"), [(0.5, 30), (1.0, 100), (2.0, 60)])
-def test_clones_are_counted_exactly(local: float, users: int) -> None:
+def test_shuffled_counts_clones_exactly(local: float, users: int) -> None:
     """With the share one half; the smallest of all shares is what is given."""
     crowd = Crowd.of(Pure(local), 1, users, two_inputs=False)
     share = Decimal(-local).exp() / 2
@@ -202,7 +202,7 @@ def test_clones_are_counted_exactly(local: float, users: int) -> None:
     ],
     ids=["any", "two inputs", "oue", "grr(10)", "laplace"],
 )
-def test_ten_thousand_users(guarantee: Guarantee, inputs: int | None, most: float) -> None:
+def test_shuffled_of_ten_thousand_users_matches(guarantee: Guarantee, inputs: int | None, most: float) -> None:
     """ε₀ = .5, δ = 1e-6: clones of randomised response give .0204, a mechanism's own pair less."""
     found = shuffled([(guarantee, 1)], 10_000, "1e-6", inputs=inputs)
     assert 0.95 * most < found.epsilon <= most
@@ -218,7 +218,7 @@ def printed_epsilon(local: float, users: int, delta: float) -> float:
 
 @settings(max_examples=8)
 @given(st.sampled_from(["0.1", "0.5", "1", "2"]), st.integers(3, 9), st.sampled_from(["1e-4", "1e-6", "1e-12"]))
-def test_never_above_the_printed_bound(local: str, digits: int, delta: str) -> None:
+def test_shuffled_is_never_above_the_printed_bound(local: str, digits: int, delta: str) -> None:
     users = 10**digits
     found = shuffled([(Pure(local), 1)], users, delta).epsilon
     assert 0 <= found <= float(local)
@@ -229,12 +229,12 @@ def test_never_above_the_printed_bound(local: str, digits: int, delta: str) -> N
 @settings(max_examples=5)
 @given(st.sampled_from(["0.05", "0.5", "3"]), st.integers(1, 10**6), st.sampled_from(["1e-300", "1e-6", "0.1"]))
 @pytest.mark.slow
-def test_more_users_lose_less(local: str, users: int, delta: str) -> None:
+def test_shuffled_decreases_with_the_users(local: str, users: int, delta: str) -> None:
     few, many = (shuffled([(SymmetricPair(local, "0.4"), 1)], n, delta).epsilon for n in (users, 4 * users))
     assert many <= few * (1 + 1e-5)
 
 
-def test_alone_it_is_the_loss_of_the_report() -> None:
+def test_shuffled_of_one_user_is_the_local_loss() -> None:
     """One user among one: δ(ε) of the pair itself."""
     pair = SymmetricPair(1, "0.3")
     bound = Crowd.of(pair, 1, 1, two_inputs=True).log_delta(0.5)
@@ -244,7 +244,7 @@ def test_alone_it_is_the_loss_of_the_report() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, "1e-300"])
-def test_a_hopeless_delta_leaves_what_there_was(delta: Any) -> None:
+def test_shuffled_with_a_too_small_delta_is_the_local_loss(delta: Any) -> None:
     assert shuffled([(Pure(20), 1)], 50, delta).epsilon == 20
 
 
@@ -252,7 +252,7 @@ def test_a_hopeless_delta_leaves_what_there_was(delta: Any) -> None:
 
 
 @pytest.mark.slow
-def test_several_shuffles_compose() -> None:
+def test_shuffled_several_times_composes() -> None:
     """Two of three users' randomised responses, enumerated; every user gives the same answer twice."""
     rows = response(3, 2)
     pair = Pure(Decimal(3).ln() + Decimal("1e-27"))
@@ -268,7 +268,7 @@ def test_several_shuffles_compose() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_shuffles_cost_about_ten_times_one() -> None:
+def test_shuffled_a_hundred_times_costs_about_ten_times_one() -> None:
     one, hundred = (shuffled([(Pure("0.5"), k)], 10_000, "1e-6").epsilon for k in (1, 100))
     assert 9 * one < hundred < 12.5 * one
 
@@ -334,7 +334,7 @@ def test_shuffled_draws_lie_between_one_draw_and_any_report_of_their_loss(guaran
 
 
 @pytest.mark.slow
-def test_different_reports_compose_as_well() -> None:
+def test_shuffled_of_different_reports_composes() -> None:
     listed = [(Pure("0.5"), 20), (SymmetricPair("0.3", "0.4"), 30), (Pure(0), 5)]
     together = shuffled(listed, 10_000, "1e-6").epsilon
     apart = [shuffled([charge], 10_000, "5e-7").epsilon for charge in listed[:2]]
@@ -342,7 +342,7 @@ def test_different_reports_compose_as_well() -> None:
     assert shuffled([], 10_000, "1e-6").epsilon == shuffled([(Pure(0), 3)], 10_000, "1e-6").epsilon == 0
 
 
-def test_shuffles_never_cost_more_than_their_reports() -> None:
+def test_shuffled_never_exceeds_the_local_loss() -> None:
     for reports, users in ((1, 1), (1, 10), (3, 2)):
         exact = compose([(Pure(3), reports)], delta="1e-9", rule="exact").epsilon
         assert shuffled([(Pure(3), reports)], users, "1e-9").epsilon <= exact * (1 + 1e-2)
@@ -351,7 +351,7 @@ def test_shuffles_never_cost_more_than_their_reports() -> None:
 # -- what it is for -------------------------------------------------------------------------------------------
 
 
-def test_a_memoised_report_is_one_report() -> None:
+def test_shuffled_counts_a_memoized_report_once() -> None:
     assert shuffled([(Memoised((1, 2), 3), 1)], 1000, "1e-6") == shuffled([(Pure(1), 1)], 1000, "1e-6")
     with pytest.raises(NotSupported, match="depend on each other"):
         shuffled([(Memoised((1, 2), 3), 2)], 1000, "1e-6")
@@ -366,18 +366,18 @@ def test_a_memoised_report_is_one_report() -> None:
         FinitePair(((1, Fraction(1, 2)), (0, Fraction(1, 2)))),
     ],
 )
-def test_what_is_not_pure_is_refused(guarantee: Guarantee) -> None:
+def test_shuffled_of_a_guarantee_that_is_not_pure_is_refused(guarantee: Guarantee) -> None:
     with pytest.raises(NotSupported, match=r"pure ε-LDP"):
         shuffled([(guarantee, 1)], 1000, "1e-6")
 
 
 @pytest.mark.parametrize("users", [0, -1, 1.5, True, 10**13])
-def test_users_are_counted(users: Any) -> None:
+def test_shuffled_needs_a_number_of_users(users: Any) -> None:
     with pytest.raises(InvalidParameter, match="users"):
         shuffled([(Pure(1), 1)], users, "1e-6")
 
 
-def test_a_mechanism_brings_its_pair() -> None:
+def test_shuffled_of_a_mechanism_uses_its_pair() -> None:
     oue = ldp_budget.mechanism("oue").calibrate(epsilon="0.5", domain_size=10)
     assert shuffled([(oue.guarantee, 1)], 10_000, "1e-6").epsilon < 0.0141
 
@@ -396,7 +396,7 @@ MEMOISED = Memoised((1,), 1, 2, SAME_CHANGE_PATTERN)
         [(MEMOISED, 1), (Memoised((2,), 2), 1)],
     ],
 )
-def test_what_others_repeat_hides_nobody(charges: list[tuple[Guarantee, int]]) -> None:
+def test_shuffled_memoized_repetitions_give_no_amplification(charges: list[tuple[Guarantee, int]]) -> None:
     with pytest.raises(NotSupported, match="depend on each other"):
         shuffled(charges, 1000, "1e-6")
 
@@ -415,9 +415,7 @@ def test_what_others_repeat_hides_nobody(charges: list[tuple[Guarantee, int]]) -
         (Pure("70.12345"), 2, None),
     ],
 )
-def test_the_callers_decimal_context_changes_no_figure(
-    guarantee: Guarantee, reports: int, inputs: int | None
-) -> None:
+def test_shuffled_ignores_the_callers_decimal_context(guarantee: Guarantee, reports: int, inputs: int | None) -> None:
     expected = shuffled([(guarantee, reports)], 1234, "1e-6", inputs=inputs)
     with localcontext(prec=3, rounding=ROUND_FLOOR):
         assert shuffled([(guarantee, reports)], 1234, "1e-6", inputs=inputs) == expected
@@ -434,13 +432,13 @@ def test_the_callers_decimal_context_changes_no_figure(
         Pure("1e-300"),
     ],
 )
-def test_beyond_what_doubles_hold_the_local_loss_is_a_bound(guarantee: Guarantee, reports: int) -> None:
+def test_shuffled_beyond_doubles_is_the_local_loss(guarantee: Guarantee, reports: int) -> None:
     found = shuffled([(guarantee, reports)], 10**6, "1e-6")
     assert found.epsilon == found.local
     mixed = shuffled([(guarantee, reports), (Pure(1), 1)], 10**6, "1e-6")
     assert mixed.epsilon == mixed.local
 
 
-def test_what_differs_too_rarely_for_doubles_is_bounded() -> None:
+def test_shuffled_of_rare_differences_is_bounded() -> None:
     found = shuffled([(SymmetricPair("1", "1e-300"), 1)], 10**6, "1e-6")
     assert found.epsilon <= found.local == 1

@@ -32,7 +32,7 @@ def _best_by_mpmath(rho: mpmath.mpf, log_delta: mpmath.mpf) -> mpmath.mpf:
 @pytest.mark.some(3)
 @pytest.mark.parametrize("digits", [1, 30, 40])
 @pytest.mark.parametrize("rho", ["1e-300", "1e-60", "0.5", "200", "1000000"])
-def test_the_conversion_of_rho_is_above_the_best_and_next_to_it(rho: str, digits: int) -> None:
+def test_conversion_of_rho_is_above_the_optimum_and_close_to_it(rho: str, digits: int) -> None:
     with mpmath.workdps(450):
         for delta in (f"1e-{digits}", "0." + "9" * digits, f"1e-{10 * digits}"):
             found = epsilon_of_rho(Decimal(rho), Decimal(delta))
@@ -51,7 +51,7 @@ def test_the_conversion_of_rho_is_above_the_best_and_next_to_it(rho: str, digits
         ("1e-39", "1e-70"),
     ],
 )
-def test_the_rules_never_state_less_than_one_report_of_randomised_response_loses(bound: str, delta: str) -> None:
+def test_rules_never_state_less_than_the_loss_of_one_randomized_response(bound: str, delta: str) -> None:
     with mpmath.workdps(450):
         growth = mpmath.exp(mpmath.mpf(bound))
         # δ(ε) = (e^bound - e^ε)/(1 + e^bound), solved for ε.
@@ -61,7 +61,7 @@ def test_the_rules_never_state_less_than_one_report_of_randomised_response_loses
             assert mpmath.mpf(repr(total.epsilon)) >= truth
 
 
-def test_a_delta_next_to_one_has_an_answer() -> None:
+def test_conversion_with_delta_near_one_returns_a_bound() -> None:
     delta = "0." + "9" * 400
     assert 0 < epsilon_of_rho(Decimal(10**6), Decimal(delta)) <= 10**6
     for rule in ("zcdp", "renyi", "renyi:3", "gdp", "exact"):

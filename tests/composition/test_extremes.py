@@ -1,4 +1,4 @@
-"""Numbers at the ends of what may be asked: they have an answer that is right, or are refused by name."""
+"""Extreme numbers: they have a correct result, or are refused by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldp_budget.guarantees import FinitePair, Gaussian, Guarantee, Laplace, Pure
 
 
 @pytest.mark.parametrize("fine", ["0.1234567890123456789", "1e-19", "1e-30", "1e-400"])
-def test_losses_whose_common_lattice_is_too_fine_to_count_on_are_composed_all_the_same(fine: str) -> None:
+def test_losses_on_a_too_fine_lattice_are_composed(fine: str) -> None:
     total = compose([(Pure(fine), 2), (Pure(1), 3)], delta="1e-6", rule="exact")
     alone = compose([(Pure(1), 3)], delta="1e-6", rule="exact")
     assert alone.lower - 1e-9 <= total.lower <= total.epsilon <= alone.epsilon + 2 * float(fine) + 1e-9
@@ -31,7 +31,7 @@ def test_losses_whose_common_lattice_is_too_fine_to_count_on_are_composed_all_th
     ids=str,
 )
 @pytest.mark.parametrize("delta", ["1e-400", "1e-300", "0.99"])
-def test_losses_below_what_doubles_square_have_bounds(guarantee: Guarantee, delta: str) -> None:
+def test_losses_whose_square_underflows_have_bounds(guarantee: Guarantee, delta: str) -> None:
     total = compose([(guarantee, 2)], delta=delta, rule="exact")
     basic = compose([(guarantee, 2)], delta=0, rule="basic")
     assert 0 <= total.lower <= total.epsilon <= basic.epsilon
@@ -51,7 +51,7 @@ def test_tiny_losses_are_added_to_those_of_a_gaussian() -> None:
 
 @pytest.mark.parametrize("rule", ["gdp", "exact"])
 @pytest.mark.parametrize("mu", ["1e-400", "1e-310"])
-def test_a_gaussian_that_no_double_can_tell_from_none_has_bounds(rule: str, mu: str) -> None:
+def test_gaussian_with_a_loss_below_doubles_has_bounds(rule: str, mu: str) -> None:
     for delta in ("1e-6", "0.9"):
         assert compose([(Gaussian(mu), 1)], delta=delta, rule=rule).epsilon == 0
     total = compose([(Gaussian(mu), 1)], delta="1e-400", rule=rule)
@@ -66,7 +66,7 @@ def test_rule_renyi_has_an_order_for_a_delta_next_to_one(nines: int) -> None:
     assert limit.capacity.rho
 
 
-def test_a_pair_that_hardly_differs_has_costs() -> None:
+def test_pair_that_hardly_differs_has_costs() -> None:
     from fractions import Fraction
 
     half, little = Fraction(1, 2), Fraction(1, 10**400)

@@ -66,7 +66,7 @@ def converted(order: Any, divergence: Any, delta: Any) -> Any:
     ],
     ids=["OUE daily", "GRR10 daily", "GRR100 weekly", "OUE fifty"],
 )
-def test_the_figures_that_speak_for_a_rule(promise: Any, reports: int, stated: dict[str, float]) -> None:
+def test_renyi_figures_of_the_guide_match(promise: Any, reports: int, stated: dict[str, float]) -> None:
     """Each met within a hundredth or bettered; those of renyi and zcdp are the oracle's."""
     charges = [(pair(promise), reports)]
     found = {rule: compose(charges, delta=DELTA, rule=rule).epsilon for rule in stated}
@@ -84,7 +84,7 @@ def test_the_figures_that_speak_for_a_rule(promise: Any, reports: int, stated: d
         assert found["zcdp"] == pytest.approx(float(zcdp), rel=2e-3)
 
 
-def test_a_total_at_an_order_is_the_conversion_of_its_divergence() -> None:
+def test_renyi_total_at_an_order_is_the_conversion_of_its_divergence() -> None:
     law = oracle.symmetric("0.5", "0.5")
     for text in ("1.5", "3", "31"):
         bound = compose([(SymmetricPair("0.5", "0.5"), 40)], delta=DELTA, rule=f"renyi:{text}")
@@ -94,7 +94,7 @@ def test_a_total_at_an_order_is_the_conversion_of_its_divergence() -> None:
         assert bound.lower <= truth <= bound.epsilon <= truth * (1 + mpf("1e-14"))
 
 
-def test_without_an_order_the_best_one_of_the_grid_is_taken() -> None:
+def test_renyi_without_an_order_takes_the_best_of_the_grid() -> None:
     charges = [(SymmetricPair("0.5", "0.5"), 30), (Laplace("0.1"), 7), (Gaussian("0.05"), 3)]
     best = compose(charges, delta=DELTA, rule="renyi")
     each = {order: compose(charges, delta=DELTA, rule=f"renyi:{order}").epsilon for order in ORDERS}
@@ -103,16 +103,16 @@ def test_without_an_order_the_best_one_of_the_grid_is_taken() -> None:
     assert each[best.order] == best.epsilon
 
 
-def test_the_grid_is_published_and_an_order_between_is_refused_by_its_neighbours() -> None:
+def test_renyi_order_between_grid_points_is_refused_with_its_neighbors() -> None:
     assert [str(order) for order in ORDERS[:3]] == ["1.010", "1.011", "1.012"]
     assert (len(ORDERS), ORDERS[-1]) == (225, 9_000_001)
     assert [*ORDERS] == sorted(set(ORDERS))
-    for text, neighbours in (("2.9", "2.8 or 3"), ("1", "1.01 or 1.011"), ("x", "found 'x'")):
+    for text, neighbours in (("2.9", "2.8 or 3"), ("1", "1.01 or 1.011"), ("x", "got 'x'")):
         with pytest.raises(InvalidParameter, match=neighbours):
             rule_named(f"renyi:{text}")
 
 
-def test_the_suited_order_is_that_of_the_formula() -> None:
+def test_renyi_suited_order_is_that_of_the_formula() -> None:
     for epsilon, delta in ((0.01, 1e-6), (1.0, 1e-6), (8.0, 1e-9), (100.0, 1e-3)):
         log = -math.log(delta)
         formula = 1 + math.sqrt(log) / (math.sqrt(epsilon + log) - math.sqrt(log))
@@ -120,7 +120,7 @@ def test_the_suited_order_is_that_of_the_formula() -> None:
         assert 0.93 < (order - 1) / (formula - 1) < 1.07
 
 
-def test_what_has_no_divergence_is_unbounded_or_refused() -> None:
+def test_renyi_without_a_divergence_is_unbounded_or_refused() -> None:
     assert compose([(Unbounded(), 1)], delta=DELTA, rule="renyi").epsilon == math.inf
     with pytest.raises(NotSupported, match="delta > 0"):
         compose([(Pure(1), 1)], delta=0, rule="renyi")
@@ -129,7 +129,7 @@ def test_what_has_no_divergence_is_unbounded_or_refused() -> None:
 # -- never below the truth -----------------------------------------------------------------------------------
 
 
-def test_no_rule_says_less_than_a_list_truly_costs(thorough: bool) -> None:
+def test_rules_are_never_below_the_enumerated_cost(thorough: bool) -> None:
     """δ at the ε that a rule says is the truth's at most what was asked; lists of every kind there is."""
     for seed in range(600 if thorough else 12):
         assert_not_below_the_truth(random.Random(seed))
@@ -157,7 +157,7 @@ def either_way(guarantee: Guarantee) -> Guarantee:
 # -- adversaries ---------------------------------------------------------------------------------------------
 
 Choice = Callable[[float], Guarantee | None]
-"""What to ask next, by the loss so far; None: stop."""
+"""The next request, by the loss so far; None: stop."""
 
 
 def outcomes(guarantee: Guarantee) -> list[tuple[float, float]]:
@@ -191,7 +191,7 @@ class Filter:
 def endings(
     keeper: Filter, choose: Choice, steps: int, p: float = 1.0, q: float = 1.0, spent: Costs = ZERO
 ) -> Iterator[tuple[float, float]]:
-    """(P, Q) of every way it can go, with an adversary who asks whatever the filter admits."""
+    """(P, Q) of every outcome, with an adversary who makes every request that the filter admits."""
     wanted = choose(math.inf if not q else math.log(p / q)) if steps and p else None
     after = None if wanted is None else keeper.admits(spent, wanted)
     if wanted is None or after is None:
@@ -202,7 +202,7 @@ def endings(
 
 
 def adversary(source: random.Random, slack: bool) -> Choice:
-    """Somebody who picks one of a few pairs by where the loss stands, or stops: by a table drawn at random."""
+    """An adversary who picks one of a few pairs by the current loss, or stops, by a random table."""
     table: dict[int, Guarantee | None] = {}
 
     def choose(loss: float) -> Guarantee | None:
@@ -219,7 +219,7 @@ def adversary(source: random.Random, slack: bool) -> Choice:
 
 @pytest.mark.parametrize("slack", [False, True], ids=["pairs", "pairs and reports with a delta"])
 @pytest.mark.some(2)
-def test_no_adversary_gets_beyond_a_filter(slack: bool, thorough: bool) -> None:
+def test_filter_is_never_exceeded_by_an_adaptive_adversary(slack: bool, thorough: bool) -> None:
     """Every ending of up to six adaptive reports enumerated: δ at the limit's ε stays within the limit's δ."""
     for seed in range(400 if thorough else 20):
         assert_not_beyond(random.Random(seed), slack)
@@ -239,7 +239,7 @@ def assert_not_beyond(source: random.Random, slack: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi"])
-def test_no_adversary_gets_beyond_a_filter_by_many_reports(rule: str) -> None:
+def test_filter_is_never_exceeded_by_many_adaptive_reports(rule: str) -> None:
     """Thousands of runs of up to 200 reports, larger ones the nearer the loss is to ε; δ measured from the losses."""
     source = random.Random(5)
     epsilon, delta = Decimal(2), Decimal("0.01")

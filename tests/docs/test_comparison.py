@@ -23,7 +23,7 @@ OWN = ("environments", "measure", "page", "verdicts", "work", "worker")
 
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[dict[str, ModuleType]]:
-    """The modules of the command, which find each other because they stand in one folder."""
+    """The modules of the command, which import each other from one folder."""
     sys.path.insert(0, str(SCRIPTS))
     try:
         yield {name: importlib.import_module(name) for name in OWN}
@@ -70,7 +70,7 @@ SHOWN = (
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", SHOWN)
 def test_no_cell_is_by_hand(scripts: dict[str, ModuleType], results: dict[str, Any], name: str) -> None:
-    # Whatever is measured otherwise is written otherwise.
+    # Another measurement makes another page.
     page = scripts["page"].page(results)
     figures = [each for each in results["figures"] if each.get(name) and not each.get("table")]
     if name in ("reason", "failed"):  # told once, where the answer would stand, and not again where its time would

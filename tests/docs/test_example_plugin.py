@@ -110,7 +110,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
     assert added["declared"] == {"epsilon": "1", "domain_size": 4}
     columns = ("--column", "season", "--user-column", "person")
     released = machine.ldp_budget("randomize", "seasons", "answers.csv", *columns, "--out", "out", "--spend")
-    # Nobody is charged beyond the limit: p0 has sent a report before.
+    # No user is charged beyond the limit: p0 has sent a report before.
     assert (released["reports"], released["refused"]) == (users - 1, 1)
 
     estimated = machine.ldp_budget("estimate", "seasons", "out")
@@ -132,7 +132,7 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
     for example in checked["examples"]:
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
         skipped = {each["check"]: each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
-        # Of seven answers all pairs are compared. Of a hundred some are, and nothing shows that these stand for all.
+        # Of seven answers all pairs are compared. Of a hundred some are, and nothing shows that these represent all.
         unproven = {"guarantee_is_exact"} if example["declared"]["domain_size"] == 100 else set()
         assert set(skipped) == {*unproven, "memo_is_kept", "program_law_is_the_channel"}
         assert skipped["memo_is_kept"] == "it memoises nothing"

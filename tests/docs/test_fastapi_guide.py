@@ -1,4 +1,4 @@
-"""The application of the FastAPI guide under load: whatever is charged is stored, once its device has asked again."""
+"""The application of the FastAPI guide under load: each charged report is stored, once its device has retried."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_it_is_stored_without_outputs_or_anything_of_a_machine(stored: Any) -> N
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the last expression of each cell shows, by that expression."""
+    """The result of the last expression of each cell, by that expression."""
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

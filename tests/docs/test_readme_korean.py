@@ -29,7 +29,7 @@ def links(text: str) -> list[str]:
 
 
 def code(text: str) -> list[str]:
-    """What is set as code between words, whatever line it is broken at."""
+    """The code spans of a page, without line breaks."""
     return sorted(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", outside(text)))
 
 

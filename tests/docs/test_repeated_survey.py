@@ -1,8 +1,7 @@
-"""The survey of docs/tutorials/repeated-survey.md: its estimates, its charges, and every command of the page."""
+"""The survey of docs/tutorials/repeated-survey.md: its estimates and its charges. `test_docs.py` runs the page."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from importlib import import_module
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
-from doc_blocks import Shell, commands, differences
 from ldp_budget import Accountant, mechanism
 from ldp_budget.guarantees import Memoised
 
@@ -22,10 +20,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "tutorials" / "examples"
-PAGE = ROOT / "docs" / "tutorials" / "repeated-survey.md"
 ALLOWED = 4.5  # standard errors
 SEED = 1
-STUDY = f'python "$EXAMPLES/repeated_survey.py" --seed {SEED}\n'
 
 
 # -- the study, through the library -------------------------------------------------------------------------------
@@ -116,8 +112,8 @@ def test_rounds_of_an_unchanged_answer_are_charged_along_the_curve(memoised: Any
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=4"])
         for number in range(4):
-            accountant.spend("somebody", memoised, label="value", key=f"round {number}")
-            spent = accountant.balance("somebody").limits[0].to_json()["spent"]["epsilon"]
+            accountant.spend("alice", memoised, label="value", key=f"round {number}")
+            spent = accountant.balance("alice").limits[0].to_json()["spent"]["epsilon"]
             assert Decimal(str(spent)) == guarantee.curve[number].quantize(Decimal("1e-9"), rounding="ROUND_UP")
 
 
@@ -146,25 +142,3 @@ def test_a_tracker_without_its_secret_is_turned_away_before_anything_is_stored(
     assert "--secret: expected a file" in command.error(*run, code=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.csv", "budget.db", "budget.db.key"]
     assert command.json("ledger", "stats")["users"] == 0
-
-
-# -- the commands of the page -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bash") is None, reason="the page is a session of a shell")
-def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path, programs: str) -> None:
-    asked = [command for command in commands(PAGE.read_text(encoding="utf-8")) if command.text != STUDY]
-    assert len(asked) >= 40
-    with Shell(tmp_path, PATH=programs, EXAMPLES=str(EXAMPLES)) as shell:
-        for command in asked:
-            # A progress bar that has no terminal prints its label.
-            output = shell.run(command.text).replace("charging\n", "")
-            assert differences(command, output) == "", f"{PAGE.name}, line {command.line}: {command.text}"
-
-
-@pytest.mark.slow
-def test_the_page_shows_the_study(script: ModuleType, study: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    script.report(study)
-    shown = [command.output for command in commands(PAGE.read_text(encoding="utf-8")) if command.text == STUDY]
-    assert shown == [capsys.readouterr().out]

@@ -1,4 +1,4 @@
-"""The site that Sphinx makes of the pages: complete, whole by itself, and searched without a network."""
+"""The site that Sphinx builds: complete, self-contained, searchable without a network, with anchors for Python names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -14,14 +15,23 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import ldp_budget
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # docs/index.md takes the place of docs/README.md.
-PAGES = sorted(page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md"))
-PAGES.remove("README")
+# The Python reference shows the examples; they have no pages.
+PAGES = sorted(
+    page.relative_to(DOCS).with_suffix("").as_posix()
+    for page in DOCS.rglob("*.md")
+    if page.name != "README.md" or page.parent != DOCS
+    if page.parent.name != "examples" or page.parent.parent.name != "reference"
+)
+# Files whose text the site has as pages: security.md, changelog.md, contributing.md.
+OF_THE_REPOSITORY = {DOCS.parent / name for name in ("SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")}
 
 
 class Page(HTMLParser):
-    """What a page asks a browser to load, where its links lead, and the places in it that a link can lead to."""
+    """The addresses that a page loads, its links, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,7 +61,7 @@ def loaded_by_style(text: str) -> Iterator[str]:
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether it is not beside the page that has it: on another host, or reckoned from this one's root."""
+    """True for an address on another host, or one that starts at the root of this host."""
     return address.startswith("/") or urlsplit(address).scheme not in ("", "data")
 
 
@@ -72,7 +82,9 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 @pytest.mark.slow
-def test_every_page_is_there_and_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
+def test_site_with_all_its_files_has_every_page_and_loads_nothing_from_another_host(
+    site: Path, pages: dict[Path, Page]
+) -> None:
     assert {site / f"{page}.html" for page in PAGES} <= set(pages)
     styles = {path: list(loaded_by_style(path.read_text(encoding="utf-8"))) for path in site.rglob("*.css")}
     assert sum(map(len, styles.values())) > 0
@@ -81,8 +93,8 @@ def test_every_page_is_there_and_nothing_is_loaded_from_elsewhere(site: Path, pa
 
 
 @pytest.mark.slow
-def test_no_script_names_another_host(site: Path) -> None:
-    """But for the name of SVG's vocabulary, which is an address that nobody loads."""
+def test_scripts_of_the_site_name_no_other_host(site: Path) -> None:
+    """The name of the SVG namespace is an address that is not loaded."""
     scripts = [path for path in site.rglob("*.js") if path.name != "searchindex.js"]
     assert "searchtools.js" in {path.name for path in scripts}
     named = [
@@ -92,7 +104,7 @@ def test_no_script_names_another_host(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_link_within_the_site_and_all_that_it_loads_are_there(pages: dict[Path, Page]) -> None:
+def test_links_and_loaded_files_of_the_site_exist(pages: dict[Path, Page]) -> None:
     missing = []
     for path, page in pages.items():
         for link in page.links + page.loaded:
@@ -107,7 +119,7 @@ def test_every_link_within_the_site_and_all_that_it_loads_are_there(pages: dict[
 
 
 @pytest.mark.slow
-def test_the_search_has_every_page_in_an_index_of_its_own(site: Path, pages: dict[Path, Page]) -> None:
+def test_search_index_of_the_site_has_every_page(site: Path, pages: dict[Path, Page]) -> None:
     loaded = [address.partition("?")[0] for address in pages[site / "search.html"].loaded]
     assert "searchindex.js" in loaded
     text = (site / "searchindex.js").read_text(encoding="utf-8")
@@ -118,15 +130,45 @@ def test_the_search_has_every_page_in_an_index_of_its_own(site: Path, pages: dic
     assert "explanation/promises" in named
 
 
+@pytest.mark.slow
+def test_inventory_of_the_site_has_the_public_python_names(site: Path) -> None:
+    """Other projects link to them by intersphinx."""
+    lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
+    found = {line.split()[0]: line.split()[1] for line in lines if " py:" in line}
+    assert {f"ldp_budget.{name}" for name in ldp_budget.__all__} <= set(found)
+    assert found["ldp_budget.Accountant"] == "py:class"
+    assert found["ldp_budget.Accountant.spend"] == "py:method"
+    assert found["ldp_budget.compose"] == "py:function"
+    assert found["ldp_budget.BudgetExceeded"] == "py:exception"
+    assert len(found) > 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["security", "changelog", "contributing"])
+def test_project_page_of_the_site_has_the_text_of_its_file(site: Path, pages: dict[Path, Page], page: str) -> None:
+    text = (site / f"{page}.html").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.+)$", (DOCS.parent / f"{page.upper()}.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert titles
+    assert [title for title in titles if title.replace("'", "’") not in text and title not in text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", ["vulner", "tamper", "threat", "confid", "sandbox", "metric", "erasur"])
+def test_search_index_of_the_site_has_terms_of_the_field(site: Path, stem: str) -> None:
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert [term for term in (*index["terms"], *index["titleterms"]) if term.startswith(stem)]
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_one_that_sphinx_takes_without_a_warning(name: str) -> None:
-    """The two warnings that are easily earned, found without Sphinx: a level left out, and a page that it has not."""
+def test_page_has_no_skipped_heading_level_and_links_only_to_pages(name: str) -> None:
+    """Two common warnings of Sphinx, found without it."""
     page = DOCS / f"{name}.md"
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     levels = [len(marks) for marks in re.findall(r"^(#+) ", text, flags=re.MULTILINE)]
     assert [(above, below) for above, below in pairwise(levels) if below > above + 1] == []
     linked = {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)\s:#]+\.md)", text)}
-    assert linked <= {DOCS / f"{each}.md" for each in PAGES}
+    assert linked <= {DOCS / f"{each}.md" for each in PAGES} | OF_THE_REPOSITORY
 
 
 @pytest.mark.parametrize(
@@ -142,11 +184,11 @@ def test_a_page_is_one_that_sphinx_takes_without_a_warning(name: str) -> None:
         '<script src="/_static/from-the-root.js"></script>',
     ],
 )
-def test_what_a_page_loads_from_elsewhere_is_found(text: str) -> None:
+def test_page_that_loads_from_another_host_is_noticed(text: str) -> None:
     assert any(map(is_elsewhere, Page(text).loaded))
 
 
-def test_links_to_follow_and_what_lies_beside_the_page_are_not_taken_for_it() -> None:
+def test_page_with_links_and_local_files_loads_nothing_from_another_host() -> None:
     page = Page('<a href="https://example.org">x</a><img src="one.png"><style>a { b: url("data:x,y") }</style>')
     assert page.loaded == ["one.png", "data:x,y"]
     assert not any(map(is_elsewhere, page.loaded))

@@ -1,4 +1,4 @@
-"""The five texts the project grew from: cited by author and title wherever they are, and told of on one page."""
+"""The five texts the project grew from: cited by author and title, and described on one page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldp_budget.registry.plugins import registry
 from ldp_budget_mechanisms import _citations
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "explanation" / "sources.md"
+PAGE = ROOT / "docs" / "evidence" / "sources.md"
 SOURCES = [value for name, value in vars(_citations).items() if name.isupper()]
 KOREAN = re.compile(r'"([^"]+)" \((.+?)\)(?:,|$)')
 

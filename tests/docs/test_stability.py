@@ -1,4 +1,4 @@
-"""The page about stability says what the code has: versions of files, exit codes, what holds which promise."""
+"""The page about stability agrees with the code: versions of files, exit codes, and where each promise is recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8"
 
 
 def rows(head: str) -> list[list[str]]:
-    """The cells of the table whose head begins so."""
+    """The cells of the table with this beginning of its head."""
     below = PAGE.partition(f"\n{head}")[2].splitlines()[2:]
     end = next(at for at, line in enumerate(below) if not line.startswith("|"))
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in below[:end]]
@@ -43,20 +43,20 @@ def number(magic: str | bytes) -> int:
         ("certificates", number(certification._FORMAT)),
     ],
 )
-def test_the_versions_of_files_are_those_that_are_written(what: str, version: int) -> None:
+def test_file_versions_of_the_page_are_those_that_are_written(what: str, version: int) -> None:
     said = {cells[0]: cells[1] for cells in rows("| what |")}
     assert len(said) == 7
     assert said[what] == str(version)
 
 
-def test_exit_codes_are_those_of_the_commands() -> None:
-    [cells] = [cells for cells in rows("| | what stays |") if cells[0] == "exit codes"]
+def test_exit_codes_of_the_page_are_those_of_the_commands() -> None:
+    [cells] = [cells for cells in rows("| subject |") if cells[0] == "exit codes"]
     codes = {int(code) for code in re.findall(r"\b(\d) ", cells[1])}
     assert codes == {0, 1, *(failure.exit_code for failure in errors.FAILURES.values())}
 
 
-def test_what_holds_a_promise_is_there() -> None:
-    held = [cells[-1] for cells in rows("| | what stays |")]
+def test_files_that_record_a_promise_exist() -> None:
+    held = [cells[-1] for cells in rows("| subject |")]
     assert len(held) == 9
     for cell in held:
         folder = ROOT
@@ -66,7 +66,7 @@ def test_what_holds_a_promise_is_there() -> None:
             folder = found.parent
 
 
-def test_what_is_deprecated_is_listed() -> None:
+def test_deprecated_names_are_listed() -> None:
     listed = PAGE.partition("\nDeprecated now: ")[2].partition("\n\n")[0]
     assert listed.startswith("nothing") is (ldp_budget._RENAMED == {})
     for old, (new, _, gone) in ldp_budget._RENAMED.items():

@@ -1,4 +1,4 @@
-"""What earlier releases left behind is opened, believed and gone on with by today's code.
+"""Files of earlier releases are opened, verified and continued by the current code.
 
 A folder here is what one release wrote, see `format_story.py`; nothing in it is ever written again. A release that
 changes a format adds a folder. One that cannot open what is here is a release with another first number.
@@ -43,7 +43,7 @@ MOST_BYTES = 300_000
 
 
 class Left:
-    """What a release left: the folder, what it says of itself, and a copy of the ledger to work on."""
+    """The files of a release: the folder, its description, and a copy of the ledger to work on."""
 
     def __init__(self, name: str, scratch: Path) -> None:
         self.folder = HERE / name
@@ -96,7 +96,7 @@ def test_every_version_of_the_tables_is_here() -> None:
 
 
 def test_a_clone_stays_small() -> None:
-    """What two versions have written alike is stored once."""
+    """Files that two versions wrote alike are stored once."""
     contents = {
         file.read_bytes()
         for name in LEFT
@@ -124,7 +124,7 @@ def test_balances_and_policies_are_as_they_were(left: Left, at_work: Accountant)
 
 
 def test_the_journal_exports_what_was_exported(left: Left) -> None:
-    """With more columns since, perhaps; what was in it then stands in it now."""
+    """Perhaps with more columns; the earlier values are unchanged."""
     rows = [json.loads(line) for line in (left.folder / "journal.ndjson").read_text(encoding="utf-8").splitlines()]
     exported = CommandLine(left.path)
     found = [json.loads(line) for line in exported("ledger", "export", "--nl").stdout.splitlines()]
@@ -150,7 +150,7 @@ def test_retries_are_answered_and_not_charged(left: Left, at_work: Accountant) -
     done = at_work.spend_many(story.BULK, party, key="run")
     assert (done.spent, done.refused, done.repeated) == (0, left.about["run"]["refused"], left.about["run"]["spent"])
     verified(at_work, left.about["head"])
-    assert at_work.stats()["entries"] == left.about["entries"], "nobody was charged again"
+    assert at_work.stats()["entries"] == left.about["entries"], "no user was charged again"
 
 
 def test_reservations_are_ended_as_they_would_have_been(left: Left, at_work: Accountant) -> None:
@@ -163,7 +163,7 @@ def test_reservations_are_ended_as_they_would_have_been(left: Left, at_work: Acc
     verified(at_work, left.about["head"])
 
 
-def test_charging_goes_on(left: Left, at_work: Accountant) -> None:
+def test_charging_continues(left: Left, at_work: Accountant) -> None:
     first, second = (at_work.spend("erin", story.RAPPOR, label=label, policy="values") for label in ("today", "new"))
     assert first.epsilon < second.epsilon
     assert [bool(at_work.spend("carol", story.OUE, policy="planned")) for _ in range(4)] == [True] * 3 + [False]
@@ -278,7 +278,7 @@ def test_a_public_definition_is_the_one_that_devices_have(left: Left, name: str)
     assert digest_of(definition) == definition["digest"]
     shown = ("collection", "show", name, "--client")
     if left.about["library"].startswith("0.") and name == "word":
-        # Whose program was another one before 1.0: it is told, and nothing else is handed out in its name.
+        # Its program was another one before 1.0: this is reported, and no other program is used in its name.
         assert definition["digest"] in CommandLine(left.path).error(*shown)
         return
     assert CommandLine(left.path).json(*shown) == definition
@@ -288,7 +288,7 @@ def test_a_public_definition_is_the_one_that_devices_have(left: Left, name: str)
         assert run(program, read(program, answer), draws).hex() == report
 
 
-def test_an_inbox_goes_on(left: Left, at_work: Accountant) -> None:
+def test_inbox_continues(left: Left, at_work: Accountant) -> None:
     if "inbox" not in left.about:
         return
     about = left.about["inbox"]
@@ -322,7 +322,7 @@ def test_an_interrupted_run_is_finished_or_refused(left: Left, at_work: Accounta
         sum(len(block) for block in read_reports(tmp_path / "hours.out", story.COLLECTIONS["hours"])) == done.reports
     )
     verified(at_work, left.about["head"])
-    assert at_work.stats()["entries"] == left.about["entries"], "nobody was charged again"
+    assert at_work.stats()["entries"] == left.about["entries"], "no user was charged again"
 
 
 # -- certificates ----------------------------------------------------------------------------------------------------

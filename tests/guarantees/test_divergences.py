@@ -68,11 +68,11 @@ def assert_costs(guarantee: Guarantee, pair: oracle.Pair) -> None:
         ("0.9", "1"),
     ],
 )
-def test_a_symmetric_pair_is_charged_its_own_rho_and_mu(epsilon: str, tau: str) -> None:
+def test_symmetric_pair_is_charged_its_own_rho_and_mu(epsilon: str, tau: str) -> None:
     assert_costs(SymmetricPair(epsilon, tau), oracle.symmetric(epsilon, tau))
 
 
-def test_the_tempting_rho_of_a_symmetric_pair_is_still_not_taken() -> None:
+def test_symmetric_pair_rho_is_above_the_divergence_of_order_one() -> None:
     """τ·ε·tanh(ε/2) is the divergence of order one alone; for OUE at 4 and GRR over many answers it is too little."""
     for epsilon, tau in ((4.0, "0.5"), (2.0, "0.02")):
         tempting = float(tau) * epsilon * float(oracle.mp.tanh(epsilon / 2))
@@ -82,7 +82,7 @@ def test_the_tempting_rho_of_a_symmetric_pair_is_still_not_taken() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.0001", "1", "7"])
-def test_a_pair_that_always_differs_is_pure_epsilon_and_one_that_never_does_is_free(epsilon: str) -> None:
+def test_pair_that_always_differs_costs_pure_epsilon_and_an_equal_pair_nothing(epsilon: str) -> None:
     assert SymmetricPair(epsilon, 1).costs() == Pure(epsilon).costs()
     assert SymmetricPair(epsilon, 0).costs() == Pure(epsilon).costs()._replace(rho=0, mu_squared=0)
 
@@ -97,12 +97,12 @@ def random_channel(source: random.Random) -> list[list[Fraction]]:
 
 @pytest.mark.some(6)
 @pytest.mark.parametrize("seed", range(6))
-def test_a_finite_pair_is_charged_its_own_rho_and_mu(seed: int) -> None:
+def test_finite_pair_is_charged_its_own_rho_and_mu(seed: int) -> None:
     pair = dominating_pair(random_channel(random.Random(seed)))
     assert_costs(pair, [(number(p), number(q)) for p, q in pair.outcomes])
 
 
-def test_a_finite_pair_costs_no_more_than_any_pair_with_its_epsilon() -> None:
+def test_finite_pair_costs_at_most_as_much_as_any_pair_with_its_epsilon() -> None:
     """A pair that tells in one direction only: where P is zero no Gaussian curve is below, but ε bounds it."""
     half = Fraction(1, 2)
     one_way = FinitePair(((half, Fraction(1, 4)), (half, Fraction(1, 4)), (Fraction(0), half)))
@@ -112,8 +112,8 @@ def test_a_finite_pair_costs_no_more_than_any_pair_with_its_epsilon() -> None:
 
 @pytest.mark.some(6)
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.05", "0.5", "1.1", "1.3", "6", "80"])
-def test_laplace_noise_has_the_mu_of_its_hyperbola(epsilon: str) -> None:
-    """Held against tests on a dense grid: that of the middle of the hyperbola is the worst, and μ is no smaller."""
+def test_laplace_mu_is_that_of_its_hyperbola(epsilon: str) -> None:
+    """Compare with tests on a dense grid: the middle of the hyperbola is the worst, and μ is not smaller."""
     squared = Laplace(epsilon).costs().mu_squared
     assert squared is not None
     e = number(epsilon)
@@ -129,7 +129,7 @@ def test_laplace_noise_has_the_mu_of_its_hyperbola(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_divergence_of_a_pair_at_an_order(order: Decimal) -> None:
+def test_renyi_divergence_of_a_pair_matches(order: Decimal) -> None:
     for epsilon, tau in (("0.5", "0.5"), ("3", "0.01"), ("0.01", "1")):
         truth = oracle.divergence(oracle.symmetric(epsilon, tau), order)
         assert_just_above(SymmetricPair(epsilon, tau).divergence(order), truth)
@@ -146,11 +146,11 @@ def test_the_divergence_of_a_pair_at_an_order(order: Decimal) -> None:
 @pytest.mark.some(8)
 @pytest.mark.parametrize("order", [order for order in ORDERS if order < 100])
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "6"])
-def test_the_divergence_of_laplace_noise_at_an_order(epsilon: str, order: Decimal) -> None:
+def test_renyi_divergence_of_laplace_matches(epsilon: str, order: Decimal) -> None:
     assert_just_above(Laplace(epsilon).divergence(order), oracle.laplace_divergence(epsilon, order))
 
 
-def test_the_divergence_of_the_others_at_an_order() -> None:
+def test_renyi_divergence_of_other_guarantees_matches() -> None:
     assert ZeroConcentrated("0.3").divergence(Decimal(4)) == Decimal("1.2")
     assert Gaussian("0.5").divergence(Decimal(4)) == Decimal("0.5")
     assert Unbounded().divergence(Decimal(4)) is None
@@ -158,7 +158,7 @@ def test_the_divergence_of_the_others_at_an_order() -> None:
 
 
 @pytest.mark.parametrize("order", ["1e9", "1e300"])
-def test_no_divergence_is_above_the_largest_loss(order: str) -> None:
+def test_renyi_divergence_is_at_most_the_largest_loss(order: str) -> None:
     for guarantee in (Pure(1000), SymmetricPair(7, "0.1"), Laplace(3), Pure(10**6)):
         loss = guarantee.loss()
         assert loss is not None
@@ -170,7 +170,7 @@ def test_no_divergence_is_above_the_largest_loss(order: str) -> None:
 # -- what is set aside ---------------------------------------------------------------------------------------
 
 
-def test_a_report_with_a_delta_sets_it_aside_and_is_pure_beyond() -> None:
+def test_approximate_guarantee_sets_its_delta_aside_and_is_pure_beyond() -> None:
     report = Approximate("0.7", "1e-7")
     assert (report.aside(), report.concentrated()) == (Decimal("1e-7"), Pure("0.7").amounts().rho)
     assert Copies(3, report).aside() == Decimal("3e-7")
@@ -178,8 +178,8 @@ def test_a_report_with_a_delta_sets_it_aside_and_is_pure_beyond() -> None:
     assert Unbounded().aside() is None
 
 
-def test_a_finite_pair_sets_aside_what_only_one_input_can_report() -> None:
-    """What is left of P has less mass than one, and its divergences hold for it as it is."""
+def test_finite_pair_sets_aside_outcomes_of_one_input_only() -> None:
+    """The rest of P has less mass than one, and its divergences hold without normalization."""
     tenth = Fraction(1, 10)
     pair = FinitePair(((tenth, Fraction(0)), (6 * tenth, 3 * tenth), (3 * tenth, 7 * tenth)))
     left = [(number(p), number(q)) for p, q in pair.outcomes[1:]]
@@ -225,7 +225,7 @@ def test_rho_of_symmetric_loss_is_never_below_and_within_its_looseness(epsilon: 
 
 
 @pytest.mark.parametrize("cell", ["0.001", "0.2"])
-def test_rho_of_a_law_that_is_flat_is_within_its_looseness(cell: str) -> None:
+def test_rho_of_a_flat_distribution_is_within_its_looseness(cell: str) -> None:
     """Of a discrete Gaussian, of which K(u)/(u(1+u)) is nearly the same for every u."""
     step, reach = float(cell), 40
     weights = [Fraction(math.exp(-(k * k) / 100)).limit_denominator(10**12) for k in range(-reach, reach + 2)]

@@ -50,7 +50,7 @@ def true_delta(epsilon: float, mu: float, method: str) -> mpf:
 
 
 def meets_target_tightly(target: tuple[float, float, float], sigmas: tuple[float, float], method: str) -> bool:
-    """Whether neither σ is below the true one for (ε, δ, S), nor more than 1e-12 above it."""
+    """True if σ is at least the true one for (ε, δ, S), and at most 1e-12 above it."""
     epsilon, delta, sensitivity = target
     with mpmath.workdps(DIGITS):
         safe = true_delta(epsilon, sensitivity / mpf(min(sigmas)), method) <= delta
@@ -125,7 +125,7 @@ def test_sigma_of_the_errata() -> None:
     assert gaussian_sigma(1, 1e-5, method="exact") == pytest.approx(3.7306, abs=5e-5)
 
 
-def test_the_classic_formula_is_too_small_for_a_large_epsilon() -> None:
+def test_sigma_of_the_classic_formula_is_too_small_for_a_large_epsilon() -> None:
     epsilon, delta = 10, 1e-2
     classic = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
     assert gaussian_delta(epsilon, 1 / classic) > 1.5 * delta
@@ -133,12 +133,12 @@ def test_the_classic_formula_is_too_small_for_a_large_epsilon() -> None:
 
 
 @given(epsilons, deltas)
-def test_exact_never_needs_more_noise_than_tail(epsilon: float, delta: float) -> None:
+def test_sigma_exact_is_at_most_sigma_tail(epsilon: float, delta: float) -> None:
     assert gaussian_sigma(epsilon, delta, method="exact") <= gaussian_sigma(epsilon, delta)
 
 
 @given(epsilons, deltas, st.floats(1.001, 10), st.sampled_from(METHODS))
-def test_a_looser_target_needs_less_noise(epsilon: float, delta: float, factor: float, method: str) -> None:
+def test_sigma_decreases_with_a_looser_target(epsilon: float, delta: float, factor: float, method: str) -> None:
     sigma = gaussian_sigma(epsilon, delta, method=method)
     assert gaussian_sigma(epsilon * factor, delta, method=method) < sigma
     assert gaussian_sigma(epsilon, 1 - (1 - delta) / factor, method=method) < sigma
@@ -150,7 +150,7 @@ def test_sigma_grows_with_sensitivity(epsilon: float, delta: float, method: str)
     assert gaussian_sigma(epsilon, delta, 0.18, method=method) == pytest.approx(0.18 * sigma, rel=2e-15)
 
 
-def test_a_subnormal_sigma_is_rounded_up_too() -> None:
+def test_sigma_subnormal_is_rounded_up() -> None:
     smallest = 5e-324
     sigma = gaussian_sigma(1000, 0.9, smallest)
     assert sigma >= smallest
@@ -160,14 +160,14 @@ def test_a_subnormal_sigma_is_rounded_up_too() -> None:
 # Numbers and arrays
 
 
-def test_numbers_give_a_float() -> None:
+def test_sigma_of_numbers_is_a_float() -> None:
     for epsilon in (1, 1.0, np.float64(1), np.int64(1)):
         sigma: object = gaussian_sigma(epsilon, 1e-5)
         assert type(sigma) is float
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_arrays_broadcast(method: str) -> None:
+def test_sigma_of_arrays_broadcasts(method: str) -> None:
     sigma = gaussian_sigma([[0.5], [2.0]], [1e-9, 1e-6, 1e-3], np.array(2), method=method)
     alone = [[gaussian_sigma(e, d, 2, method=method) for d in (1e-9, 1e-6, 1e-3)] for e in (0.5, 2.0)]
     assert sigma.shape == (2, 3)
@@ -175,11 +175,11 @@ def test_arrays_broadcast(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_empty_array_gives_an_empty_array(method: str) -> None:
+def test_sigma_of_an_empty_array_is_empty(method: str) -> None:
     assert gaussian_sigma([], 1e-5, method=method).shape == (0,)
 
 
-def test_a_single_call_imports_neither_numpy_nor_scipy() -> None:
+def test_sigma_of_numbers_imports_neither_numpy_nor_scipy() -> None:
     code = (
         "import sys\n"
         "from ldp_budget.guarantees.gaussian_calibration import gaussian_delta, gaussian_sigma, mu_of_pure\n"
@@ -229,7 +229,7 @@ def test_delta_stays_between_zero_and_one(method: str) -> None:
 
 
 @given(epsilons, deltas, st.sampled_from(METHODS))
-def test_delta_undoes_sigma(epsilon: float, delta: float, method: str) -> None:
+def test_delta_is_the_inverse_of_sigma(epsilon: float, delta: float, method: str) -> None:
     mu = 1 / gaussian_sigma(epsilon, delta, method=method)
     assert gaussian_log_delta(epsilon, mu, method=method) == pytest.approx(math.log(delta), rel=1e-9, abs=1e-9)
 
@@ -267,22 +267,22 @@ NAN, INF = math.nan, math.inf
 )
 def test_sigma_names_the_argument_that_is_out_of_range(name: str, value: float, wrap: Callable[[float], Any]) -> None:
     arguments = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, name: wrap(value)}
-    with pytest.raises(ValueError, match=f"^{name} must be .*, found {value}$"):
+    with pytest.raises(ValueError, match=f"^{name} must be .*: got {value}$"):
         gaussian_sigma(**arguments)
 
 
 @pytest.mark.parametrize("call", [gaussian_sigma, gaussian_log_delta, gaussian_delta])
-def test_an_unknown_method_is_named(call: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match=r"^method must be 'tail' or 'exact', found 'classic'$"):
+def test_sigma_with_an_unknown_method_names_it(call: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"^method must be 'tail' or 'exact': got 'classic'$"):
         call(1.0, 0.5, method="classic")
 
 
 @pytest.mark.parametrize("call", [gaussian_log_delta, gaussian_delta])
 @pytest.mark.parametrize(
     ("epsilon", "mu", "message"),
-    [(-1.0, 1.0, "epsilon must be finite and >= 0, found -1.0")]
-    + [(NAN, 1.0, "epsilon must be finite and >= 0, found nan")]
-    + [(1.0, value, f"mu must be finite and > 0, found {value}") for value in (0.0, -1.0, NAN, INF)],
+    [(-1.0, 1.0, "epsilon must be finite and >= 0: got -1.0")]
+    + [(NAN, 1.0, "epsilon must be finite and >= 0: got nan")]
+    + [(1.0, value, f"mu must be finite and > 0: got {value}") for value in (0.0, -1.0, NAN, INF)],
 )
 def test_delta_names_the_argument_that_is_out_of_range(
     call: Callable[..., Any], epsilon: float, mu: float, message: str
@@ -293,18 +293,18 @@ def test_delta_names_the_argument_that_is_out_of_range(
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, NAN, INF])
 def test_mu_of_pure_names_epsilon(epsilon: float) -> None:
-    with pytest.raises(ValueError, match=f"^epsilon must be finite and > 0 .*, found {epsilon}$"):
+    with pytest.raises(ValueError, match=f"^epsilon must be finite and > 0 .*: got {epsilon}$"):
         mu_of_pure(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [1e-200, [1e-200]])
-def test_a_sigma_beyond_the_largest_float_is_an_error(epsilon: Any) -> None:
-    with pytest.raises(ValueError, match=r"^sensitivity must leave sigma finite, found"):
+def test_sigma_beyond_the_largest_float_raises(epsilon: Any) -> None:
+    with pytest.raises(ValueError, match=r"^sensitivity must leave sigma finite: got"):
         gaussian_sigma(epsilon, 1e-300, 1e200)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, [0.01]])
-def test_a_solver_that_does_not_settle_refuses_to_answer(epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigma_solver_without_convergence_raises(epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (gaussian_calibration, _gaussian_arrays):
         monkeypatch.setattr(module, "MAX_STEPS", 1)
     with pytest.raises(ArithmeticError, match="sigma not found"):

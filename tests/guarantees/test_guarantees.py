@@ -1,4 +1,4 @@
-"""The vocabulary of guarantees: what each costs, held against mpmath, and its way to JSON and back."""
+"""The guarantee classes: their costs, compared with mpmath, and their JSON form."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ GUARANTEES = st.one_of(SIMPLE, st.builds(Copies, st.integers(1, 1000), SIMPLE))
 
 
 @given(GUARANTEES)
-def test_a_guarantee_read_back_from_json_is_the_same(guarantee: Guarantee) -> None:
+def test_guarantee_round_trips_through_json(guarantee: Guarantee) -> None:
     text = json.dumps(guarantee.to_json(), allow_nan=False)
     twin = from_json(json.loads(text))
     assert twin == guarantee
@@ -95,7 +95,7 @@ def test_costs_are_whole_units_that_cover_the_loss(guarantee: Guarantee) -> None
 
 
 @given(GUARANTEES)
-def test_the_description_is_plain_json(guarantee: Guarantee) -> None:
+def test_guarantee_to_json_is_plain_json(guarantee: Guarantee) -> None:
     described = json.loads(json.dumps(guarantee.describe(), allow_nan=False))
     assert described["kind"] == guarantee.kind
     assert described["relation"] in (ANY_INPUTS, SAME_CHANGE_PATTERN)
@@ -106,7 +106,7 @@ def test_the_description_is_plain_json(guarantee: Guarantee) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.1", "0.5", "1", "3", "20", "100"])
-def test_pure_epsilon_as_zcdp_and_as_gaussian_dp(epsilon: str) -> None:
+def test_pure_costs_as_zcdp_and_gaussian_dp_match(epsilon: str) -> None:
     """ρ = ε·tanh(ε/2) and μ = 2Φ⁻¹(e^ε/(1+e^ε)); at most a few units above, never below."""
     costs = Pure(epsilon).costs()
     with mpmath.workdps(120):
@@ -122,12 +122,12 @@ def test_pure_epsilon_as_zcdp_and_as_gaussian_dp(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.0001", "1", "7"])
-def test_approximate_without_a_delta_is_pure(epsilon: str) -> None:
+def test_approximate_without_delta_costs_as_pure(epsilon: str) -> None:
     assert Approximate(epsilon, 0).costs() == Pure(epsilon).costs()
 
 
 @given(GUARANTEES)
-def test_the_least_costs_are_next_to_the_costs_and_never_above(guarantee: Guarantee) -> None:
+def test_least_costs_are_close_to_the_costs_and_never_above(guarantee: Guarantee) -> None:
     for least, cost in zip(guarantee.least_costs(), guarantee.costs(), strict=True):
         assert (least is None) == (cost is None)
         assert least is None or cost is None or 0 <= least <= cost <= least + 1 + cost // 10**6
@@ -147,7 +147,7 @@ def test_laplace_has_its_own_smaller_rho(epsilon: str) -> None:
     assert costs.mu_squared <= pure.mu_squared
 
 
-def test_delta_without_a_rho_of_its_own_is_unbounded_in_the_other_rules() -> None:
+def test_approximate_without_rho_is_unbounded_in_the_other_rules() -> None:
     costs = Approximate("1", "1e-6").costs()
     assert costs == Costs(10**9, 10**12, None, None)
 
@@ -157,12 +157,12 @@ def test_zcdp_has_no_epsilon() -> None:
     assert ZeroConcentrated("0.5").describe()["epsilon"] is None
 
 
-def test_gaussian_is_charged_its_calibration_point_and_its_own_rho() -> None:
+def test_gaussian_costs_its_calibration_point_and_its_own_rho() -> None:
     assert Gaussian("0.25", "1", "1e-5").costs() == Costs(10**9, 10**13, 31_250_000_000, 62_500_000_000)
     assert Gaussian("0.25").costs() == Costs(None, None, 31_250_000_000, 62_500_000_000)
 
 
-def test_a_finite_pair_charges_what_cannot_be_bounded_to_delta() -> None:
+def test_finite_pair_charges_infinite_losses_to_delta() -> None:
     erased = FinitePair(((Fraction(1, 10), Fraction(0)), (Fraction(9, 10), Fraction(1))))
     epsilon, delta = erased.loss()
     assert epsilon == 0
@@ -170,7 +170,7 @@ def test_a_finite_pair_charges_what_cannot_be_bounded_to_delta() -> None:
     assert erased.costs() == Costs(0, 10**17, None, None)
 
 
-def test_a_finite_pair_has_the_loss_of_its_largest_ratio() -> None:
+def test_finite_pair_epsilon_is_its_largest_log_ratio() -> None:
     pair = FinitePair(((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))))
     costs = pair.costs()
     assert costs.epsilon == math.ceil(math.log(3) * 10**9)
@@ -178,7 +178,7 @@ def test_a_finite_pair_has_the_loss_of_its_largest_ratio() -> None:
         assert mpmath.mpf(str(pair.loss()[0])) >= mpmath.log(3)
 
 
-def test_a_memoised_value_is_charged_its_first_report_and_its_cap_where_the_curve_is_no_filter() -> None:
+def test_memoized_value_costs_its_first_report_and_its_cap_without_a_curve() -> None:
     rappor = Memoised(("2.04", "3.39", "4.02"), "4.39")
     assert rappor.costs() == Pure("4.39").costs()._replace(epsilon=2_040_000_000)
     assert rappor.describe()["lifetime_epsilon"] == 4.39
@@ -224,29 +224,29 @@ def test_unbounded_is_unbounded_in_every_rule() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Pure(-1), r"epsilon: expected a number in \[0, 1000000\]; found -1"),
+        (lambda: Pure(-1), r"epsilon must be a number in \[0, 1000000\]: got -1"),
         (lambda: Pure("nan"), "not a finite number"),
         (lambda: Pure(10**7), "epsilon"),
-        (lambda: SymmetricPair(1, "1.1"), r"tau: expected a number in \[0, 1\]; found 1.1"),
+        (lambda: SymmetricPair(1, "1.1"), r"tau must be a number in \[0, 1\]: got 1.1"),
         (lambda: Approximate(1, -1), "delta"),
-        (lambda: Gaussian(1, bound=1), "a calibration point needs both epsilon and delta"),
-        (lambda: Memoised((2, 1), 3), "curve: expected a non-decreasing list up to the cap"),
+        (lambda: Gaussian(1, bound=1), "a calibration point must have both epsilon and delta"),
+        (lambda: Memoised((2, 1), 3), "curve must be a non-decreasing list up to the cap"),
         (lambda: Memoised((1, 2), 1), "curve"),
         (lambda: Memoised((), 1), "curve"),
         (lambda: Memoised((1,), 1, relation="some inputs"), "relation"),
         *[
-            (lambda values=values: Memoised((1,), 1, values), "values is not a whole number >= 1")  # type: ignore[misc]
+            (lambda values=values: Memoised((1,), 1, values), "values must be a whole number >= 1")  # type: ignore[misc]
             for values in (0, -1, True, "3", 1.5, [])
         ],
-        (lambda: FinitePair(((Fraction(1, 2), 1), (Fraction(1, 3), 0))), "P to be probabilities that sum to 1"),
-        (lambda: FinitePair(((Fraction(3, 2), 1), (Fraction(-1, 2), 0))), "P to be probabilities"),
+        (lambda: FinitePair(((Fraction(1, 2), 1), (Fraction(1, 3), 0))), "P must be probabilities that sum to 1"),
+        (lambda: FinitePair(((Fraction(3, 2), 1), (Fraction(-1, 2), 0))), "P must be probabilities"),
         (lambda: FinitePair(()), "probabilities"),
-        (lambda: Copies(0, Pure(1)), "count: expected a whole number >= 1; found 0"),
+        (lambda: Copies(0, Pure(1)), "count must be a whole number >= 1: got 0"),
         (lambda: Copies(True, Pure(1)), "count"),
-        (lambda: Copies(2, 1), "of: expected a guarantee; found 1"),  # type: ignore[arg-type]
+        (lambda: Copies(2, 1), "of must be a guarantee: got 1"),  # type: ignore[arg-type]
     ],
 )
-def test_a_guarantee_that_makes_no_sense_cannot_be_made(make: Any, message: str) -> None:
+def test_guarantee_with_invalid_values_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -271,29 +271,29 @@ def test_a_guarantee_that_makes_no_sense_cannot_be_made(make: Any, message: str)
         {"kind": "memoised", "curve": "12", "cap": None},
     ],
 )
-def test_json_that_is_no_guarantee_is_refused(data: Any) -> None:
+def test_guarantee_from_malformed_json_is_refused(data: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own message
         from_json(data)
 
 
-def test_the_vocabulary_is_closed() -> None:
+def test_guarantee_cannot_be_subclassed() -> None:
     with pytest.raises(TypeError, match="closed"):
         type("Mine", (Guarantee,), {"kind": "mine"})
 
 
-def test_a_guarantee_is_frozen() -> None:
+def test_guarantee_is_frozen() -> None:
     with pytest.raises(AttributeError):
         Pure(1).bound = Decimal(2)  # type: ignore[misc]
 
 
-def test_fractions_of_many_digits_are_written_and_read_back() -> None:
+def test_guarantee_with_long_fractions_round_trips() -> None:
     """A pair with more than 4,300 digits ended in Python's bare ValueError when it was written as JSON or printed."""
     half = Fraction(10**5000 + 1, 2 * 10**5000)
     pair = FinitePair(((half, 1 - half), (1 - half, half)))
     assert from_json(json.loads(json.dumps(pair.to_json()))) == pair
     assert pair.costs().epsilon == 1
     assert repr(pair)
-    with pytest.raises(ValueError, match="outcomes: expected P to be probabilities that sum to 1"):
+    with pytest.raises(ValueError, match="outcomes: P must be probabilities that sum to 1"):
         FinitePair(((half, 1 - half),))
-    with pytest.raises(ValueError, match="outcomes: expected pairs of fractions"):
+    with pytest.raises(ValueError, match="outcomes must be pairs of fractions"):
         FinitePair((("1" * 5000 + "/x", 1),))

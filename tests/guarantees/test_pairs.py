@@ -38,7 +38,7 @@ def worst(rows: list[Row], odds: Fraction) -> Fraction:
 
 
 @given(channels())
-def test_it_dominates_every_ordered_pair_of_inputs_and_is_no_worse_than_the_worst(rows: list[Row]) -> None:
+def test_pair_dominates_every_ordered_pair_and_is_no_worse_than_the_worst(rows: list[Row]) -> None:
     """At every ε its δ is the largest of theirs: not smaller, so it is safe, and not larger, so it is tight."""
     pair = dominating_pair(rows)
     for odds in ODDS:
@@ -46,7 +46,7 @@ def test_it_dominates_every_ordered_pair_of_inputs_and_is_no_worse_than_the_wors
 
 
 @given(channels())
-def test_its_outcomes_are_sorted_by_their_ratio(rows: list[Row]) -> None:
+def test_pair_outcomes_are_sorted_by_their_ratio(rows: list[Row]) -> None:
     """So it has no more outcomes than it needs, and the first holds all of δ."""
     outcomes = dominating_pair(rows).outcomes
     ratios = [p / (p + q) for p, q in outcomes]
@@ -55,7 +55,7 @@ def test_its_outcomes_are_sorted_by_their_ratio(rows: list[Row]) -> None:
 
 @settings(max_examples=40)
 @given(channels(), st.randoms(use_true_random=False))
-def test_the_order_of_inputs_and_outputs_does_not_matter(rows: list[Row], random: object) -> None:
+def test_pair_does_not_depend_on_the_order_of_inputs_and_outputs(rows: list[Row], random: object) -> None:
     columns = list(zip(*rows, strict=True))
     random.shuffle(columns)  # type: ignore[attr-defined]
     shuffled = list(zip(*columns, strict=True))
@@ -63,29 +63,29 @@ def test_the_order_of_inputs_and_outputs_does_not_matter(rows: list[Row], random
     assert dominating_pair(shuffled) == dominating_pair(rows)
 
 
-def test_randomized_response_is_its_own_pair() -> None:
+def test_pair_of_randomized_response_is_itself() -> None:
     three, one = Fraction(3, 4), Fraction(1, 4)
     assert dominating_pair([[three, one], [one, three]]) == FinitePair(((three, one), (one, three)))
 
 
-def test_equal_inputs_cannot_be_told_apart() -> None:
+def test_pair_of_equal_inputs_has_no_loss() -> None:
     uniform = [Fraction(1, 3)] * 3
     assert dominating_pair([uniform, uniform]) == FinitePair(((Fraction(1), Fraction(1)),))
     assert dominating_pair([uniform, uniform]).loss() == (0, 0)
 
 
-def test_inputs_that_are_sent_as_they_are_lose_everything() -> None:
+def test_pair_of_inputs_sent_unchanged_is_unbounded() -> None:
     epsilon, lost = dominating_pair([[1, 0], [0, 1]]).loss()
     assert (epsilon, lost) == (0, 1)
 
 
-def test_rows_of_different_lengths_are_refused() -> None:
+def test_pair_of_rows_of_different_lengths_is_refused() -> None:
     with pytest.raises(ValueError, match="shorter"):
         dominating_pair([[1, 0], [1]])
 
 
 @given(channels(), st.lists(st.integers(17, 159), max_size=6, unique=True))
-def test_the_pair_below_some_bounds_dominates_in_either_order(rows: list[Row], slopes: list[int]) -> None:
+def test_pair_from_bounds_dominates_in_either_order(rows: list[Row], slopes: list[int]) -> None:
     """Known at λ = 1, at some λ above and at one where nothing is left of H, it holds at every λ."""
     rows = [tuple((mass + Fraction(1, 8)) / (1 + Fraction(len(row), 8)) for mass in row) for row in rows]
     known = [Decimal(1), *(Decimal(slope) / 16 for slope in slopes)]
@@ -104,10 +104,10 @@ def test_the_pair_below_some_bounds_dominates_in_either_order(rows: list[Row], s
 
 
 @pytest.mark.parametrize("bounds", [[], [(1, "0.1")], [("0.5", "0.1"), (2, 0)], [(1, "0.5"), (3, 0), (4, "0.1")]])
-def test_bounds_that_leave_the_largest_loss_open_are_refused(bounds: list[tuple[str, str]]) -> None:
-    with pytest.raises(ValueError, match="bounds: expected"):
+def test_pair_from_bounds_without_a_largest_loss_is_refused(bounds: list[tuple[str, str]]) -> None:
+    with pytest.raises(ValueError, match="bounds must be"):
         pair_below([(Decimal(slope), Decimal(most)) for slope, most in bounds])
 
 
-def test_of_no_loss_at_all_the_pair_below_tells_nothing() -> None:
+def test_pair_from_bounds_of_no_loss_reveals_nothing() -> None:
     assert pair_below([(Decimal(1), Decimal(0))]) == FinitePair(((Fraction(1), Fraction(1)),))

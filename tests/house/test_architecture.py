@@ -1,6 +1,6 @@
-"""What the import rule of pyproject.toml cannot say: which files hold SQL and numbers, and how little is loaded to start.
+"""Rules that the import rule of pyproject.toml cannot state: files with SQL and numbers, and few imports at the start.
 
-Who may import whom is for import-linter, which `test_the_import_rule_is_kept` runs.
+Who may import whom is for import-linter, which `test_import_rule_holds` runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STANDARD = set(sys.stdlib_module_names)
 SQL = re.compile(r"\s*(select .* from|insert |update \w+ set|delete from|create (table|index)|pragma )", re.I | re.S)
 
 
-def test_the_import_rule_is_kept() -> None:
+def test_import_rule_holds() -> None:
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -68,21 +68,23 @@ def imports() -> grimp.ImportGraph:
         ("ldp_budget_cli", {"click", "matplotlib", "tabulate"}),
     ],
 )
-def test_each_package_uses_these_and_no_others(imports: grimp.ImportGraph, package: str, allowed: set[str]) -> None:
+def test_packages_import_the_listed_packages_only(
+    imports: grimp.ImportGraph, package: str, allowed: set[str]
+) -> None:
     modules = {package, *imports.find_descendants(package)}
     used = {name for module in modules for name in imports.find_modules_directly_imported_by(module)}
     assert {name for name in used if name.partition(".")[0] not in STANDARD | OURS} <= allowed
 
 
-def test_only_what_the_authors_of_plugins_inherit_needs_pytest(imports: grimp.ImportGraph) -> None:
+def test_pytest_is_imported_by_the_contract_tests_only(imports: grimp.ImportGraph) -> None:
     assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
 
 
-def test_only_the_client_speaks_http(imports: grimp.ImportGraph) -> None:
+def test_http_is_used_by_the_client_only(imports: grimp.ImportGraph) -> None:
     assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget.client.transport"}
 
 
-# -- what stands in the sources -------------------------------------------------------------------------------
+# -- the sources ------------------------------------------------------------------------------------------------
 
 
 def files(*rooms: Path) -> list[Path]:
@@ -106,7 +108,7 @@ def named(paths: Iterable[Path]) -> list[str]:
 
 
 def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """What is imported by absolute name."""
+    """The imports by absolute name."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -139,7 +141,7 @@ def has_sql(path: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_sql_is_spoken_in_the_rooms_of_the_engines() -> None:
+def test_sql_is_in_the_engine_packages_only() -> None:
     speaks = [path for path in files(ACCOUNTANT, PLUGINS, CLI) if has_sql(path)]
     assert speaks
     assert named(path for path in speaks if path.parent not in ENGINES) == []
@@ -153,7 +155,7 @@ def test_scipy_stats_is_never_used() -> None:
 
 
 @pytest.mark.slow
-def test_numbers_are_imported_at_the_top_of_a_module_and_never_in_a_function() -> None:
+def test_numpy_and_scipy_are_imported_at_the_top_of_a_module() -> None:
     # The room `reports` is loaded by `--help`, and handles arrays in a few functions.
     paths = [path for path in files(ACCOUNTANT, PLUGINS) if path.parent.name != "reports"]
     late = [
@@ -164,7 +166,7 @@ def test_numbers_are_imported_at_the_top_of_a_module_and_never_in_a_function() -
     assert named(late) == []
 
 
-def test_the_command_line_starts_with_click_alone() -> None:
+def test_command_line_starts_with_click_only() -> None:
     allowed = STANDARD | {"ldp_budget", "click"}
     heavier = [
         path
@@ -174,15 +176,15 @@ def test_the_command_line_starts_with_click_alone() -> None:
     assert named(heavier) == []
 
 
-def test_no_module_is_called_like_a_public_function() -> None:
-    # `ldp_budget.mechanism("oue")` would become a module as soon as anybody imported it.
+def test_modules_are_not_named_as_public_functions() -> None:
+    # `ldp_budget.mechanism("oue")` would become a module as soon as a caller imported it.
     modules = {path.stem for path in ACCOUNTANT.iterdir()}
     functions = {name for name in ldp_budget.__all__ if callable(getattr(ldp_budget, name))}
     assert not modules & functions
     assert "mechanism" in functions
 
 
-def test_each_room_is_one_package_with_type_hints() -> None:
+def test_packages_have_type_hints() -> None:
     for rooms in ([ACCOUNTANT], [ADAPTERS, PLUGINS], [CLI]):
         assert all((room / "py.typed").is_file() for room in rooms)
         found = {path.name for path in rooms[0].parent.iterdir() if (path / "__init__.py").exists()}
@@ -210,7 +212,7 @@ def after_command(folder: Path, *arguments: str) -> set[str]:
 HEAVY = {"numpy", "scipy", "sklearn", "sqlite_utils", "matplotlib", "cryptography"}
 
 
-# What a spend may load. Whatever else needs numpy or scipy has them at its top, and is imported by these where it is
+# The modules that a spend may load. Others import numpy or scipy at the top, and are imported by these where they are
 # needed: how reports are drawn, counted and checked.
 LIGHT = [
     *(f"guarantees.{name}" for name in ("fixed_point", "guarantees", "dominating_pairs", "gaussian_calibration")),
@@ -225,13 +227,13 @@ LIGHT = [
 ]
 
 
-def test_what_a_spend_may_load_stays_free_of_numbers(tmp_path: Path) -> None:
+def test_modules_of_a_spend_import_no_numpy(tmp_path: Path) -> None:
     # Every mechanism declares its fields, its guarantee and its calibration in a module of that kind.
     names = ["ldp_budget_mechanisms", *(f"ldp_budget.{name}".removesuffix(".__init__") for name in LIGHT)]
     assert not loaded(f"import {', '.join(names)}", tmp_path) & HEAVY
 
 
-def test_importing_the_library_loads_next_to_nothing(tmp_path: Path) -> None:
+def test_library_import_loads_few_modules(tmp_path: Path) -> None:
     modules = loaded("import ldp_budget", tmp_path)
     assert {name for name in modules if name.startswith("ldp_budget")} == {"ldp_budget"}
     assert not modules & (HEAVY | {"click", "pluggy", "decimal", "sqlite3"})
@@ -256,7 +258,7 @@ SPENT = [
 
 
 def test_spends_load_no_heavy_package(tmp_path: Path) -> None:
-    """What none of them loads after the others, none loads by itself."""
+    """The imports that none of them adds after the others."""
     with ldp_budget.Accountant(tmp_path / "ledger.db") as accountant:
         accountant.set_policy("default", ["lifetime=4,1e-6"])
     too_much = HEAVY | {"platformdirs", "tabulate"}
@@ -270,7 +272,7 @@ for mechanism in {SPENT!r}:
     assert "sqlite3" in loaded(code, tmp_path)
 
 
-def test_a_new_ledger_is_made_without_what_brings_an_older_one_forward(tmp_path: Path) -> None:
+def test_new_ledger_loads_no_migration_code(tmp_path: Path) -> None:
     modules = loaded("import ldp_budget\nldp_budget.Accountant('ledger.db').close()", tmp_path)
     assert "sqlite3" in modules
     assert not modules & (HEAVY | {"pandas"})
@@ -282,7 +284,7 @@ def test_a_new_ledger_is_made_without_what_brings_an_older_one_forward(tmp_path:
 def walk(
     command: click.Command, ctx: click.Context, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, click.Command]]:
-    """Every command below `command`, by its full name; under MECHANISM only `oue` stands for all."""
+    """Every command below `command`, by its full name; under MECHANISM only `oue`, for all."""
     yield " ".join(path), command
     if isinstance(command, click.Group):
         names = ["oue"] if isinstance(command, MechanismGroup) else command.list_commands(ctx)
@@ -304,12 +306,12 @@ def option_names(command: click.Command) -> set[str]:
     return {text.removeprefix("--").replace("-", "_") for text in spellings if text.startswith("--")}
 
 
-def test_the_walk_meets_every_command(commands: dict[str, click.Command]) -> None:
+def test_command_walk_finds_every_command(commands: dict[str, click.Command]) -> None:
     assert set(COMMANDS) <= set(commands)
     assert {"policy set", "collection add oue", "calibrate oue", "spend oue", "quote oue"} <= set(commands)
 
 
-def test_no_field_can_be_called_like_an_option_of_a_command(commands: dict[str, click.Command]) -> None:
+def test_field_names_of_command_options_are_reserved(commands: dict[str, click.Command]) -> None:
     fields = set(ldp_budget.mechanism("oue").fields)
     ours = {name for mechanism, _ in registry().items() for name in mechanism.fields}
     for path, command in commands.items():
@@ -322,12 +324,12 @@ def test_no_field_can_be_called_like_an_option_of_a_command(commands: dict[str, 
             assert own - ours <= registry().reserved, path
 
 
-def test_no_mechanism_of_ours_has_a_reserved_field() -> None:
+def test_built_in_mechanisms_have_no_reserved_field() -> None:
     for mechanism, _ in registry().items():
         assert not registry().reserved & set(mechanism.fields)
 
 
-def test_every_command_has_help_and_every_option_a_sentence(commands: dict[str, click.Command]) -> None:
+def test_commands_and_options_have_help(commands: dict[str, click.Command]) -> None:
     for path, command in commands.items():
         assert command.help, path
         for parameter in command.params:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-# What the format demands, and what it allows of what anybody would write here.
+# The required keys of the format, and the allowed keys that are used here.
 REQUIRED = {"cff-version", "message", "title", "authors"}
 ALLOWED = REQUIRED | {
     "abstract",
@@ -24,7 +24,7 @@ ALLOWED = REQUIRED | {
 
 
 def value(key: str) -> str:
-    """The text of a key that stands on one line."""
+    """Return the text of a key on one line."""
     [found] = re.findall(rf'^{key}: "?([^"\n]+)"?$', TEXT, flags=re.MULTILINE)
     return str(found)
 
@@ -34,7 +34,7 @@ def listed(key: str) -> list[str]:
     return re.findall(r"^  - (.+)$", re.split(r"^\S", below, maxsplit=1, flags=re.MULTILINE)[0], flags=re.MULTILINE)
 
 
-def test_its_keys_are_those_of_the_format() -> None:
+def test_citation_keys_are_those_of_the_format() -> None:
     keys = re.findall(r"^([\w-]+):", TEXT, flags=re.MULTILINE)
     assert len(keys) == len(set(keys))
     assert set(keys) >= REQUIRED
@@ -42,7 +42,7 @@ def test_its_keys_are_those_of_the_format() -> None:
     assert "\t" not in TEXT
 
 
-def test_it_says_what_the_project_says() -> None:
+def test_citation_agrees_with_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert value("cff-version") == "1.2.0"
     assert value("type") == "software"
@@ -53,7 +53,7 @@ def test_it_says_what_the_project_says() -> None:
     assert listed("authors") == ['name: "ldp-budget contributors"']
 
 
-def test_the_changelog_begins_with_that_version() -> None:
+def test_changelog_begins_with_the_version_of_the_citation() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     [newest, *_] = re.findall(r"^## (\S+)", changelog, flags=re.MULTILINE)
     assert newest == value("version")

@@ -1,4 +1,4 @@
-"""Nothing that is certified or decided depends on the decimal context of whoever calls.
+"""Certified figures and decisions do not depend on the decimal context of the caller.
 
 Python's operators on `Decimal` round to the context of the calling thread, which is the caller's to set.
 """
@@ -55,7 +55,7 @@ def test_figures_are_the_same_in_a_thread_with_a_context_of_its_own() -> None:
     assert _figures("nothing rounded", "thread") == _figures("default")
 
 
-def test_what_plans_cost_together_is_added_up_to_the_last_digit() -> None:
+def test_plan_prices_are_added_to_the_last_digit() -> None:
     shares = ("0.5", "1e-30", "1e-300")
     first, *others = [PlanTerms.of(Plan(((Approximate("0.1", each), 1),), Decimal(each))) for each in shares]
     policy = Policy("two", (Limit("lifetime", 1, "0.5"),), plan=first, earlier=tuple(others))

@@ -46,7 +46,7 @@ ERRORS = [
     OutsideDomain("0, 1 or 2", 3, 7),
     UnknownName("mechanism", "nothing", ["oue", "krr"], "Ask for one"),
     UserErased("alice"),
-    NameTaken("collection", "poll", "it exists already"),
+    NameTaken("collection", "poll", "exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
     LedgerError("budget.db", "it is locked"),
@@ -63,7 +63,7 @@ ERRORS = [
     ReservationConflict("7", "void", "committed"),
     ReportFileError("r", "it is truncated"),
     TableError("t", "it is truncated"),
-    ServiceProblem("forbidden", "the key has not the scope", 403),
+    ServiceProblem("forbidden", "the key lacks the scope", 403),
     Broken("a promise"),
     NotChecked("no way to"),
     TooFewReports(3, 20),
@@ -112,43 +112,41 @@ def kinds(kind: type[LdpBudgetError] = LdpBudgetError) -> Iterator[type[LdpBudge
         yield from kinds(below)
 
 
-def test_every_kind_of_error_is_tried_here() -> None:
+def test_error_cases_include_every_class() -> None:
     ours = {kind for kind in kinds() if kind.__module__.startswith("ldp_budget.")}
     assert ours == {type(error) for error in [*ERRORS, refusal()]}
 
 
-def test_every_public_error_has_a_code_of_its_own_that_never_changes() -> None:
+def test_public_errors_have_unique_stable_codes() -> None:
     public = {kind.__name__: kind.code for kind in kinds() if kind.__name__ in ldp_budget.__all__}
     assert public == CODES
     assert len(set(CODES.values())) == len(CODES)
 
 
-def test_the_command_line_knows_only_codes_that_there_are() -> None:
+def test_command_line_uses_existing_codes_only() -> None:
     assert set(FAILURES) <= set(CODES.values())
 
 
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
-        (ERRORS[1], 2, "--epsilon: expected a number > 0; found -1"),
-        (refusal(), 3, "refused: alice asked ε = 2"),
-        (LedgerMissing("b.db"), 1, "there is none; `ldp-budget policy set` or `ldp-budget ledger init` makes one"),
+        (ERRORS[1], 2, "--epsilon must be a number > 0: got -1"),
+        (refusal(), 3, "refused: alice asked for ε = 2"),
+        (LedgerMissing("b.db"), 1, "this ledger does not exist"),
         (
-            ClockError("b.db", "it is late. Repair it", repairable=True),
+            ClockError("b.db", "the clock is late", repairable=True),
             1,
-            "Repair it: ldp-budget ledger repair-clock",
+            "ldp-budget ledger repair-clock",
         ),
-        (UnknownName("user", "x", None), 1, "no user is called 'x'; --unknown blocks the name all the same"),
-        (UnknownName("policy", "x", []), 1, "are: none. Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
-        (UnknownName("policy", "x", [], "Ask"), 1, "there are: none. Ask"),
-        (UnknownName("collection", "x", ["y"]), 1, "there are: y"),
-        (KeyConflict("k"), 1, "key 'k' was used for a different request"),
+        (UnknownName("user", "x", None), 1, "--unknown"),
+        (UnknownName("policy", "x", []), 1, "Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
+        (UnknownName("policy", "x", [], "Ask"), 1, "There are no policies. Ask"),
+        (UnknownName("collection", "x", ["y"]), 1, "Collections: y."),
+        (KeyConflict("k"), 1, "idempotency key 'k' was already used for a different request"),
     ],
     ids=lambda value: getattr(value, "code", ""),
 )
-def test_the_command_line_adds_the_exit_code_and_the_command_that_helps(
-    error: LdpBudgetError, code: int, told: str
-) -> None:
+def test_command_line_adds_exit_code_and_hint(error: LdpBudgetError, code: int, told: str) -> None:
     failure = to_click_exception(error)
     assert isinstance(failure, click.ClickException)
     assert failure.exit_code == code
@@ -156,20 +154,20 @@ def test_the_command_line_adds_the_exit_code_and_the_command_that_helps(
     assert "ldp-budget" not in str(error)
 
 
-def test_an_error_that_is_not_ours_stays_what_it_is() -> None:
+def test_foreign_error_is_unchanged() -> None:
     bug = ZeroDivisionError()
     assert to_click_exception(bug) is bug
 
 
 @pytest.mark.parametrize("error", [*ERRORS, refusal()], ids=lambda error: type(error).__name__)
-def test_text_and_attributes_survive_pickling(error: LdpBudgetError) -> None:
+def test_errors_keep_text_and_attributes_when_pickled(error: LdpBudgetError) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         twin = pickle.loads(pickle.dumps(error, protocol))
         assert type(twin) is type(error)
         assert (str(twin), twin.args, vars(twin)) == (str(error), error.args, vars(error))
 
 
-def test_the_tree_of_errors_matches_the_classes() -> None:
+def test_error_tree_matches_the_classes() -> None:
     path, drawn = [""], set()
     for line in (errors.__doc__ or "").splitlines():
         if found := re.match(r" {4}([│├└─ ]*)(\w+)( \(|$)", line):

@@ -1,4 +1,4 @@
-"""What is promised to stay stands in `frozen`, and is what the code has; what was given up says so until it goes."""
+"""The stable interface: `frozen` equals the code, and deprecated names warn until their removal."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["python.txt", "commands.txt", "http.txt", "json.txt"])
-def test_the_public_interface_is_as_it_was_recorded(fresh: Path, name: str) -> None:
+def test_public_interface_equals_its_record(fresh: Path, name: str) -> None:
     """If it is meant, and by the rule of docs/reference/stability.md: python tests/frozen_api.py"""
     before, now = ((folder / name).read_text(encoding="utf-8").splitlines() for folder in (FROZEN, fresh))
     assert sorted(set(before) - set(now)) == [], "this breaks who relies on it"
     assert now == before
 
 
-def test_every_line_stands_there_once() -> None:
+def test_record_lines_are_unique() -> None:
     for file in FROZEN.glob("*.txt"):
         lines = file.read_text(encoding="utf-8").splitlines()
         assert len(lines) > 100
@@ -44,7 +44,7 @@ def test_every_line_stands_there_once() -> None:
 # -- what was given up -------------------------------------------------------------------------------------------
 
 
-def test_a_name_that_was_given_up_works_and_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deprecated_name_works_and_names_its_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ldp_budget._RENAMED, "Book", ("Accountant", "1.2", "2.0"))
     said = r"ldp_budget\.Book is deprecated since 1\.2 and goes with 2\.0; use ldp_budget\.Accountant"
     with pytest.warns(DeprecationWarning, match=said) as warned:
@@ -53,7 +53,7 @@ def test_a_name_that_was_given_up_works_and_says_what_to_use(monkeypatch: pytest
     assert "Book" not in ldp_budget.__all__
 
 
-def test_nothing_outlives_the_version_that_it_goes_with() -> None:
+def test_deprecated_name_is_removed_in_its_version() -> None:
     here = Version(ldp_budget.__version__)
     for old, (new, since, gone) in ldp_budget._RENAMED.items():
         assert old not in ldp_budget.__all__
@@ -62,8 +62,8 @@ def test_nothing_outlives_the_version_that_it_goes_with() -> None:
         assert Version(gone).release[1:] in ((), (0,), (0, 0)), "only a new first number takes names away"
 
 
-def test_a_command_and_an_option_that_were_given_up_say_so_on_stderr() -> None:
-    """What click makes of `deprecated`, which the rule relies on."""
+def test_deprecated_command_and_option_warn_on_stderr() -> None:
+    """Click's handling of `deprecated`, on which the rule relies."""
 
     @click.command(deprecated="use other")
     @click.option("--old", deprecated="use --new")

@@ -11,7 +11,7 @@ from golden_values import DEFINITIONS, computed, rows
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two rows hold the same, figures to 27 digits."""
+    """True if two rows are equal, figures to 27 digits."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if one == other:
@@ -19,13 +19,13 @@ def same(one: Any, other: Any) -> bool:
     return isinstance(one, str) and abs(Decimal(one) / Decimal(other) - 1) <= Decimal("1e-27")
 
 
-def test_every_row_has_a_definition_and_every_definition_a_row() -> None:
+def test_rows_and_definitions_correspond() -> None:
     assert {row["fn"] for row in rows()} == set(DEFINITIONS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_every_figure_is_what_its_definition_says(name: str) -> None:
+def test_figures_equal_their_definitions(name: str) -> None:
     for row in rows():
         if row["fn"] == name:
             again = computed(row)

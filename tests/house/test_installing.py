@@ -1,4 +1,4 @@
-"""What `pip install` makes of the wheel and of the source distribution: on every Python that is here, and with the
+"""Installation of the wheel and of the source distribution by `pip install`: on every installed Python, and with the
 oldest of all that is allowed.
 
 Each goes into an environment of its own, to which pip brings what it needs.
@@ -47,7 +47,7 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
 
 
 def candidates(minor: int) -> Iterator[str]:
-    """Where a Python of a version may be: this one, what the path has, and what pyenv keeps."""
+    """The places of a Python of a version: this one, the path, and pyenv."""
     if sys.version_info[:2] == (3, minor):
         yield sys.executable
     for name in (f"python3.{minor}", "python3", "python"):
@@ -116,7 +116,7 @@ def works(python: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("minor", MINORS, ids=lambda minor: f"3.{minor}")
-def test_it_works_with_what_is_newest(minor: int, built: Path, tmp_path: Path) -> None:
+def test_wheel_works_with_the_newest_dependencies(minor: int, built: Path, tmp_path: Path) -> None:
     """From the wheel; on the newest Python but one from the source distribution, which pip makes a wheel of."""
     python = python_of(minor)
     ending = ".tar.gz" if minor == LEAST + 1 else ".whl"
@@ -127,7 +127,7 @@ def oldest(needs: list[str]) -> list[str]:
     return [re.sub(r"\[.*\]", "", need).replace(">=", "==") for need in needs]
 
 
-def test_it_works_with_what_is_oldest(built: Path, tmp_path: Path) -> None:
+def test_wheel_works_with_the_oldest_dependencies(built: Path, tmp_path: Path) -> None:
     """On the oldest Python, each of what it needs in the least version that is allowed."""
     needs = oldest(PROJECT["project"]["dependencies"])
     (tmp_path / "oldest.txt").write_text("\n".join(needs), encoding="utf-8")
@@ -143,7 +143,7 @@ def test_it_works_with_what_is_oldest(built: Path, tmp_path: Path) -> None:
 # -- the two distributions -------------------------------------------------------------------------------------------
 
 
-def test_the_source_distribution_holds_all_that_is_needed_to_go_on(built: Path) -> None:
+def test_source_distribution_is_complete(built: Path) -> None:
     archive = only(built, ".tar.gz")
     top = archive.name.removesuffix(".tar.gz")
     with tarfile.open(archive) as opened:
@@ -155,7 +155,7 @@ def test_the_source_distribution_holds_all_that_is_needed_to_go_on(built: Path) 
     assert not [name for name in names if "node_modules" in name or "__pycache__" in name]
 
 
-def test_the_wheel_of_the_source_distribution_is_that_of_the_tree(built: Path, tmp_path: Path) -> None:
+def test_source_distribution_builds_the_wheel_of_the_tree(built: Path, tmp_path: Path) -> None:
     with tarfile.open(only(built, ".tar.gz")) as opened:
         opened.extractall(tmp_path, filter="data")
     [source] = tmp_path.iterdir()

@@ -1,4 +1,4 @@
-"""What notebooks show of a result: a table in which every text is text."""
+"""Notebook tables of results, in which every text is escaped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ledger() -> Any:
         yield made
 
 
-def test_an_estimate_shows_its_answers_with_intervals() -> None:
+def test_estimate_table_shows_answers_with_intervals() -> None:
     collection = Collection("poll", OUE, (EVIL, "no"))
     caption, header, first, _ = shown(collection.estimate(collection.randomize([0, 1, 1])))
     assert caption == ["3 reports; 95 % intervals"]
@@ -40,14 +40,14 @@ def test_an_estimate_shows_its_answers_with_intervals() -> None:
     assert shown(LAPLACE.estimate(LAPLACE.randomize([0.5, 0.5])))[1] == ["mean", "std_error", "low", "high"]
 
 
-def test_of_many_answers_the_first_are_shown() -> None:
+def test_estimate_table_of_many_answers_shows_the_first() -> None:
     many = mechanism("oue")(epsilon=1, domain_size=1000)
     rows = shown(many.estimate(many.randomize([3, 4])))
     assert len(rows) == 53
     assert rows[-1] == ["… (1000 rows)"]
 
 
-def test_receipts_and_balances_show_each_limit(ledger: Any) -> None:
+def test_receipt_and_balance_tables_show_each_limit(ledger: Any) -> None:
     receipt = ledger.spend(EVIL, OUE)
     caption, header, row, *_ = shown(receipt)
     assert caption == [receipt.explain()]
@@ -67,7 +67,7 @@ def test_receipts_and_balances_show_each_limit(ledger: Any) -> None:
     assert shown(next(iter(ledger.balances())))[0] == ["account 1, policy default: erased"]
 
 
-def test_bulk_results_and_comparisons_show_what_they_hold(ledger: Any) -> None:
+def test_batch_and_comparison_tables_show_their_rows(ledger: Any) -> None:
     assert shown(ledger.spend_many(["ann", "bob"], OUE))[1:] == [["spent", "refused", "repeated"], ["2", "0", "0"]]
     ranking = rank_frequency(1, 4, 1000)
     rows = shown(ranking)

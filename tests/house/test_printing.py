@@ -1,4 +1,4 @@
-"""What a REPL shows of the objects that people get: a line or a few that can be read, however much they hold."""
+"""The `repr` of public objects: a few readable lines, for objects of any size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN: dict[str, tuple[Made, str]] = {
     "receipt": (lambda ledger: ledger.spend("alice", OUE), "<Receipt: spent: alice, ε = 1 (receipt "),
     "quote": (
         lambda ledger: ledger.quote("bob", OUE),
-        "<Receipt: quoted: bob asked ε = 1 for 1 report; it fits; affordable: 1 report>",
+        "<Receipt: quoted: bob asked for ε = 1 (1 report). It fits. 1 such report fits.>",
     ),
     "balance": (
         lambda ledger: ledger.balance("bob"),
@@ -110,7 +110,7 @@ def ledger() -> Iterator[Accountant]:
 
 
 @pytest.mark.parametrize("made", SHOWN)
-def test_it_prints_short(ledger: Accountant, made: str) -> None:
+def test_repr_is_short(ledger: Accountant, made: str) -> None:
     make, expected = SHOWN[made]
     text = repr(make(ledger))
     assert expected in text
@@ -119,7 +119,7 @@ def test_it_prints_short(ledger: Accountant, made: str) -> None:
     assert "Decimal(" not in text
 
 
-def test_a_limit_prints_as_what_makes_it_again() -> None:
+def test_repr_of_a_limit_recreates_it() -> None:
     for limit in (Limit("day", 1), Limit("week", "0.3", "1e-9"), Limit("lifetime", 4, "1e-6", "zcdp", "1e-7")):
         assert eval(repr(limit)) == limit
         assert Limit.parse(str(limit)) == limit

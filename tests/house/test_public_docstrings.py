@@ -1,4 +1,4 @@
-"""What a public function takes, returns and raises stands in its docstring, in one form.
+"""Docstrings of public functions: parameters, results and errors, in one form.
 
 `test_wrong_arguments` holds what is said of the errors against what is raised.
 """
@@ -18,7 +18,7 @@ _ANSWERS = {"The", "A", "An", "All", "Bias", "Every", "How", "Predicted", "Retur
 _NOTHING = re.compile(r"    Nothing(\.| but `\w+`\.)")
 
 
-def test_there_are_many() -> None:
+def test_public_functions_are_many() -> None:
     assert len(PUBLIC) > 150
     assert {"Accountant", "Accountant.spend", "Limit.parse", "compose", "ReportWriter.write"} <= {
         each.name for each in PUBLIC
@@ -26,11 +26,11 @@ def test_there_are_many() -> None:
 
 
 def wrong(fault: Callable[[Public], object]) -> dict[str, object]:
-    """What is wrong with which of them; each of some hundred would be a test that says little."""
+    """Return the problems by function, as some hundred single tests would say little."""
     return {public.name: found for public in PUBLIC if (found := fault(public))}
 
 
-def test_each_says_what_it_takes() -> None:
+def test_docstrings_list_the_parameters() -> None:
     def fault(public: Public) -> str:
         said = list(public.entries("Parameters"))
         return "" if said == public.parameters else f"takes {public.parameters}, and says {said}"
@@ -49,7 +49,7 @@ def test_async_call_takes_and_returns_the_same_as_its_plain_call() -> None:
         assert (inspect.getdoc(calls[name]) or "").startswith(f"Do the same as `{short}` ")
 
 
-def test_each_says_what_it_returns() -> None:
+def test_docstrings_state_the_result() -> None:
     def fault(public: Public) -> str:
         first = public.text.split()[0]
         said = not public.answers or public.section("Returns") is not None
@@ -60,7 +60,7 @@ def test_each_says_what_it_returns() -> None:
     assert wrong(fault) == {}
 
 
-def test_each_says_what_it_raises() -> None:
+def test_docstrings_list_the_errors() -> None:
     def fault(public: Public) -> str:
         lines = public.section("Raises")
         if not lines:
@@ -74,7 +74,7 @@ def test_each_says_what_it_raises() -> None:
     assert wrong(fault) == {}
 
 
-def test_sections_stand_at_the_end_and_in_order() -> None:
+def test_docstring_sections_are_at_the_end_and_in_order() -> None:
     def fault(public: Public) -> str:
         lines = public.text.splitlines()
         headers = [line[:-1] for line in lines if line.rstrip(":") in SECTIONS and line.endswith(":")]

@@ -1,4 +1,4 @@
-"""What is public: the names of `import ldp_budget`, the modules below it, and nothing that begins with `_`."""
+"""The public names: those of `import ldp_budget`, the modules below it, and nothing that begins with `_`."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ PROMISED = {
 }
 
 
-def test_every_promised_name_is_public() -> None:
+def test_names_promised_are_public() -> None:
     assert set(ldp_budget.__all__) >= PROMISED
 
 
-def test_the_list_is_sorted_and_has_no_name_twice() -> None:
+def test_public_list_is_sorted_and_unique() -> None:
     assert ldp_budget.__all__ == sorted(set(ldp_budget.__all__))
 
 
 @pytest.mark.parametrize("name", ldp_budget.__all__)
-def test_a_public_name_exists_and_is_documented(name: str) -> None:
+def test_public_name_exists_and_is_documented(name: str) -> None:
     value = getattr(ldp_budget, name)
     assert getattr(value, "__name__", name) == name
     own = vars(value).get("__doc__") if inspect.isclass(value) else inspect.getdoc(value)
@@ -53,13 +53,13 @@ def members(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in ldp_budget.__all__ if inspect.isclass(getattr(ldp_budget, name))])
-def test_every_public_member_of_a_public_class_is_documented(name: str) -> None:
+def test_public_members_are_documented(name: str) -> None:
     value = getattr(ldp_budget, name)
     public = [member for member in members(value) if not member.startswith("_")]
     assert [member for member in public if not inspect.getdoc(getattr(value, member))] == []
 
 
-def test_a_star_import_brings_all_of_them() -> None:
+def test_star_import_brings_all_public_names() -> None:
     names: dict[str, Any] = {}
     exec("from ldp_budget import *", names)
     assert set(ldp_budget.__all__) <= set(names)
@@ -74,26 +74,26 @@ def test_type_checkers_see_the_same_names() -> None:
     assert set(seen) == set(ldp_budget.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error_that_says_so() -> None:
+def test_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'ldp_budget' has no attribute 'nothing'"):
         ldp_budget.nothing  # noqa: B018 - the access itself is under test
 
 
-def test_every_error_descends_from_one_root() -> None:
+def test_errors_have_one_base_class() -> None:
     values = [getattr(ldp_budget, name) for name in ldp_budget.__all__]
     errors = [value for value in values if inspect.isclass(value) and issubclass(value, Exception)]
     assert len(errors) >= 10
     assert all(issubclass(error, ldp_budget.LdpBudgetError) for error in errors)
 
 
-def test_the_version_is_that_of_the_distribution() -> None:
+def test_version_is_that_of_the_distribution() -> None:
     from importlib.metadata import version
 
     assert ldp_budget.__version__ == version("ldp-budget")
 
 
 @pytest.mark.slow  # that no module is called like it is seen by test_architecture.py
-def test_mechanism_stays_a_function_whatever_is_imported() -> None:
+def test_mechanism_stays_a_function_after_imports() -> None:
     code = """
 import importlib, pathlib, pkgutil, ldp_budget
 for module in pkgutil.walk_packages(ldp_budget.__path__, "ldp_budget."):
@@ -105,7 +105,7 @@ assert ldp_budget.mechanism("oue").name == "oue"
 
 # -- modules --------------------------------------------------------------------------------------------------
 
-# Whatever begins with `_` is nobody else's business; these are there for everybody.
+# Names that begin with `_` are private; these are public.
 PUBLIC_MODULES = """
 ldp_budget.accounting
 ldp_budget.accounting.accountant
@@ -195,6 +195,7 @@ ldp_budget.registry.hookspecs
 ldp_budget.registry.plugins
 ldp_budget.registry.public_definition
 ldp_budget.registry.ranking
+ldp_budget.registry.sample_size
 ldp_budget.registry.third_party
 ldp_budget.reports
 ldp_budget.reports.answers
@@ -216,6 +217,7 @@ ldp_budget.sdk
 ldp_budget.sdk.channels
 ldp_budget.sdk.client_program
 ldp_budget.sdk.confidence_intervals
+ldp_budget.sdk.consistency
 ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle
@@ -260,7 +262,7 @@ def is_public(module: str) -> bool:
     return not any(part.startswith("_") for part in module.split("."))
 
 
-def test_the_public_modules_are_these(imports: grimp.ImportGraph) -> None:
+def test_public_modules_are_the_listed_ones(imports: grimp.ImportGraph) -> None:
     found = {module for module in imports.modules if module.startswith("ldp_budget.") and is_public(module)}
     assert found == set(PUBLIC_MODULES.split())
 
@@ -276,7 +278,7 @@ def private_root(module: str) -> str:
 SHARED = ("ldp_budget._validation", "ldp_budget._files", "ldp_budget._dataframes")
 
 
-def test_nobody_imports_what_is_private_to_another_package(imports: grimp.ImportGraph) -> None:
+def test_private_names_are_imported_by_their_package_only(imports: grimp.ImportGraph) -> None:
     taken = set()
     for module in imports.modules:
         if is_public(module) or module in SHARED:

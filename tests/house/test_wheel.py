@@ -1,4 +1,4 @@
-"""What users install: the wheel, built from the source distribution, unpacked elsewhere and run there."""
+"""The wheel, built from the source distribution, unpacked elsewhere and run there."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def command(installed: Path, *arguments: str, cwd: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+def test_wheel_contains_the_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
     tops = {name.split("/")[0] for name in names}
@@ -85,7 +85,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
+def test_wheel_contains_every_source_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
     for room in ("accountant", "plugins", "cli", "service"):
@@ -94,7 +94,7 @@ def test_every_source_file_is_in_the_wheel(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
+def test_wheel_declares_its_dependencies(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         [metadata] = [name for name in opened.namelist() if name.endswith(".dist-info/METADATA")]
         described = message_from_bytes(opened.read(metadata))
@@ -118,7 +118,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_installed_copy_calibrates_spends_randomizes_and_estimates(installed: Path, empty: Path) -> None:
+def test_installed_copy_calibrates_spends_randomizes_and_estimates(installed: Path, empty: Path) -> None:
     code = """
 import json, sys
 import ldp_budget, ldp_budget_cli.app
@@ -140,7 +140,7 @@ print(json.dumps({"files": ours, "statuses": statuses, "counts": estimate.counts
 
 
 @pytest.mark.slow
-def test_the_installed_command_lists_the_mechanisms_of_its_own_copy(installed: Path, empty: Path) -> None:
+def test_installed_command_lists_its_own_mechanisms(installed: Path, empty: Path) -> None:
     listed = json.loads(command(installed, "mechanisms", "--json", cwd=empty))
     own = {row["name"] for row in listed if row["plugin"] == "ldp-budget" and row["status"] == "ok"}
     assert {"gaussian", "randomized-response", "unary-encoding", "sue", "oue"} <= own
@@ -150,7 +150,7 @@ def test_the_installed_command_lists_the_mechanisms_of_its_own_copy(installed: P
 
 
 @pytest.mark.slow
-def test_the_installed_demo_tells_the_whole_story_in_an_empty_directory(installed: Path, empty: Path) -> None:
+def test_installed_demo_runs_in_an_empty_directory(installed: Path, empty: Path) -> None:
     told = command(installed, "demo", cwd=empty)
     assert "944 respondents" in told
     assert "repeated = True" in told

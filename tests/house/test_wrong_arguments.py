@@ -1,6 +1,6 @@
-"""Whatever is handed to a public function, it works or ends in an error that its docstring names.
+"""Wrong arguments of public functions: each call works or raises an error that the docstring names.
 
-Every public function is called with each of its arguments in turn replaced by what nobody should give: another kind
+Every public function is called with each of its arguments in turn replaced by a wrong value: another kind
 of object, a class, an array, nothing. Of what is not tried, `UNTRIED` says why.
 """
 
@@ -39,18 +39,20 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry import certification, ranking
+from ldp_budget.registry.sample_size import respondents_for
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitions_in, writer_to
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
 from ldp_budget.reports.partial_aggregate import aggregate as aggregate_place
 from ldp_budget.reports.report_file import ReportWriter, read_reports
+from ldp_budget.sdk.consistency import adjusted, consistent
 from ldp_budget.sdk.domain import Categories, Interval
-from ldp_budget.sdk.estimates import SumAggregate, adjusted
+from ldp_budget.sdk.estimates import SumAggregate
 from public_surface import Public, everything
 
 
 class Odd:
-    """An object that is of no use to anybody."""
+    """An object without any use."""
 
     def __repr__(self) -> str:
         raise RuntimeError("and cannot even be shown")
@@ -83,7 +85,7 @@ CALLBACKS = ("on_batch", "on_refused", "on_progress", "clock")
 
 AUTHORS = "written by the author of a mechanism, and called by the checks with values of the domain"
 LEDGERS = "the ledger's own, of what it stored"
-FIELDS = "stands in a class body, where Python says what is wrong"
+FIELDS = "used in a class body, where Python reports the error"
 UNTRIED = {
     "Mechanism": "is subclassed; `oue` is tried",
     "FrequencyMechanism": "is subclassed; `oue` is tried",
@@ -141,7 +143,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             **{"policy": "default", "shard": None, "on_batch": None},
         },
         **{"commit": {"receipt": "1-0"}, "void": {"receipt": "1-0"}, "balance": {"user": "u", "policy": "default"}},
-        **{"erase": {"user": "nobody", "unknown": False}, "backup": {"path": "copy.db"}},
+        **{"erase": {"user": "unknown", "unknown": False}, "backup": {"path": "copy.db"}},
         "simulate": {"mechanism": OUE, "every": "day", "reports": 1, "start": None, "policy": "default"},
         "remaining_over_time": {"user": "u", "policy": "default"},
         **{"keyed_digest": {"data": b"x"}, "is_erased": {"user": "u"}, "history": {"user": "u"}},
@@ -191,7 +193,11 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"mechanism": OUE, "samples": 200, "confidence": 0.9, "reports": 1, "search": False, "rng": 1},
         ),
         "verify": (ldp_budget.verify, {"mechanism": OUE}),
-        "InvalidParameter.describe": (InvalidParameter("epsilon", "a number", 1).describe, {"option": "--epsilon"}),
+        "InvalidParameter.describe": (
+            InvalidParameter("epsilon", "a number", 1).describe,
+            {"option": "--epsilon", "hint": "Use 2."},
+        ),
+        "LdpBudgetError.completed": (InvalidParameter("epsilon", "a number", 1).completed, {"hint": "Use 2."}),
         "Collection": (Collection, {"name": "x", "mechanism": OUE, "categories": ("a", "b", "c")}),
         "Collection.from_json": (Collection.from_json, {"data": POLL.to_json()}),
         "Collection.read_values": (POLL.read_values, {"texts": ["a"]}),
@@ -224,7 +230,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "FrequencyMechanism.for_answers": (mechanism("oue").for_answers, {"epsilon": 1, "domain_size": 3}),
         "FrequencyMechanism.support": (OUE.support, {"reports": REPORTS}),
         "FrequencyMechanism.aggregate": (OUE.aggregate, {"reports": REPORTS}),
-        "FrequencyMechanism.estimate": (OUE.estimate, {"reports": REPORTS}),
+        "FrequencyMechanism.estimate": (OUE.estimate, {"reports": REPORTS, "consistent": True}),
         "FrequencyMechanism.utility": (OUE.utility, {"users": 3}),
         "FrequencyMechanism.share_errors": (OUE.share_errors, {"users": 3}),
         "NumericMechanism.for_range": (mechanism("laplace").for_range, {"epsilon": 1, "lower": 0, "upper": 1}),
@@ -255,7 +261,15 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"fingerprint": "x", "reports": [0.5], "grid": (0.0, 1.0), "squares": False},
         ),
         "adjusted": (adjusted, {"estimate": COUNTS, "how": "simplex"}),
-        "rank_frequency": (ranking.rank_frequency, {"epsilon": 1, "domain_size": 3, "users": 10}),
+        "consistent": (consistent, {"estimate": COUNTS}),
+        "ConsistentEstimate.interval": (consistent(COUNTS).interval, {"level": 0.9}),
+        "ConsistentEstimate.to_rows": (consistent(COUNTS).to_rows, {"level": 0.9}),
+        "ConsistentEstimate.repeated": (
+            consistent(COUNTS).repeated,
+            {"rounds": [OUE.estimate(REPORTS[:1]), OUE.estimate(REPORTS[1:])]},
+        ),
+        "rank_frequency": (ranking.rank_frequency, {"epsilon": 1, "domain_size": 3, "users": 10, "margin": 0.1}),
+        "respondents_for": (respondents_for, {"mechanism": OUE, "margin": 0.1}),
         "rank_numeric": (ranking.rank_numeric, {"epsilon": 1, "lower": 0, "upper": 1, "users": 10}),
         "ReportWriter": (ReportWriter, {"path": "out", "collection": POLL}),
         "ReportWriter.write": (written, {"reports": REPORTS}),
@@ -308,7 +322,7 @@ def opened(**given: Any) -> None:
 
 
 def moved(ledger: Any, on_progress: Any) -> None:
-    """Move a ledger of its own, as a ledger that was moved charges nobody any more."""
+    """Move a separate ledger, as a moved ledger charges no user any more."""
     Path("copied.db").unlink(missing_ok=True)
     Path("copied.db.key").unlink(missing_ok=True)
     with Accountant(":memory:") as accountant:
@@ -342,7 +356,7 @@ def released_anew(**given: Any) -> None:
     release(**given)
 
 
-def test_everything_public_is_tried_or_it_is_said_why_not(accountant: Accountant) -> None:
+def test_public_functions_are_all_tried_or_listed_with_a_reason(accountant: Accountant) -> None:
     made = set(calls(accountant)) - {"oue", "laplace"}
     assert {public.name for public in TRIED} == made
     assert set(UNTRIED) <= set(PUBLIC)
@@ -357,10 +371,10 @@ IN_VAIN = (
     ),
     *("Accountant.reservation", "read_reports", "open_partition", "aggregate", "partitions_in"),
 )
-"""What is asked for is not there."""
+"""The requested object does not exist."""
 
 
-def test_the_arguments_that_are_replaced_are_right_ones(accountant: Accountant) -> None:
+def test_replaced_arguments_are_valid_ones(accountant: Accountant) -> None:
     failed = {name: error for name, call in calls(accountant).items() for error in raised(*call)}
     assert [name for name in failed if name not in IN_VAIN] == []
     assert not any(isinstance(error, InvalidParameter) for error in failed.values())
@@ -368,7 +382,7 @@ def test_the_arguments_that_are_replaced_are_right_ones(accountant: Accountant) 
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize("public", [*TRIED, PUBLIC["Mechanism"]._replace(name="oue")], ids=lambda public: public.name)
-def test_wrong_arguments_end_in_an_error_that_the_docstring_names(accountant: Accountant, public: Public) -> None:
+def test_wrong_arguments_raise_an_error_of_the_docstring(accountant: Accountant, public: Public) -> None:
     call, given = calls(accountant)[public.name]
     of_ledger = public.name.startswith(("Accountant", "LedgerOperations"))
     documented = (*public.raises, *((LedgerError,) if of_ledger else ()))
@@ -384,7 +398,7 @@ def test_wrong_arguments_end_in_an_error_that_the_docstring_names(accountant: Ac
 
 
 def raised(call: Callable[..., Any], given: dict[str, Any]) -> Iterator[Exception]:
-    """What a call raises, if it does."""
+    """Return the error of a call, if any."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -402,7 +416,7 @@ def kind_of(wrong: object) -> str:
 
 
 def is_a_sentence(error: Exception) -> bool:
-    """Whether it says something in words of its own: those of Python's operators name neither argument nor range."""
+    """True if the error has its own words: those of Python's operators name neither argument nor range."""
     if isinstance(error, LdpBudgetError):
         return len(str(error)) > 10
     return any(word in str(error) for word in ("expected", "must be", "not a "))
@@ -425,7 +439,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_mechanism_says_in_words_what_it_cannot_take(name: str) -> None:
+def test_mechanisms_report_wrong_parameters_in_words(name: str) -> None:
     made = mechanism(name)(**MECHANISMS[name])
     secrets = {"secrets": SECRET} if made.repeats else {}
     reports = made.randomize([0, 1], **secrets)
@@ -446,7 +460,7 @@ def test_every_mechanism_says_in_words_what_it_cannot_take(name: str) -> None:
     assert failed == []
 
 
-def test_every_mechanism_of_our_own_is_among_them() -> None:
+def test_cases_include_every_built_in_mechanism() -> None:
     own = {cls.name for cls in ldp_budget.mechanisms() if cls.__module__.startswith("ldp_budget_mechanisms.")}
     assert set(MECHANISMS) == own - {"declared"}  # which draws nothing, see tests/plugins/test_declared.py
 
@@ -457,41 +471,48 @@ def test_every_mechanism_of_our_own_is_among_them() -> None:
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
-        ("oue", "found the text 'oue', which is a name alone"),
-        (mechanism("oue"), "found the mechanism oue without any of its parameters (domain_size, epsilon)"),
-        (OUE.guarantee, "found SymmetricPair(bound=1, tau=0.5)"),
-        (1, "found 1"),
-        (None, "found None"),
+        (
+            "oue",
+            "got 'oue' (str). A name alone has no parameters. Use ldp_budget.mechanism('oue') with its parameters.",
+        ),
+        (
+            mechanism("oue"),
+            "got the class OptimizedUnaryEncoding. Give it its parameters, such as "
+            "OptimizedUnaryEncoding(domain_size=…): domain_size, epsilon.",
+        ),
+        (OUE.guarantee, "got SymmetricPair(bound=1, tau=0.5)"),
+        (1, "got 1"),
+        (None, "got None"),
     ],
 )
 @pytest.mark.parametrize("how", ["quote", "spend", "reserve", "spend_many"])
-def test_what_is_no_mechanism_is_told_apart(accountant: Accountant, how: str, asked: Any, found: str) -> None:
+def test_objects_that_are_no_mechanism_are_refused(accountant: Accountant, how: str, asked: Any, found: str) -> None:
     users = ["alice"] if how == "spend_many" else "alice"
     with pytest.raises(InvalidParameter) as caught:
         getattr(accountant, how)(users, asked)
-    assert str(caught.value) == f"mechanism: expected {EXPECTED}; {found}"
+    assert str(caught.value) == f"mechanism must be {EXPECTED}: {found}"
     assert accountant.history("alice") == []
 
 
-EXPECTED = "a mechanism with its parameters, a collection, or an object of another library that a plugin adapts"
+EXPECTED = "a mechanism with its parameters, a collection, or an object of a supported library"
 
 
-def test_a_number_is_no_file_of_reports_though_python_would_open_it() -> None:
+def test_number_as_a_report_file_is_refused() -> None:
     """The first five numbers are those of streams that are open: reading one closed it."""
     for number in range(3):
-        with pytest.raises(InvalidParameter, match=f"path: expected a path; found {number}"):
+        with pytest.raises(InvalidParameter, match=f"path must be a path .*: got {number}"):
             list(read_reports(number, POLL))
 
 
-def test_a_ledger_with_a_wrong_clock_is_not_made(tmp_path: Path) -> None:
+def test_ledger_with_a_wrong_clock_is_not_created(tmp_path: Path) -> None:
     for wrong in ({"clock": 5}, {"clock_bound": 0}, {"create": "no"}):
         with pytest.raises(InvalidParameter):
             Accountant(tmp_path / "budget.db", **wrong)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_whole_number_of_thousands_of_digits_is_refused_in_words(accountant: Accountant) -> None:
-    with pytest.raises(InvalidParameter, match=r"reports: expected a whole number from 1 to \d+; found a int$"):
+def test_number_of_thousands_of_digits_is_refused_in_words(accountant: Accountant) -> None:
+    with pytest.raises(InvalidParameter, match=r"reports must be a whole number from 1 to \d+: got an int$"):
         accountant.spend("alice", OUE, reports=10**5000)
 
 
@@ -519,11 +540,11 @@ class Confused(Mechanism):
     [
         (Mechanism(), r"Mechanism\(\), which has no name"),
         (Nameless(), r"Nameless\(\), which has no name"),
-        (Promiseless(), r"Promiseless\(\), which promises None"),
-        (Confused(), r"Confused\(\), which promises 1.0"),
+        (Promiseless(), r"Promiseless\(\), whose guarantee is None"),
+        (Confused(), r"Confused\(\), whose guarantee is 1.0"),
     ],
 )
-def test_a_mechanism_that_is_half_written_is_charged_to_nobody(accountant: Accountant, made: Any, found: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"expected a mechanism with a name and a guarantee; found {found}"):
+def test_mechanism_half_written_charges_no_user(accountant: Accountant, made: Any, found: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"must be a mechanism with a name and a guarantee: got {found}"):
         accountant.spend("alice", made)
     assert accountant.history("alice") == []

@@ -1,4 +1,4 @@
-"""For ledgers on PostgreSQL: where their keys lie, and a server that a test may do to what it likes."""
+"""Fixtures for ledgers on PostgreSQL: the folder of their keys, and a server that a test may damage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postgres_servers import Server, find_binaries, reason_for_none
 
 @pytest.fixture
 def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of ledgers lie in the user's folder."""
+    """Keep the keys of ledgers in a folder of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
 
@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for a server that is gone."""
+    """Shorten the wait for a server that is gone."""
     from ldp_budget.ledger.postgres import pool, store
 
     monkeypatch.setattr(pool, "WAIT_SECONDS", 1.0)

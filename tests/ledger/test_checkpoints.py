@@ -1,4 +1,4 @@
-"""Checkpoints: where every partition ended at some time, under one number that people note."""
+"""Checkpoints: the chain heads of all partitions at one time, under one digest that a reader stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def node(left: bytes, right: bytes) -> bytes:
     return sha256(b"\1" + left + right).digest()
 
 
-def test_the_root_is_the_one_of_rfc_9162() -> None:
+def test_checkpoint_root_equals_rfc_9162() -> None:
     """Section 2.1.1: of n leaves the left part has the largest power of two that is smaller than n."""
     a, b, c, d, e = (leaf(text) for text in (b"a", b"b", b"c", b"d", b"e"))
     assert root([b"a"]) == a
@@ -34,7 +34,7 @@ def test_the_root_is_the_one_of_rfc_9162() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_a_checkpoint_is_taken_only_if_something_was_written(partitions: int) -> None:
+def test_checkpoint_without_new_entries_is_not_taken(partitions: int) -> None:
     with Accountant(ToyStore(partitions)) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         first = accountant.checkpoint()
@@ -47,7 +47,7 @@ def test_a_checkpoint_is_taken_only_if_something_was_written(partitions: int) ->
         assert not accountant.verify(first.replace("1-", "2-", 1)).ok
 
 
-def test_a_ledger_of_several_partitions_takes_them_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_of_several_partitions_is_taken_automatically(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints.Checkpointer.__init__, "__defaults__", (0.05,))
     others = set(threading.enumerate())  # of ledgers of other tests, which may be about to end
     store = ToyStore(3)
@@ -71,7 +71,7 @@ def test_a_ledger_of_several_partitions_takes_them_by_itself(monkeypatch: pytest
     assert not threads[0].is_alive(), "it ends with the ledger"
 
 
-def test_no_more_than_a_few_are_held_to_verify_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_holds_few_checkpoints_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is one a minute, and each holds 60 bytes a partition."""
     alive, most = 0, 0
 

@@ -1,4 +1,4 @@
-"""Erasing a user: nothing leads back to them, they get no fresh budget, and the ledger still verifies."""
+"""Erasure of a user: no trace is left, the user gets no fresh budget, and the ledger still verifies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ledger_contract import CURVE, check, coin, everything, in_threads, promisin
 from ledger_inside import tables
 
 RAPPOR = promising(CURVE)
-ERASED = "this user was erased, and gets no fresh budget"
+ERASED = "this user was erased, and gets no new budget"
 
 
 def live(accountant: Accountant, user: str) -> dict[str, str]:
@@ -24,7 +24,7 @@ def live(accountant: Accountant, user: str) -> dict[str, str]:
     accountant.spend(user, coin("0.5"), reports=2, key=f"{user}/1", note=f"{user} lives at home")
     accountant.spend(user, RAPPOR, label=f"home of {user}", key=f"{user}/2")
     accountant.spend(user, coin(50), key=f"{user}/refused")
-    accountant.spend_many([user, "somebody"], coin("0.25"), key=f"run with {user}", note="second wave")
+    accountant.spend_many([user, "another"], coin("0.25"), key=f"run with {user}", note="second wave")
     return {
         "plain": accountant.reserve(user, coin("0.125")).receipt or "",
         "labelled": accountant.reserve(user, RAPPOR, label=f"home of {user}").receipt or "",
@@ -42,7 +42,7 @@ def table(accountant: Accountant, name: str) -> list[tuple[Any, ...]]:
 
 
 def without_notes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What an erasure leaves of the journal."""
+    """The journal after an erasure."""
     return [{**row, "note": None} for row in rows]
 
 
@@ -50,7 +50,7 @@ def without_notes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_an_erased_user_is_refused_in_every_way(accountant: Accountant, known: bool) -> None:
+def test_erased_user_is_refused_by_every_operation(accountant: Accountant, known: bool) -> None:
     """Also one who was never charged."""
     if known:
         live(accountant, "alice")
@@ -58,13 +58,13 @@ def test_an_erased_user_is_refused_in_every_way(accountant: Accountant, known: b
     for ask in (accountant.spend, accountant.reserve, accountant.quote):
         receipt = ask("alice", coin("1e-9"))
         assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
-        assert ERASED in receipt.explain()
+        assert ERASED.capitalize() in receipt.explain()
     assert accountant.spend_many(["alice", "bob"], coin(1)).refused_users == ["alice"]
     assert accountant.spend("alice", RAPPOR, label="home of alice").status == "refused"
     check(accountant)
 
 
-def test_a_user_is_erased_once(accountant: Accountant, clock: Clock) -> None:
+def test_erase_twice_writes_one_tombstone(accountant: Accountant, clock: Clock) -> None:
     live(accountant, "alice")
     assert accountant.erase("alice")
     before = list(accountant.journal())
@@ -74,7 +74,7 @@ def test_a_user_is_erased_once(accountant: Accountant, clock: Clock) -> None:
     assert accountant.stats()["erased"] == 1
 
 
-def test_no_policy_gives_a_fresh_budget(accountant: Accountant) -> None:
+def test_erased_user_gets_no_fresh_budget_under_any_policy(accountant: Accountant) -> None:
     live(accountant, "alice")
     accountant.erase("alice")
     accountant.set_policy("new", ["lifetime=100", "month=100"])
@@ -82,7 +82,7 @@ def test_no_policy_gives_a_fresh_budget(accountant: Accountant) -> None:
     check(accountant)
 
 
-def test_a_key_of_an_erased_user_answers_nobody(accountant: Accountant) -> None:
+def test_erased_user_idempotency_key_returns_no_receipt(accountant: Accountant) -> None:
     """The stored answer went; a retry is a new request, and refused. Bulk keys name runs, and stay."""
     live(accountant, "alice")
     accountant.erase("alice")
@@ -90,14 +90,14 @@ def test_a_key_of_an_erased_user_answers_nobody(accountant: Accountant) -> None:
     assert (again.status, again.repeated) == ("refused", False)
     assert accountant.spend("alice", coin("0.5"), reports=2, key="alice/1").repeated is False, "nor is it kept"
     assert accountant.spend("bob", coin("0.5"), key="alice/1").status == "spent", "a key is its user's own"
-    assert accountant.spend_many(["alice", "somebody"], coin("0.25"), key="run with alice").repeated == 2
+    assert accountant.spend_many(["alice", "another"], coin("0.25"), key="run with alice").repeated == 2
 
 
 # -- nothing leads back --------------------------------------------------------------------------------------
 
 
-def test_nothing_leads_from_a_tombstone_to_an_account(accountant: Accountant, clock: Clock) -> None:
-    """Not even the time: the entry that says that somebody was erased does not say who."""
+def test_tombstone_does_not_reveal_the_account(accountant: Accountant, clock: Clock) -> None:
+    """Not even the time: the entry of an erasure does not name the user."""
     for user in ("alice", "bob", "carol"):
         live(accountant, user)
     for user in ("bob", "alice"):
@@ -113,16 +113,16 @@ def test_nothing_leads_from_a_tombstone_to_an_account(accountant: Accountant, cl
     assert (balance.erased, balance.limits, balance.to_json()["odometer"]) == (True, (), None)
 
 
-def test_no_trace_of_a_user_is_left_in_the_file(tmp_path: Path, clock: Clock) -> None:
+def test_erase_leaves_no_trace_in_the_file(tmp_path: Path, clock: Clock) -> None:
     """Neither name nor hash, neither in the log nor in what SQLite no longer uses; but one tombstone."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=20"])
         for number in range(40):
-            accountant.spend(f"somebody-{number}", coin(1), key=f"key-{number}")
+            accountant.spend(f"first-{number}", coin(1), key=f"key-{number}")
         live(accountant, "alice")
         for number in range(40):
-            accountant.spend(f"somebody-else-{number}", coin(1), key=f"other-{number}")
+            accountant.spend(f"second-{number}", coin(1), key=f"other-{number}")
         key = read_key(path)
         user = key.hash(b"user", "alice")
         private = [
@@ -146,7 +146,7 @@ def test_no_trace_of_a_user_is_left_in_the_file(tmp_path: Path, clock: Clock) ->
 # -- what stays ----------------------------------------------------------------------------------------------
 
 
-def test_sums_and_links_still_hold(accountant: Accountant, clock: Clock) -> None:
+def test_erase_keeps_sums_and_hash_chain_valid(accountant: Accountant, clock: Clock) -> None:
     live(accountant, "alice")
     live(accountant, "bob")
     head = check(accountant)
@@ -157,11 +157,11 @@ def test_sums_and_links_still_hold(accountant: Accountant, clock: Clock) -> None
     check(accountant, head)
     assert without_notes(list(accountant.journal())[:-1]) == without_notes(entries), "the journal is append-only"
     assert [row for row in table(accountant, "window_sums") if row[1] == 0] == lifetime
-    assert accountant.stats()["users"] == 2, "bob and somebody"
+    assert accountant.stats()["users"] == 2, "bob and another"
     assert accountant.balance("bob").limits[0] == bob
 
 
-def test_others_with_the_same_label_keep_it(accountant: Accountant) -> None:
+def test_erase_keeps_the_equal_label_of_other_users(accountant: Accountant) -> None:
     for user in ("alice", "bob"):
         accountant.spend(user, RAPPOR, label="home")
     accountant.erase("alice")
@@ -169,7 +169,7 @@ def test_others_with_the_same_label_keep_it(accountant: Accountant) -> None:
     check(accountant)
 
 
-def test_an_account_number_is_not_given_out_again(accountant: Accountant) -> None:
+def test_erase_does_not_reuse_the_account_number(accountant: Accountant) -> None:
     accountant.spend("alice", coin(1))
     accountant.erase("alice")
     accountant.spend("bob", coin(1))
@@ -179,7 +179,7 @@ def test_an_account_number_is_not_given_out_again(accountant: Accountant) -> Non
     check(accountant)
 
 
-def test_a_period_that_is_limited_later_leaves_the_erased_out(accountant: Accountant) -> None:
+def test_erased_user_is_not_backfilled_into_a_new_period(accountant: Accountant) -> None:
     live(accountant, "alice")
     live(accountant, "bob")
     accountant.erase("alice")
@@ -190,7 +190,7 @@ def test_a_period_that_is_limited_later_leaves_the_erased_out(accountant: Accoun
 
 @pytest.mark.parametrize("step", ["commit", "void"])
 @pytest.mark.parametrize("kind", ["plain", "labelled"])
-def test_an_open_reservation_can_still_be_resolved(
+def test_erased_user_open_reservation_can_be_resolved(
     accountant: Accountant, clock: Clock, step: str, kind: str
 ) -> None:
     held = live(accountant, "alice")[kind]
@@ -209,13 +209,13 @@ def test_an_open_reservation_can_still_be_resolved(
 
 
 @pytest.mark.parametrize("name", ["", None, 7])
-def test_what_is_no_user_cannot_be_erased(accountant: Accountant, name: Any) -> None:
+def test_erase_of_an_invalid_name_raises(accountant: Accountant, name: Any) -> None:
     with pytest.raises(InvalidParameter, match="user"):
         accountant.erase(name)
 
 
-def test_erasing_while_others_spend(tmp_path: Path) -> None:
-    """Whoever comes first: what was charged before stays charged, and after it nothing is."""
+def test_erase_during_spends_keeps_the_ledger_consistent(tmp_path: Path) -> None:
+    """In both orders: earlier charges stay, and later charges are refused."""
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
 
@@ -236,11 +236,11 @@ def test_erasing_while_others_spend(tmp_path: Path) -> None:
 # -- a name never seen ---------------------------------------------------------------------------------------
 
 
-def test_a_user_never_seen_is_not_erased_unless_that_is_said(accountant: Accountant) -> None:
+def test_erase_of_an_unknown_user_needs_unknown_true(accountant: Accountant) -> None:
     """The name may be misspelt, and would be blocked for good."""
     live(accountant, "alice")
     before = everything(accountant)
-    with pytest.raises(UnknownName, match=r"no user is called 'alcie'\. Nothing was erased") as caught:
+    with pytest.raises(UnknownName, match=r"no user is named 'alcie'\. Nothing was erased") as caught:
         accountant.erase("alcie")
     assert (caught.value.kind, caught.value.known) == ("user", ())
     assert everything(accountant) == before
@@ -254,7 +254,7 @@ def test_a_user_never_seen_is_not_erased_unless_that_is_said(accountant: Account
     check(accountant)
 
 
-def test_who_was_only_ever_refused_was_seen(accountant: Accountant) -> None:
+def test_erase_of_a_user_with_refusals_only_succeeds(accountant: Accountant) -> None:
     """An answer is kept under the key, and goes with the user."""
     accountant.spend("carol", coin(50), key="refused")
     assert accountant.erase("carol") is True
@@ -262,7 +262,7 @@ def test_who_was_only_ever_refused_was_seen(accountant: Accountant) -> None:
     check(accountant)
 
 
-def test_the_balance_of_an_erased_user_shows_no_budget(accountant: Accountant) -> None:
+def test_erased_user_balance_shows_no_budget(accountant: Accountant) -> None:
     live(accountant, "alice")
     assert "erased" not in accountant.balance("alice").to_json()
     accountant.erase("alice")

@@ -1,4 +1,4 @@
-"""An interrupt (Ctrl-C) may come at any point: nothing is charged by halves, and no other caller waits for ever.
+"""Interrupts (Ctrl-C) at any point: nothing is charged by halves, and no other caller waits forever.
 
 A caller writes in its own thread if the ledger is idle; otherwise it waits for the writer thread, which is never
 interrupted.
@@ -34,7 +34,7 @@ LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis
 """After these the interpreter looks whether a signal has come; of calls, after those of what is not Python code."""
 
 
-# An interrupt inside a callback of the garbage collector is told, not raised; that is no matter of the ledger.
+# An interrupt inside a callback of the garbage collector is printed, not raised; the ledger has no part in that.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -122,7 +122,7 @@ KEYED = ("spend", "spend_many", "reserve")
 def test_interrupt_at_any_point_leaves_a_ledger_that_all_callers_can_use(
     tmp_path: Path, clock: Clock, name: str, each: int
 ) -> None:
-    """At each instruction after which the interpreter would raise one, in whatever code that is."""
+    """Interrupt at each instruction after which the interpreter would raise one, in any code."""
     accountant = Accountant(tmp_path / "budget.db", clock=clock)  # not `with`: to close one that is stuck never ends
     _interrupt_everywhere(accountant, name, each)
     assert not store_of(accountant)._reading, "a connection stays with a reader that is gone"
@@ -163,7 +163,9 @@ def test_interrupt_at_any_point_of_the_first_submission_leaves_one_writer_thread
         in_another_thread(lambda: queue.run(run_each, [Work(lambda _: None, 0, 0)]), interrupt.number)  # noqa: B023
         wait_until(lambda: writers() <= before + 1, f"two threads after an interrupt at point {interrupt.number}")
         in_another_thread(queue.close, interrupt.number)
-        wait_until(lambda: writers() == before, f"the thread goes on after an interrupt at point {interrupt.number}")
+        wait_until(
+            lambda: writers() == before, f"the thread still runs after an interrupt at point {interrupt.number}"
+        )
     assert interrupt.number > 10
 
 
@@ -369,7 +371,7 @@ def test_handler_that_spends_during_spend_each_is_refused_or_charged(
     for point in points:
         spend_at(point)
     assert refused == (
-        {"this thread is writing to it just now; finish that first"} if path == "own thread" else set()
+        {"this thread is already writing to it. Finish that first."} if path == "own thread" else set()
     )
     assert told
     assert spent(accountant, "handler") == {"lifetime": len(told) * Decimal("0.01")}

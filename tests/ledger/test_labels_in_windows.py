@@ -1,4 +1,4 @@
-"""Labelled reports in windows: what earlier windows showed counts, by exact fractions of the memoised draws."""
+"""Labeled reports in windows: reports of earlier windows count, by exact fractions of the memoized draws."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_given_earlier_reports_the_whole_is_charged_for_both_caps() -> None:
 
 
 def likely(chance: Fraction, ones: int, zeros: int) -> Fraction:
-    """How likely reports of RAPPOR's bit are, which is kept as 1 by `chance`, with p = 0.4 and q = 0.9."""
+    """Return the probability of reports of a RAPPOR bit that is kept as 1 by `chance`, with p = 0.4 and q = 0.9."""
     one, zero = Fraction(9, 10), Fraction(4, 10)
     return chance * one**ones * (1 - one) ** zeros + (1 - chance) * zero**ones * (1 - zero) ** zeros
 

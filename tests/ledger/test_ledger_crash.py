@@ -24,7 +24,7 @@ KILLS = [
 
 
 def kill(path: Path, mode: str, kills: int) -> tuple[dict[str, dict[int, Any]], list[str]]:
-    """(what was told: {prefix of the key: {number: answer}}, the heads that were seen) in one run of the killer."""
+    """Return (acknowledged: {prefix of the key: {number: answer}}, the heads seen) of one run of the killer."""
     seed = str(random.randrange(10**9))
     print("seed", seed)
     command = [sys.executable, ledger_killer.__file__, str(path), mode, str(kills), seed]
@@ -45,7 +45,7 @@ def kill(path: Path, mode: str, kills: int) -> tuple[dict[str, dict[int, Any]], 
 
 
 def asked(told: dict[int, Any]) -> range:
-    """The numbers a child may have asked: all it was told of, which are the first ones, and one more."""
+    """The numbers that a child may have asked: all acknowledged ones, which are the first, and one more."""
     assert sorted(told) == list(range(len(told)))
     return range(len(told) + 1)
 
@@ -65,7 +65,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.some(4)
 @pytest.mark.parametrize("kills", KILLS)
 @pytest.mark.parametrize("mode", ["single", "grouped"])
-def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mode: str, kills: int) -> None:
+def test_killed_process_loses_no_receipt_and_charges_no_key_twice(path: Path, mode: str, kills: int) -> None:
     told, heads = kill(path, mode, kills)
     assert sum(map(len, told.values())) > kills, "children got something done"
     with Accountant(path, create=False) as accountant:
@@ -84,7 +84,7 @@ def test_a_killed_process_loses_no_answer_and_no_key_counts_twice(path: Path, mo
 
 
 @pytest.mark.slow
-def test_a_killed_bulk_run_is_finished_by_running_it_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_batch_is_completed_by_running_it_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", ledger_killer.BULK_USERS // 4)
     told, heads = kill(path, "bulk", 40)
     with Accountant(path, create=False) as accountant:

@@ -1,6 +1,6 @@
-"""Whatever fails, and wherever: a ledger charges all or nothing, acknowledges nothing it lost, and goes on.
+"""Faults at any point: a ledger charges all or nothing, acknowledges nothing that it lost, and stays usable.
 
-And whatever was changed behind its back is found.
+Every change behind its back is found.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def faulty(accountant: Accountant) -> Faulty:
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("error", [io_error, KeyboardInterrupt, MemoryError], ids=lambda error: error.__name__)
-def test_a_failure_at_any_statement_leaves_all_or_nothing(
+def test_failure_at_any_statement_charges_all_or_nothing(
     accountant: Accountant, faulty: Faulty, clock: Clock, name: str, error: Callable[[], BaseException]
 ) -> None:
     operation, held = OPERATIONS[name], enrich(accountant, clock)
@@ -184,7 +184,7 @@ def test_a_failure_at_any_statement_leaves_all_or_nothing(
             raised = caught
         statements = faulty.stop()
         if raised is None and name in KEYED and statements[number - 1 : number] == ["COMMIT"]:
-            # Nobody knows whether it was committed; the ledger has asked by the key itself.
+            # The commit is unknown; the ledger has looked it up by the key itself.
             assert rows(accountant) != before
             assert operation(accountant, held).repeated
             break
@@ -194,7 +194,7 @@ def test_a_failure_at_any_statement_leaves_all_or_nothing(
             break
         assert isinstance(raised, LedgerError if error is io_error else error)
         if after and statements[number - 1] == "COMMIT" and rows(accountant) != before:
-            # It failed to tell. Whoever asks again by the key learns what was done.
+            # The response was lost. A retry with the key returns the result.
             assert name not in KEYED or operation(accountant, held).repeated
             break
         assert rows(accountant) == before, (statements, number, after)
@@ -202,9 +202,7 @@ def test_a_failure_at_any_statement_leaves_all_or_nothing(
 
 
 @pytest.mark.parametrize("name", ["spend", "spend_many", "balance"])
-def test_a_rollback_that_fails_as_well_leaves_a_ledger_that_can_be_used(
-    tmp_path: Path, clock: Clock, name: str
-) -> None:
+def test_failed_rollback_leaves_a_usable_ledger(tmp_path: Path, clock: Clock, name: str) -> None:
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         held = enrich(accountant, clock)
         before = rows(accountant)
@@ -223,7 +221,7 @@ def test_a_rollback_that_fails_as_well_leaves_a_ledger_that_can_be_used(
         check(accountant)
 
 
-def test_a_failure_in_a_group_is_told_to_everybody_in_it(tmp_path: Path, clock: Clock) -> None:
+def test_failed_group_commit_raises_for_each_caller(tmp_path: Path, clock: Clock) -> None:
     """Threads share a transaction: if it fails, none of them may believe that it was charged."""
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=30"])
@@ -262,10 +260,8 @@ def test_a_failure_in_a_group_is_told_to_everybody_in_it(tmp_path: Path, clock: 
         check(accountant)
 
 
-def test_a_reader_waits_as_long_as_a_writer_for_others_who_mend_the_log(
-    accountant: Accountant, faulty: Faulty
-) -> None:
-    """After a crash SQLite recovers the log, and keeps everybody else out meanwhile."""
+def test_reader_waits_for_a_log_recovery_as_long_as_a_writer(accountant: Accountant, faulty: Faulty) -> None:
+    """After a crash SQLite recovers the log, and locks all others out meanwhile."""
     accountant.set_policy("default", ["lifetime=3"])
     for number in (1, 2):
         busy = sqlite3.OperationalError("database is locked")
@@ -287,7 +283,7 @@ def test_full_disk_charges_nothing_and_forgets_nothing(tmp_path: Path, clock: Cl
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 3}")
         for _ in range(3):
-            with pytest.raises(LedgerError, match="full; nothing was charged"):
+            with pytest.raises(LedgerError, match=r"full. Nothing was charged."):
                 accountant.spend_many((f"user-{n}" for n in range(2000)), coin(1), key="run")
             after = rows(accountant)
             assert len(after["batch_runs"]) == 1, "the batch is bound to its key"
@@ -312,7 +308,7 @@ for number in range(40):
         accountant.spend("alice", coin, key=str(number))
         told.append(number)
     except LedgerError as error:
-        assert "nothing was charged" in str(error), error
+        assert "Nothing was charged" in str(error), error
         failed += 1
 assert told and failed, (told, failed)
 assert accountant.balance("alice").limits[0].spent_units.epsilon == len(told) * 10**9
@@ -324,7 +320,7 @@ assert accountant.verify().ok, accountant.verify()
 """
 
 
-def test_a_file_that_may_not_grow_refuses_and_goes_on_when_it_may(tmp_path: Path) -> None:
+def test_file_that_cannot_grow_refuses_until_it_can(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     subprocess.run([sys.executable, "-c", FILLING, path], check=True, timeout=60)
     with Accountant(path, create=False) as accountant:
@@ -418,7 +414,7 @@ def test_backup_that_stays_locked_gives_up(tmp_path: Path, monkeypatch: pytest.M
     with Accountant(tmp_path / "budget.db") as accountant:
         monkeypatch.setattr(files, "BUSY_SECONDS", 0.05)
         monkeypatch.setattr(files, "_connect", locked)
-        with pytest.raises(LedgerError, match=r"it stayed locked for 0\.05 s; the copy was not made"):
+        with pytest.raises(LedgerError, match=r"it was locked for 0\.05 s\. The copy was not made"):
             accountant.backup(tmp_path / "copy.db")
         held.pop().close()
         assert list(tmp_path.glob("copy*")) == []
@@ -445,7 +441,7 @@ def test_create_after_a_crash_of_creating_makes_the_ledger(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("left", ["nothing", "cut off", "charged", "of another key"])
-def test_lost_ledger_beside_its_key_is_never_made_again(tmp_path: Path, left: str) -> None:
+def test_create_with_a_key_but_no_ledger_is_refused(tmp_path: Path, left: str) -> None:
     """Only an empty draft of the same key was never a ledger; all else may have held charges."""
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
@@ -472,9 +468,7 @@ def _may_only_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_guard, "is_read_only", lambda file: True)
 
 
-def test_a_file_that_may_only_be_read_is_not_charged(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_only_file_is_not_charged(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=3"])
@@ -528,7 +522,7 @@ class OneMoment:
 
 
 def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ...]]) -> tuple[str, ...] | None:
-    """What verification says after some changes, which are taken back; None if SQLite itself forbids them."""
+    """Return the result of verification after some changes, then undo them; None if SQLite itself forbids them."""
     found: tuple[str, ...] = ()
     try:
 
@@ -583,7 +577,7 @@ OTHERS = {
 VALUES = [f"{table}.{column}" for table, columns in COLUMNS.items() for column in columns.split()]
 
 
-def test_the_columns_above_are_all_there_are(rich: Accountant) -> None:
+def test_tested_columns_are_all_columns(rich: Accountant) -> None:
     with tables(rich) as transaction:
         columns = transaction.execute(
             "SELECT s.name || '.' || c.name FROM sqlite_schema s, pragma_table_info(s.name) c WHERE s.type = 'table'"
@@ -597,7 +591,7 @@ def test_the_columns_above_are_all_there_are(rich: Accountant) -> None:
 
 @pytest.mark.some(6)
 @pytest.mark.parametrize("value", VALUES)
-def test_a_changed_value_is_found(rich: Accountant, value: str, thorough: bool) -> None:
+def test_verify_with_a_changed_value_finds_it(rich: Accountant, value: str, thorough: bool) -> None:
     """In every row: another number, text or byte, the most extreme ones, and nothing at all.
 
     Where there are many rows, they share these between them; with `--slow`, each meets them all.
@@ -617,7 +611,7 @@ def test_a_changed_value_is_found(rich: Accountant, value: str, thorough: bool) 
 
 
 def changed(old: Any) -> list[Any]:
-    """Other values of a kind that may stand in the same column."""
+    """Other values that the same column may hold."""
     if isinstance(old, int):
         others: list[Any] = [old + 1, old - 1, 0, -(2**62), 2**62, None]
     elif isinstance(old, str):
@@ -652,7 +646,7 @@ def changed(old: Any) -> list[Any]:
         "window_sums",
     ],
 )
-def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
+def test_verify_with_a_deleted_row_finds_it(rich: Accountant, table: str) -> None:
     with tables(rich) as transaction:
         count = transaction.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         info = transaction.execute(f"SELECT name FROM pragma_table_info('{table}') WHERE pk").fetchall()
@@ -705,12 +699,12 @@ def test_a_deleted_row_is_found(rich: Accountant, table: str) -> None:
     ],
     ids=lambda statements: statements[0][:60],
 )
-def test_a_change_of_several_values_is_found(rich: Accountant, statements: list[str]) -> None:
+def test_verify_with_several_changed_values_finds_it(rich: Accountant, statements: list[str]) -> None:
     found = problems_after(rich, *((statement, ()) for statement in statements))
     assert found
 
 
-def test_an_older_copy_is_found_by_the_head_that_was_noted(tmp_path: Path, clock: Clock) -> None:
+def test_verify_of_an_older_copy_with_the_head_finds_it(tmp_path: Path, clock: Clock) -> None:
     path, copy = tmp_path / "budget.db", tmp_path / "old"
     with Accountant(path, clock=clock) as accountant:
         enrich(accountant, clock)
@@ -738,7 +732,9 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.floats(0, 1, exclude_max=True), mask=st.integers(1, 255))
-def test_a_changed_byte_is_found_or_holds_nothing(closed: Path, tmp_path: Path, where: float, mask: int) -> None:
+def test_verify_with_a_changed_byte_finds_it_unless_unused(
+    closed: Path, tmp_path: Path, where: float, mask: int
+) -> None:
     """Every byte of the file belongs to a value that is checked, or changing it changes no value."""
     copy = tmp_path / "copy.db"
     content = bytearray(closed.read_bytes())

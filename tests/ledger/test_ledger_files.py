@@ -1,4 +1,4 @@
-"""The ledger on disk: made whole or not at all, opened only if it can be trusted, and never losing what it told."""
+"""Ledger files: created whole or not at all, opened only if intact, and never losing an acknowledged charge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
 from ldp_budget.ledger.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ldp_budget.registry.collections import Collection
 from ledger_inside import BusyWriter, store_of
-from ledger_places import as_nobody, closed_copy
+from ledger_places import as_unprivileged, closed_copy
 
 if TYPE_CHECKING:
     from conftest import Clock
@@ -45,14 +45,14 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """What a process printed; it must have ended well."""
+    """Return the output of a process, which must succeed."""
     printed, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     return printed
 
 
 def count(path: Path, user: str) -> int:
-    """How many spends of 0.1 a ledger holds for a user."""
+    """Return the number of spends of 0.1 by a user."""
     with Accountant(path, create=False) as accountant:
         epsilon = accountant.balance(user).limits[0].spent_units.epsilon
     assert epsilon is not None
@@ -77,7 +77,7 @@ def path(tmp_path: Path, coin: Coin) -> Path:
 # -- making one ----------------------------------------------------------------------------------------------
 
 
-def test_ledger_and_key_are_made_together_for_the_owner_alone(tmp_path: Path, coin: Coin) -> None:
+def test_create_makes_ledger_and_key_for_the_owner_only(tmp_path: Path, coin: Coin) -> None:
     previous = os.umask(0)
     try:
         with Accountant(tmp_path / "budget.db") as accountant:
@@ -90,12 +90,12 @@ def test_ledger_and_key_are_made_together_for_the_owner_alone(tmp_path: Path, co
     assert set(modes.values()) == {0o600}
 
 
-def test_closing_leaves_the_two_files_and_nothing_else(path: Path) -> None:
+def test_close_leaves_only_the_two_files(path: Path) -> None:
     assert sorted(contents(path.parent)) == ["budget.db", "budget.db.key"]
 
 
 @pytest.mark.parametrize("name", ["with space.db", "a?mode=ro#b%20.db", "größe.db", "-x"])
-def test_any_file_name_will_do(tmp_path: Path, coin: Coin, name: str) -> None:
+def test_create_with_any_file_name_succeeds(tmp_path: Path, coin: Coin, name: str) -> None:
     for expected in ([], ["default"]):
         with Accountant(tmp_path / name) as accountant:
             assert [policy.name for policy in accountant.policies()] == expected
@@ -103,29 +103,27 @@ def test_any_file_name_will_do(tmp_path: Path, coin: Coin, name: str) -> None:
     assert sorted(contents(tmp_path)) == sorted([name, f"{name}.key"])
 
 
-def test_a_relative_path_stays_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_relative_path_is_resolved_at_opening(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(path.parent)
     with Accountant(path.name) as accountant:
         assert store_of(accountant).name == str(path)
 
 
-def test_a_ledger_is_not_made_where_that_was_not_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(LedgerMissing, match="there is none"):
+def test_open_without_create_makes_no_ledger(tmp_path: Path) -> None:
+    with pytest.raises(LedgerMissing, match="this ledger does not exist"):
         Accountant(tmp_path / "budget.db", create=False)
     with pytest.raises(LedgerError, match=r"the folder .*/nowhere does not exist"):
         Accountant(tmp_path / "nowhere" / "budget.db")
     assert contents(tmp_path) == {}
 
 
-def test_what_a_crash_left_of_making_one_is_no_obstacle(tmp_path: Path) -> None:
+def test_create_after_a_crashed_create_succeeds(tmp_path: Path) -> None:
     (tmp_path / "budget.db.new").write_bytes(b"half a ledger")
     Accountant(tmp_path / "budget.db").close()
     assert sorted(contents(tmp_path)) == ["budget.db", "budget.db.key"]
 
 
-def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_create_in_an_unwritable_place_leaves_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_space(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -138,8 +136,8 @@ def test_a_ledger_that_cannot_be_written_leaves_no_key_behind(
 
 
 @pytest.mark.slow
-def test_processes_that_make_one_ledger_at_once_all_get_it(tmp_path: Path) -> None:
-    """The file and its key appear one after the other; whoever comes between must not take it for a loss."""
+def test_create_by_several_processes_gives_all_one_ledger(tmp_path: Path) -> None:
+    """The file and its key appear one after the other; another process must not take the gap for a loss."""
     script = """
         for number in range(8):
             while not os.path.exists(f"{path}/go"): pass
@@ -159,19 +157,19 @@ def test_processes_that_make_one_ledger_at_once_all_get_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key .* is missing")]
+    ("lost", "said"), [("budget.db", "the ledger is missing"), ("budget.db.key", "its key file .* is missing")]
 )
-def test_one_of_the_two_missing_is_an_error_and_nothing_is_made(path: Path, lost: str, said: str) -> None:
-    """A ledger recreated beside its key, or a key beside its ledger, would hand out fresh budgets."""
+def test_open_without_ledger_or_key_raises_and_makes_nothing(path: Path, lost: str, said: str) -> None:
+    """A ledger recreated next to its key, or a key next to its ledger, would give fresh budgets."""
     (path.parent / lost).unlink()
     before = contents(path.parent)
     for create in (True, False):
-        with pytest.raises(LedgerError, match=f"{said}.*; restore it from a backup"):
+        with pytest.raises(LedgerError, match=f"{said}.*Restore it from a backup"):
             Accountant(path, create=create)
     assert contents(path.parent) == before
 
 
-def test_the_key_of_another_ledger_is_refused(path: Path, tmp_path: Path) -> None:
+def test_open_with_the_key_of_another_ledger_is_refused(path: Path, tmp_path: Path) -> None:
     Accountant(tmp_path / "other.db").close()
     shutil.copy(tmp_path / "other.db.key", tmp_path / "budget.db.key")
     before = contents(tmp_path)
@@ -181,7 +179,7 @@ def test_the_key_of_another_ledger_is_refused(path: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
-def test_a_malformed_key_is_refused(path: Path, size: int) -> None:
+def test_open_with_a_malformed_key_is_refused(path: Path, size: int) -> None:
     path.with_name("budget.db.key").write_bytes(b"k" * size)
     with pytest.raises(LedgerError, match=f"has {size} bytes instead of 32"):
         Accountant(path)
@@ -203,7 +201,7 @@ def _other_programs_file(path: Path) -> None:
         (lambda path: path.write_text("alice,0.1\n" * 1000), "not a database"),
     ],
 )
-def test_what_is_no_ledger_is_left_as_it_is(path: Path, spoil: Callable[[Path], None], said: str) -> None:
+def test_open_of_another_file_leaves_it_unchanged(path: Path, spoil: Callable[[Path], None], said: str) -> None:
     spoil(path)
     before = contents(path.parent)
     with pytest.raises(LedgerError, match=said):
@@ -211,7 +209,7 @@ def test_what_is_no_ledger_is_left_as_it_is(path: Path, spoil: Callable[[Path], 
     assert contents(path.parent) == before
 
 
-def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
+def test_open_of_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"key .* is missing"):
         Accountant(tmp_path)
     tmp_path.with_name(f"{tmp_path.name}.key").write_bytes(b"k" * 32)
@@ -219,18 +217,18 @@ def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
         Accountant(tmp_path)
 
 
-def test_a_ledger_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
+def test_open_of_another_version_is_refused_and_changes_nothing(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     before = contents(path.parent)
-    said = rf"tables are of version {SCHEMA_VERSION + 1}; this package knows version {SCHEMA_VERSION}"
+    said = rf"tables must be of version {SCHEMA_VERSION}: got version {SCHEMA_VERSION + 1}"
     with pytest.raises(LedgerError, match=said):
         Accountant(path)
     assert contents(path.parent) == before
 
 
-def test_a_truncated_ledger_never_gives_a_fresh_budget(tmp_path: Path, coin: Coin) -> None:
+def test_truncated_ledger_gives_no_fresh_budget(tmp_path: Path, coin: Coin) -> None:
     """SQLite itself reads a last page that was cut off as zeros, and would find no account there."""
     path = tmp_path / "whole.db"
     users = [f"user-{number}" for number in range(150)]
@@ -250,10 +248,10 @@ def test_a_truncated_ledger_never_gives_a_fresh_budget(tmp_path: Path, coin: Coi
         assert cut.read_bytes() == whole[:size]
 
 
-def test_a_ledger_that_cannot_be_written_is_an_error(path: Path, coin: Coin) -> None:
+def test_spend_on_an_unwritable_ledger_raises(path: Path, coin: Coin) -> None:
     with closed_copy(path.parent) as folder:
         before = contents(folder)
-        with as_nobody():
+        with as_unprivileged():
             with pytest.raises(LedgerError, match=r"budget\.db"), Accountant(folder / "budget.db") as accountant:
                 accountant.spend("alice", coin("0.1"))
             with pytest.raises(LedgerError, match="it cannot be created: Permission denied"):
@@ -261,14 +259,14 @@ def test_a_ledger_that_cannot_be_written_is_an_error(path: Path, coin: Coin) -> 
         assert contents(folder) == before
 
 
-def test_a_ledger_that_is_locked_for_too_long_is_an_error(
+def test_spend_on_a_locked_ledger_raises_after_the_timeout(
     path: Path, coin: Coin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.BUSY_SECONDS", 0.05)
     with Accountant(path) as accountant:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match=r"locked for 0.05 s; nothing was charged"):
+        with pytest.raises(LedgerError, match=r"locked for 0.05 s. Nothing was charged."):
             accountant.spend("alice", coin("0.1"))
         assert accountant.balance("alice").limits[0].spent_units.epsilon == 10**8, "who reads need not wait"
         other.execute("ROLLBACK")
@@ -280,7 +278,7 @@ def test_a_ledger_that_is_locked_for_too_long_is_an_error(
 # -- what is in it -------------------------------------------------------------------------------------------
 
 
-def test_it_is_an_ordinary_sqlite_file(path: Path) -> None:
+def test_ledger_file_is_a_sqlite_database(path: Path) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
@@ -290,7 +288,7 @@ def test_it_is_an_ordinary_sqlite_file(path: Path) -> None:
     connection.close()
 
 
-def test_users_keys_and_labels_stand_nowhere_in_the_files(path: Path, coin: Coin) -> None:
+def test_ledger_files_contain_no_user_key_or_label(path: Path, coin: Coin) -> None:
     secrets = ["wilhelmina@example.org", "retry-7c1e", "favourite-colour"]
     user, key, label = secrets
     with Accountant(path) as accountant:
@@ -304,11 +302,11 @@ def test_users_keys_and_labels_stand_nowhere_in_the_files(path: Path, coin: Coin
     for files in (open_files, contents(path.parent)):
         for name, data in files.items():
             for secret in (*secrets, "ab12cd34ef56"):
-                assert secret.encode() not in data, f"{secret} stands in {name}"
+                assert secret.encode() not in data, f"{secret} is in {name}"
                 assert secret.encode("utf-16-le") not in data
 
 
-def test_the_same_user_has_unrelated_hashes_in_two_ledgers(tmp_path: Path, coin: Coin) -> None:
+def test_user_hash_differs_between_ledgers(tmp_path: Path, coin: Coin) -> None:
     hashes = []
     for name in ("a.db", "b.db"):
         with Accountant(tmp_path / name) as accountant:
@@ -320,7 +318,7 @@ def test_the_same_user_has_unrelated_hashes_in_two_ledgers(tmp_path: Path, coin:
     assert len(set(hashes)) == 2
 
 
-def test_a_restart_forgets_nothing(path: Path, coin: Coin, clock: Clock) -> None:
+def test_reopened_ledger_keeps_everything(path: Path, coin: Coin, clock: Clock) -> None:
     poll = Collection("poll", coin("0.1"), ("no", "yes"))
     clock.now = datetime.now(UTC)  # the ledger at `path` was made by the machine's clock
     with Accountant(path, clock=clock) as accountant:
@@ -342,7 +340,7 @@ def test_a_restart_forgets_nothing(path: Path, coin: Coin, clock: Clock) -> None
 
 
 @pytest.mark.slow
-def test_eight_processes_on_one_user_are_granted_exactly_what_fits(path: Path) -> None:
+def test_spend_by_eight_processes_grants_exactly_the_limit(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=7.77"])
     script = """
@@ -376,7 +374,7 @@ KILLED = """
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_killed_process_loses_nothing_that_was_acknowledged(path: Path, coin: Coin, rounds: int) -> None:
+def test_killed_process_loses_no_acknowledged_charge(path: Path, coin: Coin, rounds: int) -> None:
     acknowledged = -1
     for number in range(rounds):
         process = start(KILLED, path, acknowledged + 1)
@@ -405,7 +403,7 @@ IN_CHILD = """
         try:
             accountant.spend("bob", coin)
         except ldp_budget.LedgerError as error:
-            assert "it was opened before this process was forked; open it in the child process" in str(error), error
+            assert "it was opened before this process was forked. Open it in the child process." in str(error), error
             return True
     """
 
@@ -435,7 +433,7 @@ def test_child_of_fork_opens_its_own_ledger_and_loses_nothing_when_parent_closes
     assert count(path, "bob") == 7
 
 
-def test_fork_while_other_threads_spend_loses_nothing_and_hangs_nobody(path: Path) -> None:
+def test_fork_while_threads_spend_loses_nothing_and_does_not_hang(path: Path) -> None:
     """SQLite in the child may take a write of its parent for one of its own: then the ledger is locked for it."""
     script = """
         from ldp_budget.ledger.sqlite import connection
@@ -460,7 +458,7 @@ def test_fork_while_other_threads_spend_loses_nothing_and_hangs_nobody(path: Pat
                     with ldp_budget.Accountant(path) as own:
                         own.spend("bob", coin)
                 except ldp_budget.LedgerError as error:
-                    assert "others kept it locked" in str(error), error
+                    assert "other processes kept it locked" in str(error), error
                     os._exit(3)
                 os._exit(0)
             children.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -476,7 +474,7 @@ def test_fork_while_other_threads_spend_loses_nothing_and_hangs_nobody(path: Pat
         assert accountant.verify().ok
 
 
-def test_ledger_in_memory_is_refused_in_child_and_goes_on_in_parent(path: Path) -> None:
+def test_ledger_in_memory_is_refused_in_a_child_and_works_in_the_parent(path: Path) -> None:
     script = """
         accountant = ldp_budget.Accountant(":memory:")
         accountant.set_policy("default", ["lifetime=1"])
@@ -498,7 +496,7 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_thread_interrupted_while_it_waits_charges_nothing_and_the_others_go_on(path: Path, coin: Coin) -> None:
+def test_thread_interrupted_while_it_waits_charges_nothing_and_blocks_no_other(path: Path, coin: Coin) -> None:
     with Accountant(path) as accountant:
         statuses: list[str] = []
         with BusyWriter(accountant) as writer:

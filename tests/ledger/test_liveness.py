@@ -25,7 +25,7 @@ coin = mechanism("rr")(epsilon="0.1")
 
 
 def run(script: str, *arguments: object, seconds: float = 60) -> str:
-    """What a script prints in a process of its own; it must end well, and soon."""
+    """Return the output of a script in its own process, which must succeed, and soon."""
     command = [sys.executable, "-c", PRELUDE + dedent(script), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -61,7 +61,7 @@ def test_write_within_its_own_transaction_is_an_error_at_once(tmp_path: Path, pl
 
         def work(transaction: object) -> None:
             with pytest.raises(
-                LedgerError, match="this thread is writing to it just now; finish that first"
+                LedgerError, match=r"this thread is already writing to it. Finish that first."
             ) as error:
                 CALLS[name](accountant)
             told.append(str(error.value))
@@ -76,7 +76,7 @@ def test_write_by_another_accountant_within_a_transaction_is_an_error_as_well(pa
     with Accountant(path) as one, Accountant(path) as other:
 
         def work(transaction: object) -> None:
-            with pytest.raises(LedgerError, match="this thread is writing to it just now"):
+            with pytest.raises(LedgerError, match="this thread is already writing to it"):
                 other.spend("bob", coin("0.1"))
             assert other.balance("bob").limits[0].spent_units.epsilon == 0, "who reads need not wait"
 
@@ -102,7 +102,7 @@ def test_signal_handler_that_spends_is_charged_or_refused_at_once(path: Path, ki
                 accountant.spend("handler", coin)
                 told += 1
             except LedgerError as error:
-                assert "this thread is writing to it just now" in str(error), error
+                assert "this thread is already writing to it" in str(error), error
                 failed += 1
             finally:
                 inside = False
@@ -137,7 +137,7 @@ def test_thread_that_failed_within_its_transaction_can_write_afterwards(path: Pa
 # -- forks -------------------------------------------------------------------------------------------------------
 
 
-def test_every_use_in_the_child_of_a_fork_is_an_error_and_the_parent_goes_on(path: Path) -> None:
+def test_every_use_in_the_child_of_a_fork_raises_and_the_parent_works(path: Path) -> None:
     script = """
         from ldp_budget.accounting.batch import Spend
         import asyncio
@@ -172,7 +172,7 @@ def test_every_use_in_the_child_of_a_fork_is_an_error_and_the_parent_goes_on(pat
                     use()
                     print(name, "was no error", flush=True)
                 except LedgerError as error:
-                    if "it was opened before this process was forked; open it in the child process" not in str(error):
+                    if "it was opened before this process was forked. Open it in the child process." not in str(error):
                         print(name, error, flush=True)
             accountant.close()
             with Accountant(path) as own:

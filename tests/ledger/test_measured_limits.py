@@ -1,4 +1,4 @@
-"""Limits that count by a measure, in SQLite and in dictionaries; what lies in the file, and what makes no sense."""
+"""Limits with a measure, in SQLite and in dictionaries: their rows in the file, and refused definitions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rows(path: Path, sql: str) -> list[Any]:
         return connection.execute(sql).fetchall()
 
 
-def test_a_ledger_without_such_a_limit_keeps_nothing_for_it(tmp_path: Path, clock: Clock) -> None:
+def test_ledger_without_a_measured_limit_stores_nothing_for_it(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9,1e-6,zcdp", "day=9", "month=9,1e-6,gdp"])
@@ -68,7 +68,7 @@ def test_a_ledger_without_such_a_limit_keeps_nothing_for_it(tmp_path: Path, cloc
 
 
 @pytest.mark.parametrize("change", ["rho = rho - 1", "delta = delta + 1", "window_name = 'lifetime renyi:4'"])
-def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, change: str) -> None:
+def test_verify_with_a_changed_measured_sum_finds_it(tmp_path: Path, clock: Clock, change: str) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9,1e-6,renyi:3"])
@@ -85,18 +85,18 @@ def test_a_changed_sum_of_a_measure_is_found(tmp_path: Path, clock: Clock, chang
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lifetime=1,0,renyi", "delta > 0, as rule renyi converts"),
+        ("lifetime=1,0,renyi", "DELTA > 0 under rule renyi, which converts"),
         ("lifetime=1,1e-6,renyi:2.9", "2.8 or 3"),
-        ("lifetime=1,1e-6,renyi:", "an order > 1"),
-        ("lifetime=1,1e-6,renyi:1.5", "an order at which anything fits"),
-        ("lifetime=1,1e-6+1e-6,gdp", "no delta set aside under rule gdp"),
-        ("lifetime=1,1e-6+1e-6,basic", "no delta set aside under rule basic"),
-        ("lifetime=1,0+1e-6,zcdp", "leaves some of 0.000001"),
-        ("lifetime=1,1e-6+,zcdp", "delta: a number"),
-        ("lifetime=1,1e-6+x,zcdp", "delta: a number"),
+        ("lifetime=1,1e-6,renyi:", "the order must be a number > 1"),
+        ("lifetime=1,1e-6,renyi:1.5", "of an order whose conversion leaves some of epsilon"),
+        ("lifetime=1,1e-6+1e-6,gdp", "one without a delta set aside under rule gdp"),
+        ("lifetime=1,1e-6+1e-6,basic", "one without a delta set aside under rule basic"),
+        ("lifetime=1,0+1e-6,zcdp", "sets aside less than its delta, 0.000001"),
+        ("lifetime=1,1e-6+,zcdp", "a number >= 0 and < 1 as DELTA"),
+        ("lifetime=1,1e-6+x,zcdp", "a number >= 0 and < 1 as DELTA"),
     ],
 )
-def test_such_a_limit_is_refused_by_name(text: str, message: str) -> None:
+def test_measured_limit_undefined_is_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message) as caught:
         Limit.parse(text)
     assert caught.value.option == "limit"

@@ -1,4 +1,4 @@
-"""A ledger of an older release, which knew no better bound of a pair than that of its ε, goes on as it is."""
+"""A ledger of an older release, whose costs of a pair were the bound of its ε, continues unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
     charge_request._charge_with.cache_clear()
 
 
-def test_what_was_charged_stays_charged_and_what_comes_costs_what_it_costs_now(accountant: Accountant) -> None:
+def test_older_charges_stay_and_new_charges_cost_the_new_price(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=40,1e-6,zcdp", "day=50,1e-6,gdp"])
     charge_as_before(accountant, 3, "monday")
     check(accountant)
@@ -55,7 +55,7 @@ def test_what_was_charged_stays_charged_and_what_comes_costs_what_it_costs_now(a
     check(accountant)
 
 
-def test_a_retry_is_answered_as_it_was_and_a_reservation_gives_back_what_it_took(accountant: Accountant) -> None:
+def test_older_receipt_is_returned_and_older_reservation_returns_its_cost(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=40,1e-6,zcdp"])
     charge_as_before(accountant, 3, "monday")
     again = accountant.spend("alice", OUE, reports=3, key="monday")
@@ -65,7 +65,7 @@ def test_a_retry_is_answered_as_it_was_and_a_reservation_gives_back_what_it_took
     check(accountant)
 
 
-def test_a_period_that_is_new_is_filled_with_what_was_charged(accountant: Accountant) -> None:
+def test_new_period_is_backfilled_with_older_charges(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=40,1e-6,zcdp"])
     charge_as_before(accountant, 3, "monday")
     accountant.spend("alice", OUE)
@@ -75,7 +75,7 @@ def test_a_period_that_is_new_is_filled_with_what_was_charged(accountant: Accoun
     check(accountant)
 
 
-def test_a_stored_cost_below_the_truth_is_found(accountant: Accountant) -> None:
+def test_verify_with_a_too_low_stored_cost_finds_it(accountant: Accountant) -> None:
     """Prices that no release ever had: a pair at a tenth of its ρ."""
     accountant.set_policy("default", ["lifetime=40"])
     true = OUE.guarantee.amounts()

@@ -1,4 +1,4 @@
-"""The contract of ledgers, kept by PostgreSQL with one partition, four and 64, and by the oldest that will do."""
+"""The ledger's contract on PostgreSQL with 1, 4 and 64 partitions, and on the oldest supported version."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ class TestCentral:
 
     accountant = StoreContract.accountant
     threads_with_one_key = StoreContract.threads_with_one_key
-    test_limits = StoreContract.test_exactly_as_many_spends_are_granted_as_fit
-    test_refusals = StoreContract.test_a_refusal_changes_nothing_but_its_key
-    test_windows = StoreContract.test_every_window_is_charged_or_none_and_a_new_one_starts_empty
-    test_new_periods = StoreContract.test_a_new_period_is_filled_from_the_journal
-    test_curves = StoreContract.test_reports_of_one_memoised_value_cost_along_its_curve
-    test_keys = StoreContract.test_a_key_stands_for_one_request
-    test_failures = StoreContract.test_a_failure_stores_nothing_under_its_key
-    test_reservations = StoreContract.test_a_reservation_ends_once
-    test_clocks = StoreContract.test_a_repair_of_the_clock_lets_spends_go_on_and_refills_nothing
-    test_plans = StoreContract.test_a_plan_admits_its_reports_in_any_order_and_not_one_more
-    test_bulk = StoreContract.test_a_bulk_charge_does_what_single_ones_would
-    test_bulk_runs = StoreContract.test_a_bulk_run_under_a_key_is_charged_once
-    test_erasure = StoreContract.test_an_erased_user_is_forgotten_and_gets_no_fresh_budget
-    test_threads = StoreContract.test_threads_are_granted_exactly_what_fits
+    test_limits = StoreContract.test_spend_is_granted_exactly_as_often_as_it_fits
+    test_refusals = StoreContract.test_refusal_changes_nothing_but_its_key
+    test_windows = StoreContract.test_spend_charges_every_window_or_none_and_a_new_window_starts_empty
+    test_new_periods = StoreContract.test_new_period_is_backfilled_from_the_journal
+    test_curves = StoreContract.test_memoized_reports_cost_along_their_curve
+    test_keys = StoreContract.test_idempotency_key_identifies_one_request
+    test_failures = StoreContract.test_failure_stores_nothing_under_its_key
+    test_reservations = StoreContract.test_reservation_ends_once
+    test_clocks = StoreContract.test_clock_repair_allows_spends_and_restores_no_budget
+    test_plans = StoreContract.test_plan_admits_its_reports_in_any_order_and_not_one_more
+    test_bulk = StoreContract.test_batch_equals_single_spends
+    test_bulk_runs = StoreContract.test_batch_under_a_key_is_charged_once
+    test_erasure = StoreContract.test_erased_user_is_forgotten_and_gets_no_fresh_budget
+    test_threads = StoreContract.test_threads_are_granted_exactly_the_limit
     test_threads_with_one_key = StoreContract.test_threads_with_one_key_get_one_charge
-    test_heads = StoreContract.test_a_link_that_was_noted_is_found_again
-    test_notes = StoreContract.test_a_note_goes_with_its_user
-    test_notes_of_any_kind = StoreContract.test_a_note_may_hold_whatever_people_write
-    test_many_balances = StoreContract.test_the_balances_of_many_are_those_of_each
-    test_names = StoreContract.test_the_users_of_a_list_are_named_in_the_journal
-    test_open_reservations = StoreContract.test_which_reservations_are_open
-    test_records = StoreContract.test_a_record_behind_another_than_was_known_is_refused
-    test_callers = StoreContract.test_every_entry_bears_the_key_by_which_it_was_written
-    test_callers_together = StoreContract.test_callers_are_told_apart_in_one_transaction
-    test_shares = StoreContract.test_whoever_has_a_share_must_fit_it_and_the_limit
-    test_closing = StoreContract.test_nothing_is_lost_by_closing
+    test_heads = StoreContract.test_verify_finds_an_earlier_head
+    test_notes = StoreContract.test_note_is_erased_with_its_user
+    test_notes_of_any_kind = StoreContract.test_note_accepts_any_text
+    test_many_balances = StoreContract.test_balances_of_many_equal_those_of_each
+    test_names = StoreContract.test_journal_of_listed_users_names_them
+    test_open_reservations = StoreContract.test_reservations_open_are_listed
+    test_records = StoreContract.test_record_after_an_unknown_record_is_refused
+    test_callers = StoreContract.test_entries_have_the_key_of_their_writer
+    test_callers_together = StoreContract.test_callers_in_one_transaction_are_kept_separate
+    test_shares = StoreContract.test_spend_with_a_share_must_fit_the_share_and_the_limit
+    test_closing = StoreContract.test_close_and_reopen_loses_nothing
 
     @pytest.fixture
     def place(self) -> Emptied:
@@ -82,7 +82,7 @@ class TestTheOldestServer(StoreContract):
         return Emptied(4, str(OLDEST // 10_000))
 
 
-def test_a_transaction_may_be_content_with_the_partitions_that_nobody_holds() -> None:
+def test_transaction_may_take_only_the_unlocked_partitions() -> None:
     store = PostgresStore(OnServer(4).address, create=True)
     try:
         with ThreadPoolExecutor() as threads:
@@ -103,9 +103,9 @@ def test_a_transaction_may_be_content_with_the_partitions_that_nobody_holds() ->
 
 class TestCentralMeasures:
     accountant = MeasuredContract.accountant
-    test_sums = MeasuredContract.test_sums_are_those_of_the_charges_whatever_happens
-    test_orders = MeasuredContract.test_an_order_that_is_new_is_filled_from_the_journal
-    test_closing = MeasuredContract.test_nothing_is_lost_by_closing
+    test_sums = MeasuredContract.test_sums_equal_the_charges_after_random_operations
+    test_orders = MeasuredContract.test_new_order_is_backfilled_from_the_journal
+    test_closing = MeasuredContract.test_close_and_reopen_loses_nothing
 
     @pytest.fixture
     def place(self) -> Emptied:

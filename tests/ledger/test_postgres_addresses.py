@@ -1,4 +1,4 @@
-"""Malformed addresses of a ledger on PostgreSQL: none of them is shown, for a password may stand anywhere in it."""
+"""Malformed URLs of a ledger on PostgreSQL: no message shows them, as they may contain a password."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("text", MALFORMED)
-def test_a_malformed_address_shows_no_password(
+def test_malformed_url_shows_no_password(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """`postgresql://u:PASSWORD@[127…` was printed whole; `host=… password=…` became the name of a file."""
@@ -62,7 +62,7 @@ def test_a_malformed_address_shows_no_password(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_malformed_address_shows_no_password_on_the_command_line(command: CommandLine) -> None:
+def test_malformed_url_shows_no_password_on_the_command_line(command: CommandLine) -> None:
     for text in ("postgresql://u:S3CRET@[127.0.0.1/x", "postgresql:u:S3CRET@h/x"):
         for words in (("balance", "alice"), ("ledger", "init")):
             assert "S3CRET" not in command("--ledger", text, *words, code=2).output
@@ -78,5 +78,5 @@ def test_a_malformed_address_shows_no_password_on_the_command_line(command: Comm
         ("postgresql://u:ü@h/x", "postgresql://h/x"),
     ],
 )
-def test_an_address_of_any_form_that_libpq_reads_is_read(text: str, name: str) -> None:
+def test_url_of_any_form_of_libpq_is_accepted(text: str, name: str) -> None:
     assert pool.read(text).name == name

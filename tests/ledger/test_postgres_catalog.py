@@ -1,4 +1,4 @@
-"""The catalogue of the server compared with the ledger's own tables: on connecting, before writes, and by verify."""
+"""The server's catalog compared with the ledger's own tables: on connecting, before writes, and by verify."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def problems_of(accountant: Accountant) -> str:
         return str(accountant.ledger.check_up()["schema"])
 
 
-def test_every_change_of_the_catalogue_is_refused_and_found_by_verify(looks_each_time: None) -> None:
+def test_catalog_change_is_refused_and_found_by_verify(looks_each_time: None) -> None:
     """Triggers, rules, policies and unlogged tables: the ledger opened and charged as if they were not there."""
     address = new_ledger(1)
     with Accountant(address) as accountant:
@@ -143,7 +143,7 @@ def test_every_change_of_the_catalogue_is_refused_and_found_by_verify(looks_each
             refused = pytest.raises(LedgerError, match=re.escape(reported))
             with refused as told:
                 accountant.spend("alice", coin(1))
-            assert "nothing was charged" in str(told.value)
+            assert "Nothing was charged" in str(told.value)
             with refused:
                 Accountant(address, create=False)
             assert accountant.ledger.check_up()["schema"] is not None
@@ -169,13 +169,13 @@ def test_triggers_and_row_security_that_hide_charges_are_refused(looks_each_time
             " CREATE POLICY p ON window_sums USING (epsilon = 0); ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
         )
         for user in ("alice", "bob") * 3:
-            with pytest.raises(LedgerError, match=r"trigger one.*nothing was charged"):
+            with pytest.raises(LedgerError, match=r"trigger one.*Nothing was charged"):
                 accountant.spend(user, coin(1))
         assert "trigger one" in str(accountant.ledger.check_up()["schema"])
         assert spent(accountant, "alice") == {"lifetime": 1, "day": 1}
 
 
-def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> None:
+def test_write_that_the_server_discards_is_rolled_back(looks_once: None) -> None:
     """A trigger that returns NULL: `INSERT 0 0` was committed, and the spend acknowledged."""
     address = new_ledger(1)
     with Accountant(address) as accountant:
@@ -193,11 +193,11 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         ):
             ask(address, f"CREATE TRIGGER t BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION nothing()")
             if table != "batch_runs":
-                with pytest.raises(LedgerError, match=r"wrote 0 of 1 rows.*nothing was charged") as told:
+                with pytest.raises(LedgerError, match=r"wrote fewer rows than .*Nothing was charged") as told:
                     accountant.spend("alice", coin(1), key="k")
                 assert not told.value.unknown
             if table != "idempotency_records":
-                with pytest.raises(LedgerError, match=r"wrote 0 of (1|20) rows"):
+                with pytest.raises(LedgerError, match=r"wrote fewer rows than"):
                     accountant.spend_many(users, coin(1), key="run")
             ask(address, f"DROP TRIGGER t ON {table}")
         assert ask(address, "SELECT count(*) FROM journal") == before
@@ -207,7 +207,7 @@ def test_a_write_that_the_server_swallows_is_taken_back(looks_once: None) -> Non
         check(accountant)
 
 
-def test_a_search_path_of_a_role_leads_to_no_other_tables() -> None:
+def test_search_path_of_a_role_leads_to_no_other_tables() -> None:
     """A search path set for the database put empty copies before the ledger's tables: a fresh budget for all."""
     address = new_ledger(1)
     with Accountant(address) as accountant:
@@ -226,7 +226,7 @@ def test_a_search_path_of_a_role_leads_to_no_other_tables() -> None:
         check(accountant)
 
 
-def test_a_trigger_on_truncate_is_no_difference(looks_each_time: None) -> None:
+def test_trigger_on_truncate_is_accepted(looks_each_time: None) -> None:
     """Citus puts one on each table that it distributes; the ledger never truncates."""
     address = new_ledger(1)
     with Accountant(address) as accountant:
@@ -235,7 +235,7 @@ def test_a_trigger_on_truncate_is_no_difference(looks_each_time: None) -> None:
         check(accountant)
 
 
-def test_an_extension_with_types_of_its_own_is_no_difference(looks_each_time: None) -> None:
+def test_extension_with_its_own_types_is_accepted(looks_each_time: None) -> None:
     """Functions and operators over other types cannot be meant by the ledger's statements."""
     address = new_ledger(1)
     ask(address, "CREATE TYPE mood AS ENUM ('sad', 'ok')")
@@ -255,12 +255,12 @@ def test_an_extension_with_types_of_its_own_is_no_difference(looks_each_time: No
         "CREATE VIEW v AS SELECT 1",
     ],
 )
-def test_a_statement_that_the_comparison_cannot_read_is_an_error(statement: str) -> None:
+def test_statement_that_the_comparison_cannot_parse_raises(statement: str) -> None:
     with pytest.raises(ValueError, match="cannot be compared"):
         catalog.expect_facts([statement])
 
 
-def test_acknowledged_spends_survive_a_reload_that_makes_the_server_forget(server: Server) -> None:
+def test_acknowledged_spends_survive_a_reload_without_durability(server: Server) -> None:
     """`synchronous_commit=off` by a reload: 200 of 200 acknowledged spends were lost when the server was killed."""
     server.run("ALTER SYSTEM SET wal_writer_delay = '10s'")
     server.run("SELECT pg_reload_conf()")
@@ -284,7 +284,7 @@ def test_acknowledged_spends_survive_a_reload_that_makes_the_server_forget(serve
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
-def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server: Server, setting: str) -> None:
+def test_reload_without_durability_is_refused_by_open_connections(server: Server, setting: str) -> None:
     """`fsync=off` by a reload was noticed by new connections alone."""
     address = f"{server.create_database()}?partitions=1&connections=1"
 
@@ -301,7 +301,7 @@ def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server
             try:
                 accountant.spend("alice", coin("0.01"))
             except LedgerError as error:
-                return "found off: with it the server forgets spends that it acknowledged" in str(error)
+                return "got off, with which it can lose acknowledged charges" in str(error)
             return False
 
         wait_until(refused, "it is not refused")  # a session takes the new settings with its next statement
@@ -310,13 +310,13 @@ def test_a_reload_that_gives_up_durability_is_refused_by_open_connections(server
         check(accountant)
 
 
-def test_a_role_without_a_schema_is_refused_with_what_to_do() -> None:
+def test_role_without_a_schema_is_refused_with_the_remedy() -> None:
     """`options=-csearch_path%3Dnowhere`: the error was the server's, about an identifier of no length."""
-    with pytest.raises(LedgerError, match=r"no schema of the role's search_path is there\. Create one"):
+    with pytest.raises(LedgerError, match=r"no schema of the role's search_path exists\. Create one"):
         Accountant(f"{new_ledger(1)}&options=-csearch_path%3Dnowhere")
 
 
-def test_a_ledger_may_be_in_a_schema_of_any_name() -> None:
+def test_schema_of_any_name_is_accepted() -> None:
     address = new_ledger(1)
     ask(address, 'CREATE SCHEMA "a ""b"" c"')
     there = f"{address}&options=-csearch_path%3D%22a%5C%20%22%22b%22%22%5C%20c%22"

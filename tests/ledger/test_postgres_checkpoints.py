@@ -23,7 +23,7 @@ TAKE = """
 
 
 def taker(address: str, count: int) -> subprocess.Popen[str]:
-    """A process that takes checkpoints when it is told to."""
+    """A process that takes a checkpoint on command."""
     process = start(TAKE, address, count)
     wait_until_ready(process)
     return process
@@ -31,7 +31,7 @@ def taker(address: str, count: int) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [2, 4])
-def test_every_checkpoint_that_was_taken_meanwhile_verifies(partitions: int) -> None:
+def test_checkpoints_taken_during_spends_verify(partitions: int) -> None:
     address, count = new_ledger(partitions), 60
     going = [True] * 2
 

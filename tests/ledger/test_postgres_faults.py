@@ -1,6 +1,6 @@
 """A ledger on PostgreSQL whose server is killed and whose connections are cut.
 
-An acknowledged spend is never lost and never counted twice, what is unknown is told as unknown, and "nothing was
+An acknowledged spend is never lost and never counted twice, an unknown outcome is reported as unknown, and "nothing was
 charged" is said only where that is true.
 """
 
@@ -52,7 +52,7 @@ def proxied() -> Iterator[tuple[Proxy, str, str]]:
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_what_was_acknowledged_survives_a_killed_server(server: Server, kills: int) -> None:
+def test_acknowledged_spend_survives_a_killed_server(server: Server, kills: int) -> None:
     """Threads spend under keys while the server dies again and again; some ask again, some leave it at an error."""
     address = f"{server.create_database()}?partitions=4"
     limit = 30 * kills
@@ -122,7 +122,7 @@ def test_what_was_acknowledged_survives_a_killed_server(server: Server, kills: i
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_come_back_is_told_and_charged_nothing(server: Server, short_patience: None) -> None:
+def test_server_that_does_not_come_back_is_reported_and_charges_nothing(server: Server, short_patience: None) -> None:
     address = f"{server.create_database()}?partitions=4"
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -145,7 +145,7 @@ def test_a_server_that_does_not_come_back_is_told_and_charged_nothing(server: Se
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.parametrize("warm", [pytest.param(0, marks=pytest.mark.slow), 8])
 @pytest.mark.some(4)
-def test_a_spend_with_a_key_settles_by_itself(proxied: tuple[Proxy, str, str], when: str, warm: int) -> None:
+def test_spend_with_a_key_and_a_lost_commit_is_settled(proxied: tuple[Proxy, str, str], when: str, warm: int) -> None:
     proxy, address, _ = proxied
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=90"])
@@ -163,7 +163,7 @@ def test_a_spend_with_a_key_settles_by_itself(proxied: tuple[Proxy, str, str], w
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.some(2)
-def test_a_spend_without_a_key_is_told_that_nobody_knows(proxied: tuple[Proxy, str, str], when: str) -> None:
+def test_spend_without_a_key_and_a_lost_commit_is_unknown(proxied: tuple[Proxy, str, str], when: str) -> None:
     proxy, address, _ = proxied
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=90"])
@@ -178,7 +178,7 @@ def test_a_spend_without_a_key_is_told_that_nobody_knows(proxied: tuple[Proxy, s
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.some(2)
-def test_of_a_group_that_was_cut_everybody_hears_the_truth(proxied: tuple[Proxy, str, str], when: str) -> None:
+def test_group_commit_over_a_cut_connection_reports_each_outcome(proxied: tuple[Proxy, str, str], when: str) -> None:
     proxy, address, direct = proxied
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=90"])
@@ -204,10 +204,10 @@ def test_of_a_group_that_was_cut_everybody_hears_the_truth(proxied: tuple[Proxy,
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
 @pytest.mark.slow
-def test_a_key_that_cannot_be_asked_for_leaves_it_unknown(
+def test_spend_whose_key_cannot_be_looked_up_is_unknown(
     proxied: tuple[Proxy, str, str], short_patience: None, when: str
 ) -> None:
-    """The first commit went unanswered, and then the server is gone: nobody may say that nothing was charged."""
+    """The first commit got no answer, and then the server is gone: no error may say that nothing was charged."""
     proxy, address, direct = proxied
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -222,8 +222,8 @@ def test_a_key_that_cannot_be_asked_for_leaves_it_unknown(
         assert entries(again, "alice") == 1
 
 
-def test_a_spend_that_waits_for_its_turn_is_done_once_however_often_it_is_cut() -> None:
-    """Nothing was committed yet, so it is done again, and nobody hears of it."""
+def test_spend_waiting_for_a_lock_over_cut_connections_is_charged_once() -> None:
+    """Nothing was committed yet, so the work is repeated without an error."""
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -248,14 +248,14 @@ def test_a_spend_that_waits_for_its_turn_is_done_once_however_often_it_is_cut() 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
-def test_sessions_that_end_at_any_moment(how: str) -> None:
+def test_sessions_ended_at_any_moment_lose_nothing(how: str) -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=1000000"])
         spend_amid(accountant, lambda: end_sessions(address, how, 6))
 
 
-def test_opening_a_ledger_through_a_cut_connection_is_an_error_of_the_ledger(
+def test_open_over_a_cut_connection_raises_a_ledger_error(
     proxied: tuple[Proxy, str, str],
 ) -> None:
     proxy, address, _ = proxied
@@ -267,7 +267,7 @@ def test_opening_a_ledger_through_a_cut_connection_is_an_error_of_the_ledger(
 
 
 @pytest.mark.slow
-def test_a_reader_finds_the_server_again(server: Server) -> None:
+def test_reader_reconnects_to_the_server(server: Server) -> None:
     """Connections that died with the server are not read from for the first time."""
     address = f"{server.create_database()}?partitions=4"
     with Accountant(address) as accountant:
@@ -280,9 +280,7 @@ def test_a_reader_finds_the_server_again(server: Server) -> None:
 
 
 @pytest.mark.parametrize("statement", ["COMMIT", "BEGIN"])
-def test_where_the_drivers_own_book_keeping_fails_the_session_was_lost(
-    statement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failure_of_the_driver_counts_as_a_lost_session(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does at times where a session ends amid a pipeline: "pop from an empty deque"."""
     psycopg = pytest.importorskip("psycopg")
     inside: dict[str, Any] = {"__name__": "psycopg.pretended"}

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("DELETE FROM meta", "tables of version"),
-        ("DELETE FROM meta WHERE name = 'schema'", "tables of version"),
+        ("DELETE FROM meta", "its tables must be of version"),
+        ("DELETE FROM meta WHERE name = 'schema'", "its tables must be of version"),
         ("DELETE FROM meta WHERE name = 'ledger'", "its table meta was changed"),
         ("UPDATE meta SET name = 'x' WHERE name = 'ledger'", "its table meta was changed"),
         ("UPDATE meta SET value = '../../other' WHERE name = 'ledger'", "its table meta was changed"),
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
         ("UPDATE meta SET value = 'x' WHERE name = 'key_check'", "its key belongs to another ledger"),
     ],
 )
-def test_a_changed_row_of_meta_is_an_error_of_the_ledger(change: str, why: str) -> None:
+def test_changed_row_of_meta_raises_a_ledger_error(change: str, why: str) -> None:
     """The row `ledger` under another name: opening ended in `KeyError: 'ledger'`."""
     address = new_ledger(1)
     Accountant(address).close()
@@ -36,14 +36,14 @@ def test_a_changed_row_of_meta_is_an_error_of_the_ledger(change: str, why: str) 
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_of_another_encoding_than_utf8_is_refused(encoding: str) -> None:
+def test_database_of_another_encoding_than_utf8_is_refused(encoding: str) -> None:
     """A ledger was made there, and a name in Korean failed in the middle of a shared transaction."""
     address = new_ledger(1)
     name = re.findall(r"/(test_\w+)", address)[0]
     other = f"{name}_{encoding.lower()}"
     ask(address, f"CREATE DATABASE {other} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     there = address.replace(name, other)
-    with pytest.raises(LedgerError, match=rf"stores texts as {encoding}.*ENCODING 'UTF8'"):
+    with pytest.raises(LedgerError, match=rf"must be UTF8: got {encoding}.*ENCODING 'UTF8'"):
         Accountant(there)
     assert ask(there, "SELECT to_regclass('partitions')") == [(None,)]
     ask(address, f"DROP DATABASE {other}")

@@ -1,4 +1,4 @@
-"""Passwords in the address of a ledger on PostgreSQL: they are understood, and no message shows them."""
+"""Passwords in the URL of a ledger on PostgreSQL: they are parsed, and no message shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told_of(error: BaseException) -> str:
 
 
 @pytest.mark.slow
-def test_a_password_is_in_no_message(server: Server, short_patience: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_password_is_in_no_message(server: Server, short_patience: None, caplog: pytest.LogCaptureFixture) -> None:
     name = database_of_joe(server, "right-one")
     address = server.url(name).replace("postgres@", "joe:PASSWORD@")
 
@@ -48,7 +48,7 @@ def test_a_password_is_in_no_message(server: Server, short_patience: None, caplo
         Accountant(f"{wrong}?partitions=4")
     refused(wrong)
     refused(wrong, create=False)
-    refused(with_port(wrong, 1))  # nobody is there
+    refused(with_port(wrong, 1))  # no server is there
     refused(wrong.replace(HOST, "nowhere.invalid"))
     refused(re.sub(r":\d+/", ":s99/", wrong))
     refused(f"{wrong}?partitions=0")
@@ -79,8 +79,8 @@ def test_a_password_is_in_no_message(server: Server, short_patience: None, caplo
 
 
 @pytest.mark.slow
-def test_an_escaped_password_is_understood(server: Server) -> None:
-    """And so is whatever else of libpq stands in the address."""
+def test_escaped_password_is_decoded(server: Server) -> None:
+    """All other parameters of libpq in the URL are parsed, too."""
     address = server.url(database_of_joe(server, "a b+c/d@e#f?g%h"))
     escaped = "a%20b+c%2Fd%40e%23f%3Fg%25h"
     for text in (

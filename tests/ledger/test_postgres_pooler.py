@@ -59,11 +59,11 @@ class TestCentral:
 
     accountant = StoreContract.accountant
     threads_with_one_key = 8
-    test_keys = StoreContract.test_a_refusal_is_as_lasting_as_a_charge
-    test_reservations = StoreContract.test_a_reservation_ends_once
-    test_bulk = StoreContract.test_a_bulk_run_under_a_key_is_charged_once
+    test_keys = StoreContract.test_refusal_under_a_key_is_permanent
+    test_reservations = StoreContract.test_reservation_ends_once
+    test_bulk = StoreContract.test_batch_under_a_key_is_charged_once
     test_threads = StoreContract.test_threads_with_one_key_get_one_charge
-    test_closing = StoreContract.test_nothing_is_lost_by_closing
+    test_closing = StoreContract.test_close_and_reopen_loses_nothing
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ class TestContract(StoreContract):
 
 
 @pytest.mark.slow
-def test_threads_with_keys_overdraw_nobody_and_charge_nothing_twice(accountant: Accountant) -> None:
+def test_threads_with_keys_exceed_no_limit_and_charge_nothing_twice(accountant: Accountant) -> None:
     accountant.set_policy("tight", ["lifetime=7"])
 
     def spend(number: int) -> dict[str, list[Any]]:
@@ -105,7 +105,7 @@ def test_threads_with_keys_overdraw_nobody_and_charge_nothing_twice(accountant: 
 
 
 @pytest.mark.slow
-def test_runs_checkpoints_and_readers_are_not_in_each_others_way(accountant: Accountant) -> None:
+def test_batches_checkpoints_and_readers_do_not_block_each_other(accountant: Accountant) -> None:
     users = [f"many {number}" for number in range(100)]
 
     def work(number: int) -> Any:
@@ -150,7 +150,7 @@ MIXED = """
 
 
 @pytest.mark.slow
-def test_processes_share_sessions_and_never_each_others_statements(place: BehindPooler) -> None:
+def test_processes_share_sessions_and_never_statements(place: BehindPooler) -> None:
     """Each does the same in another order; a statement that one has prepared by name would be done for another."""
     count = 25
     with Accountant(place.address) as accountant:
@@ -160,8 +160,8 @@ def test_processes_share_sessions_and_never_each_others_statements(place: Behind
         check(accountant)
 
 
-def test_as_many_open_a_ledger_as_there_are_sessions(place: BehindPooler) -> None:
-    """Whoever opens one needs two sessions at a time for a moment; nobody waits with one for another's."""
+def test_ledgers_as_many_as_sessions_can_be_opened(place: BehindPooler) -> None:
+    """Opening a ledger needs two sessions at a time for a moment; no process waits with one for the session of another."""
     Accountant(place.address).close()
 
     def open_it(number: int) -> bool:
@@ -176,7 +176,7 @@ def test_as_many_open_a_ledger_as_there_are_sessions(place: BehindPooler) -> Non
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.slow
-def test_a_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant, kills: int) -> None:
+def test_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant, kills: int) -> None:
     def trouble() -> None:
         dice = random.Random(kills)
         for _ in range(kills):
@@ -192,15 +192,17 @@ def test_a_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accounta
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
-def test_sessions_behind_it_that_end_at_any_moment(place: BehindPooler, accountant: Accountant, how: str) -> None:
+def test_sessions_of_the_pooler_ended_at_any_moment_lose_nothing(
+    place: BehindPooler, accountant: Accountant, how: str
+) -> None:
     assert spend_amid(accountant, lambda: end_sessions(place.direct, how, 6))["granted"]
 
 
 @pytest.mark.slow
-def test_a_server_behind_it_that_is_gone_is_told_and_not_besieged(
+def test_server_gone_behind_the_pooler_is_reported_and_not_flooded(
     server: Server, tmp_path: Path, short_patience: None
 ) -> None:
-    """The pooler lets everybody in, and sends them away again at once."""
+    """The pooler accepts every connection, and closes it at once."""
     with (
         Pooler(tmp_path / "pooler", server.port, patience=2) as pooler,
         Accountant(f"{pooler.address(server.create_database())}?partitions=4") as accountant,
@@ -208,7 +210,7 @@ def test_a_server_behind_it_that_is_gone_is_told_and_not_besieged(
         accountant.set_policy("default", ["lifetime=9"])
         before = pooler.log.read_text().count("login attempt")
         server.kill()
-        with pytest.raises(LedgerError, match="nothing was charged") as told:
+        with pytest.raises(LedgerError, match="Nothing was charged") as told:
             accountant.spend("alice", coin(1))
         assert not told.value.unknown
         assert pooler.log.read_text().count("login attempt") - before < 40
@@ -234,8 +236,8 @@ def in_every_session(place: BehindPooler, sql: str) -> None:
             connection.execute(sql)  # type: ignore[call-overload, unused-ignore]
 
 
-def test_sessions_that_others_made_forgetful_are_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
-    """What is set for a session stays with it, and the next who gets it has it."""
+def test_sessions_without_durability_are_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
+    """Settings of a session stay with it, and the next client of the session gets them."""
     accountant.spend("alice", coin(1))
     in_every_session(place, "SET synchronous_commit = off")
     with pytest.raises(LedgerError, match=FORGETFUL) as told:
@@ -251,8 +253,8 @@ def test_sessions_that_others_made_forgetful_are_refused_by_name(place: BehindPo
 
 
 @pytest.mark.slow
-def test_a_promoted_standby_behind_it_is_asked_for_its_settings(server: Server, tmp_path: Path) -> None:
-    """Whoever is connected to the pooler stays so over a fail-over, and must not take the old server's word."""
+def test_promoted_standby_behind_the_pooler_is_checked_for_its_settings(server: Server, tmp_path: Path) -> None:
+    """A client stays connected to the pooler over a failover, and must not trust the settings of the old server."""
     with (
         standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby,
         Pooler(tmp_path / "pooler", server.port) as pooler,
@@ -268,7 +270,7 @@ def test_a_promoted_standby_behind_it_is_asked_for_its_settings(server: Server, 
         def refused() -> bool:
             with pytest.raises(LedgerError) as told:
                 accountant.spend("alice", coin(1), key="third")
-            return "expected synchronous_standby_names, for ha=quorum" in str(told.value)
+            return "with ha=quorum its server must set synchronous_standby_names" in str(told.value)
 
         wait_until(refused, "it is not refused for its settings")
         assert entries(accountant, "alice") == 2
@@ -281,9 +283,7 @@ def test_a_promoted_standby_behind_it_is_asked_for_its_settings(server: Server, 
             check(accountant)
 
 
-def test_a_pooler_that_cannot_be_seen_is_known_by_what_it_forgets(
-    place: BehindPooler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hidden_pooler_is_detected_by_lost_settings(place: BehindPooler, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that shows the number of a session of the server, as the server does, and gives out others."""
     from ldp_budget.ledger.postgres import pool
 

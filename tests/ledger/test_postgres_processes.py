@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 @pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_processes_are_granted_exactly_what_fits(partitions: int) -> None:
+def test_processes_are_granted_exactly_the_limit(partitions: int) -> None:
     address = new_ledger(partitions)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=37", "day=90"])
@@ -100,7 +100,7 @@ def test_killed_processes_leave_nothing_behind() -> None:
 
 
 @pytest.mark.slow
-def test_after_a_fork_parent_and_child_spend() -> None:
+def test_fork_lets_parent_and_child_spend() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=100000"])
@@ -130,7 +130,7 @@ def test_after_a_fork_parent_and_child_spend() -> None:
         check(accountant)
 
 
-def test_what_a_ledger_needs_is_imported_when_it_is_opened() -> None:
+def test_open_imports_everything_that_a_ledger_needs() -> None:
     """A child that was forked while another thread imported something waits for that for ever."""
     script = """
         accountant = Accountant(address)
@@ -147,7 +147,7 @@ def test_what_a_ledger_needs_is_imported_when_it_is_opened() -> None:
 
 
 @pytest.mark.slow
-def test_a_fork_in_the_midst_of_other_threads_spends_hangs_nobody() -> None:
+def test_fork_during_spends_of_threads_does_not_hang() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=100000"])
@@ -196,7 +196,7 @@ MAKE = """
 
 @pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True], ids=["in the folder", "named"])
-def test_processes_that_make_the_same_ledger_share_it(
+def test_create_by_processes_at_once_makes_one_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     """Each works with the key of the ledger that came to be, wherever that lies."""
@@ -213,7 +213,7 @@ def test_processes_that_make_the_same_ledger_share_it(
             assert (tmp_path / "config" / "ldp-budget" / "keys" / f"{ledger.decode()}.key").exists()
 
 
-def test_threads_that_make_the_same_ledger_share_it() -> None:
+def test_create_by_threads_at_once_makes_one_ledger() -> None:
     address = new_ledger(4)
 
     def make(number: int) -> bool:
@@ -229,9 +229,7 @@ def test_threads_that_make_the_same_ledger_share_it() -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("code", ["42P07", "42710", "23505"], ids=["table", "type", "row of a catalogue"])
-def test_who_comes_second_finds_the_ledger_by_whatever_the_server_says(
-    monkeypatch: pytest.MonkeyPatch, code: str
-) -> None:
+def test_create_second_finds_the_ledger_after_any_server_error(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     address = new_ledger(4)
     make = store.make
 
@@ -250,13 +248,13 @@ def test_who_comes_second_finds_the_ledger_by_whatever_the_server_says(
         check(accountant)
 
 
-def test_tables_that_cannot_be_made_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create_without_rights_reports_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "TABLES", ["CREATE TYPE meta", "CREATE TYPE meta"])
     with pytest.raises(LedgerError, match=r"its tables cannot be made: .*already exists"):
         Accountant(new_ledger(4))
 
 
-def test_without_its_key_a_ledger_is_refused_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_without_the_key_is_refused_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=99"])

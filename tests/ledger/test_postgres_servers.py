@@ -1,4 +1,4 @@
-"""The servers that other tests rest on: they start, keep what is committed over a kill, and leave nothing behind."""
+"""The test servers: they start, keep commits over a kill, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_empty(folder: Path) -> bool:
     return not any(folder.glob("*"))
 
 
-def test_the_shared_server_gives_each_test_a_database() -> None:
+def test_shared_server_gives_each_test_a_database() -> None:
     server = shared_server()
     if server is None:
         pytest.skip(reason_for_none())
@@ -62,7 +62,7 @@ def test_the_shared_server_gives_each_test_a_database() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_server_keeps_what_is_committed(tmp_path: Path, binaries: Path) -> None:
+def test_killed_server_keeps_its_commits(tmp_path: Path, binaries: Path) -> None:
     told: list[int] = []
 
     def write() -> None:
@@ -101,7 +101,7 @@ def test_a_killed_server_keeps_what_is_committed(tmp_path: Path, binaries: Path)
 
 
 @pytest.mark.slow
-def test_a_server_ends_with_its_tests(tmp_path: Path, binaries: Path) -> None:
+def test_server_ends_with_its_tests(tmp_path: Path, binaries: Path) -> None:
     """Also when they are killed, and nothing of Python's runs any more."""
     script = (
         "import sys, pathlib, postgres_servers as p\n"
@@ -123,7 +123,7 @@ def test_a_server_ends_with_its_tests(tmp_path: Path, binaries: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_standby_follows_and_is_promoted(tmp_path: Path, binaries: Path) -> None:
+def test_standby_follows_and_is_promoted(tmp_path: Path, binaries: Path) -> None:
     with (
         Server(tmp_path / "primary", binaries) as primary,
         standby_of(primary, tmp_path / "standby", "second", synchronous=True) as standby,
@@ -138,7 +138,7 @@ def test_a_standby_follows_and_is_promoted(tmp_path: Path, binaries: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_given_server_is_known_by_url_or_by_words(tmp_path: Path, binaries: Path) -> None:
+def test_given_server_is_found_by_url_or_by_keywords(tmp_path: Path, binaries: Path) -> None:
     assert GivenServer("postgresql://u:p@h:1/x?sslmode=disable").url("y") == "postgresql://u:p@h:1/y?sslmode=disable"
     with Server(tmp_path, binaries) as server:
         words = f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres"

@@ -1,4 +1,4 @@
-"""A PostgreSQL server that vanishes without a word: packets are dropped, and no connection is reset."""
+"""A PostgreSQL server that vanishes silently: packets are dropped, and no connection is reset."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_LOOK_SECONDS", 0.5)
 
 
-def test_a_server_that_falls_silent_is_reported_and_found_again(impatient: None) -> None:
+def test_silent_server_is_reported_and_found_again(impatient: None) -> None:
     """A firewall dropped the packets: spends never returned, the service never recovered, and readyz said ready."""
     ledger = new_ledger(2)
     with Hole(port_of(ledger)) as hole:
@@ -57,7 +57,7 @@ def test_a_server_that_falls_silent_is_reported_and_found_again(impatient: None)
             assert accountant.spend("alice", coin(1))
             assert set(accountant.ledger.check_up().values()) == {None}
             hole.swallows.set()
-            with pytest.raises(LedgerError, match=r"has not answered for 1 s.*nothing was charged"):
+            with pytest.raises(LedgerError, match=r"has not answered for 1 s.*Nothing was charged"):
                 accountant.spend("alice", coin(1), key="k")
             assert accountant.ledger.check_up()["schema"] is not None
             hole.swallows.clear()
@@ -68,7 +68,7 @@ def test_a_server_that_falls_silent_is_reported_and_found_again(impatient: None)
         hole.cut_all()
 
 
-def test_an_answer_to_a_commit_that_never_comes_leaves_the_charge_unknown(impatient: None) -> None:
+def test_commit_without_an_answer_leaves_the_charge_unknown(impatient: None) -> None:
     """The server had committed; the spend waited for its answer until the process was killed."""
     ledger = new_ledger(1)
     with Hole(port_of(ledger)) as hole:
@@ -101,7 +101,7 @@ def port_of(ledger: str) -> int:
         ("?keepalives=0&connect_timeout=3", {"keepalives_idle": 10, "tcp_user_timeout": 30_000}),
     ],
 )
-def test_the_probes_of_the_address_win(options: str, expected: dict[str, Any]) -> None:
+def test_keepalive_settings_of_the_url_win(options: str, expected: dict[str, Any]) -> None:
     pytest.importorskip("psycopg")
     found = pool.probes(pool.read(f"postgresql://localhost/ledger{options}"))
     assert {name: value for name, value in found.items() if name in expected} == expected

@@ -1,4 +1,4 @@
-"""A ledger on PostgreSQL whose server has standbys, one of which is promoted, or settings by which it forgets."""
+"""A ledger on PostgreSQL whose server has standbys, of which one is promoted, or settings that lose commits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 def wait_for_nobody(server: Server, name: str) -> None:
-    """Let commits wait for a standby of that name; of none, for nobody."""
+    """Let commits wait for a standby of that name; with None, for no standby."""
     server.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
     server.run("SELECT pg_reload_conf()")
     wait_until(lambda: server.run("SHOW synchronous_standby_names") == [(name,)], "no new settings")
 
 
-def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> None:
+def test_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> None:
     address = f"{server.create_database()}?partitions=4"
     with Accountant(f"{address}&ha=none") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -61,7 +61,7 @@ def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> Non
         receipt = again.result()
         assert receipt.repeated
         # A reload took the standbys away that the address promises.
-        with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
+        with pytest.raises(LedgerError, match="with ha=quorum its server must set synchronous_standby_names"):
             accountant.spend("alice", coin(1))
     with Accountant(f"{address}&ha=none") as accountant:
         assert spent(accountant, "alice") == {"lifetime": 4}
@@ -69,7 +69,7 @@ def test_a_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> Non
 
 
 @pytest.mark.slow
-def test_a_promoted_standby_that_lacks_what_was_told_is_refused_by_name(server: Server, tmp_path: Path) -> None:
+def test_promoted_standby_that_lacks_acknowledged_charges_is_refused(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?partitions=4&ha=none"
     users = [f"user {number}" for number in range(12)]
     with Proxy(server.port) as proxy, Accountant(with_port(address, proxy.port)) as accountant:
@@ -91,24 +91,24 @@ def test_a_promoted_standby_that_lacks_what_was_told_is_refused_by_name(server: 
                     lambda user=user: accountant.spend(user, coin(1), key="second"),
                     lambda user=user: accountant.reserve(user, coin(1)),
                 ):
-                    with pytest.raises(LedgerError, match=rf"has gone back.*{NOTHING}") as told:
+                    with pytest.raises(LedgerError, match=rf"was rolled back.*{NOTHING}") as told:
                         ask_for()
                     assert not told.value.unknown
-                with pytest.raises(LedgerError, match="has gone back"):
+                with pytest.raises(LedgerError, match="was rolled back"):
                     accountant.balance(user)
-            # Somebody who was told of nothing spends on it; it goes on from there, and stays refused.
+            # A new client spends on it; it continues from there, and stays refused.
             with Accountant(with_port(address, standby.port)) as other:
                 for user in users:
                     for number in range(3):
                         assert other.spend(user, coin(1), key=f"other {number}")
                 check(other)
             for user in users:
-                with pytest.raises(LedgerError, match="has gone back"):
+                with pytest.raises(LedgerError, match="was rolled back"):
                     accountant.spend(user, coin(1))
 
 
 @pytest.mark.slow
-def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path: Path) -> None:
+def test_promoted_standby_that_has_everything_is_accepted(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?partitions=4"
     users = [f"user {number}" for number in range(12)]
     with standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby, Proxy(server.port) as proxy:
@@ -121,7 +121,7 @@ def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path
             standby.promote()
             proxy.target = standby.port
             proxy.cut_all()
-            with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
+            with pytest.raises(LedgerError, match="with ha=quorum its server must set synchronous_standby_names"):
                 accountant.spend(users[0], coin(1), key="first")  # it has no standby of its own
             address = with_port(address, standby.port)
             wait_for_nobody(standby, "twin")  # itself
@@ -141,9 +141,9 @@ def test_a_promoted_standby_that_has_everything_goes_on(server: Server, tmp_path
 
 
 @pytest.mark.slow
-def test_standbys_of_which_nobody_spoke_are_refused(server: Server, tmp_path: Path) -> None:
+def test_undeclared_standbys_are_refused(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?partitions=4"
-    with pytest.raises(LedgerError, match="expected synchronous_standby_names, for ha=quorum"):
+    with pytest.raises(LedgerError, match="with ha=quorum its server must set synchronous_standby_names"):
         Accountant(f"{address}&ha=quorum")
     with standby_of(server, tmp_path / "standby", "silent") as standby:
         for create in (True, False):
@@ -152,7 +152,7 @@ def test_standbys_of_which_nobody_spoke_are_refused(server: Server, tmp_path: Pa
         with Accountant(f"{address}&ha=none") as accountant:
             accountant.set_policy("default", ["lifetime=9"])
             assert accountant.spend("alice", coin(1))
-        # A standby itself can be read by nobody who wants to charge.
+        # A standby itself refuses a client that wants to charge.
         wait_until(lambda: bool(ask(with_port(address, standby.port), "SELECT to_regclass('journal')")[0][0]), "late")
         with pytest.raises(LedgerError):
             Accountant(with_port(address, standby.port), create=False)
@@ -167,14 +167,14 @@ def _made(address: str) -> str:
 # -- settings ------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_forgets_is_refused(server: Server) -> None:
+def test_server_without_durability_is_refused(server: Server) -> None:
     address = f"{server.create_database()}?partitions=4"
     for made in (False, True):
         for setting in ("fsync", "full_page_writes"):
             server.run(f"ALTER SYSTEM SET {setting} = off")
             server.run("SELECT pg_reload_conf()")
             wait_until(lambda setting=setting: server.run(f"SHOW {setting}") == [("off",)], "no new settings")
-            with pytest.raises(LedgerError, match=f"expected {setting} = on; found off"):
+            with pytest.raises(LedgerError, match=f"must have {setting} = on: got off"):
                 Accountant(address)
             assert (ask(address, "SELECT to_regclass('partitions')") != [(None,)]) == made
             server.run(f"ALTER SYSTEM RESET {setting}")
@@ -185,9 +185,9 @@ def test_a_server_that_forgets_is_refused(server: Server) -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("value", ["off", "local", "remote_write"])
-def test_commits_that_do_not_wait_are_refused(value: str) -> None:
+def test_asynchronous_commits_are_refused(value: str) -> None:
     address = new_ledger(4)
-    refused = pytest.raises(LedgerError, match=f"expected synchronous_commit = on.*found {value}")
+    refused = pytest.raises(LedgerError, match=f"must have synchronous_commit = on.*got {value}")
     with refused:
         Accountant(f"{address}&options=-c%20synchronous_commit%3D{value}")
     Accountant(address).close()

@@ -1,4 +1,4 @@
-"""Whoever can write to the server, and has no key: what they change in the tables of a ledger of partitions is found."""
+"""Tampering on PostgreSQL: changes by an attacker who can write to the server but has no key are found."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Attacked:
 
         from ldp_budget.ledger.postgres import PostgresStore
 
-        # The same key each time, so that the same users lie in the same partitions.
+        # The same key each time, so that the users are in the same partitions.
         key_file.write_bytes(bytes(range(KEY_BYTES)))
         key_file.chmod(0o600)
         self.address = new_ledger(PARTITIONS)
@@ -118,7 +118,7 @@ class Attacked:
         return users
 
     def later(self, accountant: Accountant, users: list[str]) -> None:
-        """What goes on after somebody took a copy."""
+        """Activity after an attacker took a copy."""
         self.clock.advance(hours=1)
         for place in (3, 6):
             accountant.erase(users[place])
@@ -151,11 +151,11 @@ class Attacked:
                 self.ask(f"INSERT INTO {table} SELECT * FROM {name}.{table} WHERE {where}")
 
     def open(self) -> Accountant:
-        """An accountant whom nobody has told anything."""
+        """An accountant without any memory of the ledger."""
         return Accountant(self.address, create=False, clock=self.clock)
 
     def holds(self, expect: str | None = None, opens: bool = False) -> bool:
-        """Whether the ledger verifies, and `opens` anew."""
+        """True if the ledger verifies, and `opens` again."""
         try:
             if opens:
                 with self.open() as accountant:
@@ -165,7 +165,7 @@ class Attacked:
             return False
 
     def survives(self, attack: Attack, opens: bool = False) -> bool:
-        """Whether the ledger still verifies after an attack, which is taken back; the tables' rules may stop it."""
+        """True if the ledger still verifies after an attack, which is undone; the tables' constraints may stop it."""
         from psycopg import errors
 
         try:
@@ -224,20 +224,20 @@ def delete(table: str, row: Row) -> Statement:
 
 
 def others(value: Any, column: str, rows: list[Row]) -> list[Any]:
-    """Values that are not this one: beside it, one that another row has, and nothing."""
-    if column == "partition":  # of the others nobody reads anything
+    """Other values: a neighboring one, one of another row, and none."""
+    if column == "partition":  # the others are never read
         return [partition for partition in range(PARTITIONS) if partition != value]
     known = next((row[column] for row in rows if row[column] not in (value, None)), None)
-    beside: list[Any]
+    near: list[Any]
     if isinstance(value, int) or (value is None and isinstance(known, int)):
-        beside = [(value or 0) + 1, -1, 2**62]
+        near = [(value or 0) + 1, -1, 2**62]
     elif isinstance(value, str):
-        beside = [value + "x", ""]
+        near = [value + "x", ""]
     elif isinstance(value, bytes):
-        beside = [bytes([value[0] ^ 1]) + value[1:] if value else b"x", value[:-1], b""]
+        near = [bytes([value[0] ^ 1]) + value[1:] if value else b"x", value[:-1], b""]
     else:
-        beside = [b"x" * 16] if column in ("label_commitment", "chain_hash", "user_hash") else [1]
-    return [each for each in (*beside, known, None) if each != value]
+        near = [b"x" * 16] if column in ("label_commitment", "chain_hash", "user_hash") else [1]
+    return [each for each in (*near, known, None) if each != value]
 
 
 def changes(table: str, rows: list[Row]) -> Iterator[Attack]:
@@ -253,11 +253,11 @@ def deletions(table: str, rows: list[Row]) -> Iterator[Attack]:
 
 
 def copies(table: str, rows: list[Row]) -> Iterator[Attack]:
-    """Rows beside themselves, under another key; in another partition too."""
+    """Copies of rows under another key, and in another partition."""
     for row in rows:
         for column in KEYS[table]:
             for other in others(row[column], column, rows):
-                # The label of an entry that is not there is read by nobody.
+                # The label of a missing entry is never read.
                 if other is not None and (table, column) != ("entry_labels", "entry"):
                     yield [insert(table, {**row, column: other})]
 
@@ -292,7 +292,7 @@ KINDS: list[Callable[[str, list[Row]], Iterator[Attack]]] = [changes, deletions,
 
 @pytest.mark.some(5)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_what_was_changed_is_found(ledger: Attacked, kind: Any, thorough: bool) -> None:
+def test_verify_with_a_changed_value_finds_it(ledger: Attacked, kind: Any, thorough: bool) -> None:
     """In every table; in every column, of some rows."""
     for table in KEYS:
         attacks = list(kind(table, ledger.rows[table]))
@@ -302,7 +302,7 @@ def test_what_was_changed_is_found(ledger: Attacked, kind: Any, thorough: bool) 
 
 
 @pytest.mark.slow
-def test_a_policy_that_nobody_set_is_found(ledger: Attacked) -> None:
+def test_verify_with_a_forged_policy_finds_it(ledger: Attacked) -> None:
     """With a number that is never given; the newest version is the one in force."""
     for row in ledger.rows["policies"]:
         for number in (-(2**63), -1, 0, 2**63 - 1):
@@ -315,8 +315,8 @@ def test_a_policy_that_nobody_set_is_found(ledger: Attacked) -> None:
         )
 
 
-def test_no_partition_is_lost_or_added(ledger: Attacked) -> None:
-    """Users' partitions are told by their number, so others would get fresh budgets."""
+def test_verify_with_a_lost_or_added_partition_finds_it(ledger: Attacked) -> None:
+    """The number of partitions decides the partition of a user, so users would get fresh budgets."""
     for row in ledger.rows["partitions"]:
         partition = row["partition"]
         assert not ledger.survives([delete("partitions", row)], opens=True)
@@ -333,8 +333,8 @@ def partitions_of(partitions: tuple[int, ...]) -> str:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("partitions", [(0,), (1,), (2,), (1, 2)], ids=str)
-def test_partitions_that_were_put_back_whole_are_found(ledger: Attacked, partitions: tuple[int, ...]) -> None:
-    """With everything that belongs to them, and whatever goes on there afterwards."""
+def test_verify_with_a_restored_partition_finds_it(ledger: Attacked, partitions: tuple[int, ...]) -> None:
+    """With all their rows, and with any activity afterwards."""
     ledger.put_back("early", partitions_of(partitions))
     assert not ledger.holds()
     with ledger.open() as accountant:
@@ -346,7 +346,7 @@ def test_partitions_that_were_put_back_whole_are_found(ledger: Attacked, partiti
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("first", range(PARTITIONS))
-def test_partitions_that_took_each_others_places_are_found(ledger: Attacked, first: int) -> None:
+def test_verify_with_swapped_partitions_finds_it(ledger: Attacked, first: int) -> None:
     second = (first + 1) % PARTITIONS
     steps = ((first, PARTITIONS), (second, first), (PARTITIONS, second))
     attack = [(f"UPDATE {table} SET partition = {b} WHERE partition = {a}", ()) for table in KEYS for a, b in steps]
@@ -356,21 +356,21 @@ def test_partitions_that_took_each_others_places_are_found(ledger: Attacked, fir
 @pytest.mark.some(6)
 @pytest.mark.parametrize("table", sorted(KEYS.keys() - {"partitions", *OF_MOVED}))
 @pytest.mark.parametrize("partition", [-1, PARTITIONS])
-def test_rows_of_partitions_that_are_not_there_are_found(ledger: Attacked, table: str, partition: int) -> None:
+def test_verify_with_rows_of_missing_partitions_finds_it(ledger: Attacked, table: str, partition: int) -> None:
     row = {**ledger.rows[table][0], "partition": partition}
     assert not ledger.survives([insert(table, row)])
 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("partition", range(PARTITIONS))
-def test_labels_of_entries_that_are_not_there_are_found(ledger: Attacked, partition: int) -> None:
+def test_verify_with_labels_of_missing_entries_finds_it(ledger: Attacked, partition: int) -> None:
     row = ledger.rows["entry_labels"][0]
     of_nobody = next(each["entry"] for each in ledger.rows["journal"] if each["kind"] == "policy")
     for entry in (10**6, -1, of_nobody):
         assert not ledger.survives([insert("entry_labels", {**row, "partition": partition, "entry": entry})])
 
 
-def test_the_newest_checkpoint_is_missed(ledger: Attacked) -> None:
+def test_verify_without_the_newest_checkpoint_finds_it(ledger: Attacked) -> None:
     newest = ledger.rows["checkpoints"][-1]
     first = ledger.rows["partitions"][0]
     assert not ledger.survives([delete("checkpoints", newest)])
@@ -389,7 +389,7 @@ def test_the_newest_checkpoint_is_missed(ledger: Attacked) -> None:
     assert not ledger.holds()
 
 
-def test_a_whole_ledger_that_was_put_back_is_found_by_a_head_that_was_noted(ledger: Attacked) -> None:
+def test_verify_of_a_restored_ledger_with_the_head_finds_it(ledger: Attacked) -> None:
     assert ledger.holds(ledger.heads["early"])
     assert ledger.holds(ledger.heads["today"])
     assert ledger.holds(ledger.heads["today"].upper())
@@ -404,4 +404,4 @@ def test_a_whole_ledger_that_was_put_back_is_found_by_a_head_that_was_noted(ledg
     assert ledger.holds()
     assert not ledger.holds(ledger.heads["today"])
     assert not ledger.holds("1-" + "11" * 32)
-    assert not ledger.holds("nothing that anybody noted")
+    assert not ledger.holds("a head that does not exist")

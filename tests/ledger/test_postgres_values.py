@@ -1,4 +1,4 @@
-"""Values that PostgreSQL cannot store: they concern their caller alone, and none that shares the commit."""
+"""Values that PostgreSQL cannot store: only their caller gets the error, not others in the commit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_value_that_cannot_be_stored_fails_its_own_submission_alone(failing: Any
         first, second, failed, third = [caller.result() for caller in callers]
         assert [first, second, third] == ["charged"] * 3
         assert isinstance(failed, UnstorableError)
-        assert "nothing was charged" in str(failed)
+        assert "Nothing was charged" in str(failed)
         assert not failed.unknown
         with pytest.raises(LedgerError):
             ledger.run(failing)
@@ -58,7 +58,7 @@ def test_value_that_cannot_be_stored_fails_its_own_submission_alone(failing: Any
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\0", "\ud800", "x\udcff"])
-def test_a_name_that_cannot_be_stored_is_refused_before_the_database_sees_it(name: str) -> None:
+def test_name_that_cannot_be_stored_is_refused_before_the_database_sees_it(name: str) -> None:
     """`spend(policy="a\\0b")` reached the server's driver, in a transaction that others shared."""
     with Accountant(Emptied(1).address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])

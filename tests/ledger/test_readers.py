@@ -1,4 +1,4 @@
-"""Whoever reads holds up nobody who writes, however slowly and in whatever thread."""
+"""Readers never block writers, however slow, and in any thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_another_thread(work: object) -> None:
     assert not thread.is_alive()
 
 
-def test_a_journal_that_is_read_half_holds_up_nobody(accountant: Accountant) -> None:
+def test_journal_read_by_half_blocks_no_writer(accountant: Accountant) -> None:
     rows = accountant.journal()
     assert next(rows)["kind"] == "policy"
     assert accountant.spend("alice", coin("0.1"))
@@ -40,7 +40,7 @@ def test_a_journal_that_is_read_half_holds_up_nobody(accountant: Accountant) -> 
     assert len(list(rows)) == 20, "as one moment of the ledger saw it"
 
 
-def test_a_journal_that_is_closed_in_another_thread_holds_up_nobody(accountant: Accountant) -> None:
+def test_journal_closed_in_another_thread_blocks_no_writer(accountant: Accountant) -> None:
     rows = accountant.journal()
     next(rows)
     in_another_thread(rows.close)  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def test_a_journal_that_is_closed_in_another_thread_holds_up_nobody(accountant: 
     check(accountant)
 
 
-def test_a_spend_goes_on_beside_a_reader(tmp_path: Path) -> None:
+def test_spend_during_a_read_succeeds(tmp_path: Path) -> None:
     """A snapshot that is open for as long as one likes sees its moment, and a writer does not wait for it."""
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -80,7 +80,7 @@ def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
         store_of(accountant).run(look)
 
 
-def test_connections_of_readers_are_used_again(tmp_path: Path) -> None:
+def test_reader_connections_are_reused(tmp_path: Path) -> None:
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         for _ in range(10):
@@ -88,8 +88,8 @@ def test_connections_of_readers_are_used_again(tmp_path: Path) -> None:
         assert len(store_of(accountant)._readers) == 1
 
 
-def test_a_moment_that_somebody_still_reads_is_not_lent_to_others(tmp_path: Path) -> None:
-    """An error keeps its frames, and they the cursor of whatever was read when it came."""
+def test_reader_connection_in_use_is_not_shared(tmp_path: Path) -> None:
+    """An error keeps its frames, which keep the cursor of the interrupted read."""
 
     def fail(kept: list[object]) -> None:
         with tables(accountant) as connection:
@@ -107,9 +107,7 @@ def test_a_moment_that_somebody_still_reads_is_not_lent_to_others(tmp_path: Path
         assert kept
 
 
-def test_a_reader_that_fails_leaves_the_log_where_no_lock_guards_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reader_that_fails_leaves_the_log_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite removes it with its last connection unless it is kept from that; not all systems can lock it."""
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -142,7 +140,7 @@ def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("refused", [True, False])
-def test_verify_beside_erasures_and_spends_raises_no_false_alarm(
+def test_verify_during_erasures_and_spends_raises_no_false_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """An erasure moves stored answers while the parts are read: some come twice, some never."""

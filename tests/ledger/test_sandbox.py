@@ -1,4 +1,4 @@
-"""A sandbox: a ledger in which nothing counts, with a clock of its player's own, that never becomes a real one."""
+"""Sandbox ledgers: they have a clock of their own, and never become real ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     return new
 
 
-def test_a_year_is_played(tmp_path: Path) -> None:
+def test_sandbox_plays_a_year(tmp_path: Path) -> None:
     now = datetime(2027, 12, 31, 23, 59, tzinfo=UTC)
     with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
         sandbox.set_policy("default", ["lifetime=100", "month=30", "day=1"])
@@ -54,23 +54,23 @@ def test_a_year_is_played(tmp_path: Path) -> None:
         assert sandbox.verify().ok
 
 
-def test_which_of_the_two_a_ledger_is_is_settled_when_it_is_made(address: Address) -> None:
+def test_sandbox_or_real_is_decided_at_creation(address: Address) -> None:
     real, sandbox = address(), address()
     with Accountant(real) as made:
         assert not made.sandbox
     with Accountant(sandbox, sandbox=True) as made:
         assert made.sandbox
-    with pytest.raises(SandboxError, match="expected a ledger that counts; found a sandbox") as caught:
+    with pytest.raises(SandboxError, match="this is a sandbox, and a real ledger was asked for") as caught:
         Accountant(sandbox)
     assert caught.value.sandbox
-    with pytest.raises(SandboxError, match="expected a sandbox, in which nothing counts; found a ledger that cou"):
+    with pytest.raises(SandboxError, match="this is a real ledger, and a sandbox was asked for"):
         Accountant(real, sandbox=True)
     for place, is_sandbox in ((real, False), (sandbox, True)):
         with Accountant(place, create=False, sandbox=None) as opened:
             assert opened.sandbox is is_sandbox
 
 
-def test_a_refused_ledger_is_not_touched(tmp_path: Path) -> None:
+def test_sandbox_refused_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     Accountant(path).close()
     before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()}
@@ -79,17 +79,17 @@ def test_a_refused_ledger_is_not_touched(tmp_path: Path) -> None:
     assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()} == before
 
 
-def test_one_that_is_missing_is_not_made_as_the_other_kind(tmp_path: Path) -> None:
+def test_sandbox_missing_is_not_created_as_the_other_kind(tmp_path: Path) -> None:
     Accountant(tmp_path / "r.db", sandbox=True).close()
     (tmp_path / "r.db").unlink()
     for kind in (True, False, None):
         with pytest.raises(
-            LedgerError, match=r"its key .* is there but the ledger is missing|expected a ledger that cou"
+            LedgerError, match=r"its key file .* exists, but the ledger is missing|a real ledger was asked for"
         ):
             Accountant(tmp_path / "r.db", sandbox=kind)
 
 
-def test_in_memory_and_in_any_store() -> None:
+def test_sandbox_in_every_store_works() -> None:
     with Accountant(":memory:", sandbox=True) as sandbox:
         assert sandbox.sandbox
     with pytest.raises(SandboxError):
@@ -101,7 +101,7 @@ def test_in_memory_and_in_any_store() -> None:
 # -- time -----------------------------------------------------------------------------------------------------
 
 
-def test_time_goes_forward_only_and_the_error_says_from_where(address: Address, clock: Clock) -> None:
+def test_sandbox_time_moves_forward_only_and_the_error_states_it(address: Address, clock: Clock) -> None:
     with Accountant(address(), sandbox=True, clock=clock) as sandbox:
         sandbox.set_policy("default", ["lifetime=4", "day=1"])
         sandbox.spend("alice", coin(1))
@@ -120,22 +120,25 @@ def test_time_goes_forward_only_and_the_error_says_from_where(address: Address, 
             with pytest.raises(ClockError) as caught:
                 act()
             assert caught.value.newest == newest
-            assert f"its newest entry of {newest}; found {clock()}; nothing was charged" in str(caught.value)
+            assert (
+                f"the clock shows {clock()}, more than 5 s before the newest entry of {newest}. Nothing was charged."
+                in str(caught.value)
+            )
             assert not caught.value.repairable
         assert sandbox.verify().ok
-        assert sandbox.erase("alice"), "whoever is to be erased waits for no clock"
+        assert sandbox.erase("alice"), "an erasure does not wait for a clock"
         clock.advance(seconds=6)
         assert sandbox.spend("bob", coin(1)).status == "spent"
 
 
-def test_a_real_ledger_reads_by_its_newest_entry_whatever_the_clock_says(clock: Clock) -> None:
+def test_real_ledger_without_a_clock_reads_by_its_newest_entry(clock: Clock) -> None:
     with Accountant(":memory:", clock=clock) as real:
         real.set_policy("default", ["lifetime=4"])
         clock.advance(days=-1)
         assert real.balance("alice").to_json()["user"] == "alice"
 
 
-def test_without_a_time_a_sandbox_is_read_as_of_its_newest_entry(tmp_path: Path) -> None:
+def test_sandbox_without_a_time_is_read_as_of_its_newest_entry(tmp_path: Path) -> None:
     future = datetime(9000, 1, 31, tzinfo=UTC)
     with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: future) as sandbox:
         sandbox.set_policy("default", ["lifetime=4", "day=1"])
@@ -162,7 +165,7 @@ def full(path: Path, sandbox: bool, clock: Clock) -> None:
 
 
 def attacks(path: Path) -> list[tuple[str, str, int, Any]]:
-    """Each value that the file holds: table, column, row, and what stands there."""
+    """Each value in the file: table, column, row and value."""
     found = []
     with sqlite3.connect(path) as rows:
         for (table,) in rows.execute(
@@ -186,7 +189,7 @@ def put(path: Path, table: str, column: str, number: int, value: Any) -> None:
 
 
 def kind_of(path: Path) -> str:
-    """What a ledger says it is; `refused` where it cannot be opened or does not verify."""
+    """Return the kind of a ledger; `refused` if it cannot be opened or does not verify."""
     try:
         with Accountant(path, create=False, sandbox=None) as opened:
             if not opened.verify().ok:
@@ -197,7 +200,7 @@ def kind_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["sandbox", "real"])
-def test_no_value_of_the_one_turns_the_other_into_it(kind: str, tmp_path: Path, clock: Clock) -> None:
+def test_sandbox_cannot_become_real_by_any_changed_value(kind: str, tmp_path: Path, clock: Clock) -> None:
     other = {"sandbox": "real", "real": "sandbox"}[kind]
     for name in (kind, other):
         full(tmp_path / name, name == "sandbox", clock)
@@ -217,7 +220,7 @@ def test_no_value_of_the_one_turns_the_other_into_it(kind: str, tmp_path: Path, 
     assert tried > 12, "hashes, seals and links"
 
 
-def test_no_key_of_the_one_opens_the_other(tmp_path: Path, clock: Clock) -> None:
+def test_sandbox_key_does_not_open_a_real_ledger(tmp_path: Path, clock: Clock) -> None:
     full(tmp_path / "r.db", True, clock)
     full(tmp_path / "b.db", False, clock)
     played, real = (tmp_path / "r.db.key").read_bytes(), (tmp_path / "b.db.key").read_bytes()
@@ -231,14 +234,14 @@ def test_no_key_of_the_one_opens_the_other(tmp_path: Path, clock: Clock) -> None
         shutil.copy(tmp_path / name, tmp_path / "changed.db")
         (tmp_path / "changed.db.key").write_bytes(key)
         for wanted in (True, False, None):
-            with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a "):
+            with pytest.raises(LedgerError, match=r"belongs to another ledger|was asked for"):
                 Accountant(tmp_path / "changed.db", create=False, sandbox=wanted)
     (tmp_path / "r.db.key").write_bytes(played + b"!")
     with pytest.raises(LedgerError, match="has 40 bytes instead of 32"):
         Accountant(tmp_path / "r.db", sandbox=None)
 
 
-def test_a_key_and_what_knows_its_key_changed_together_are_found(tmp_path: Path, clock: Clock) -> None:
+def test_sandbox_key_and_ledger_changed_together_are_found(tmp_path: Path, clock: Clock) -> None:
     """The id of a ledger is bound to its key, so a file with another key and its check does not open."""
     full(tmp_path / "r.db", True, clock)
     key = (tmp_path / "r.db.key").read_bytes()[:KEY_BYTES]
@@ -252,21 +255,21 @@ def test_a_key_and_what_knows_its_key_changed_together_are_found(tmp_path: Path,
         Accountant(tmp_path / "r.db", create=False)
 
 
-def test_a_backup_stays_what_it_is(tmp_path: Path, clock: Clock) -> None:
+def test_sandbox_backup_stays_a_sandbox(tmp_path: Path, clock: Clock) -> None:
     full(tmp_path / "r.db", True, clock)
     with Accountant(tmp_path / "r.db", sandbox=True, clock=clock) as sandbox:
         sandbox.backup(tmp_path / "b.db")
     assert kind_of(tmp_path / "b.db") == "sandbox"
 
 
-def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_path: Path, clock: Clock) -> None:
+def test_sandbox_moved_stays_a_sandbox(address: Address, tmp_path: Path, clock: Clock) -> None:
     full(tmp_path / "first.db", True, clock)
     real, there, back = address(), address(), address()
     with Accountant(real) as made:
         made.set_policy("default", ["lifetime=1"])
     with Accountant(tmp_path / "first.db", sandbox=True, clock=clock) as first:
         receipt = first.reserve("carol", coin(1)).receipt or ""
-        with pytest.raises(LedgerError, match=r"it is a ledger that counts, and .* is a sandbox: nothing moves"):
+        with pytest.raises(LedgerError, match=r"it is a real ledger, and .* is a sandbox\. Nothing was moved"):
             first.ledger.move_to(real)
         assert first.spend("alice", coin("0.1")), "nothing was closed"
         first.ledger.move_to(there)
@@ -280,11 +283,11 @@ def test_a_copy_stays_what_it_is_and_goes_to_nothing_else(address: Address, tmp_
         assert third.commit(receipt).repeated
     with Accountant(real, create=False) as unchanged:
         assert unchanged.stats()["users"] == 0
-        with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a ledger that counts"):
+        with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a real ledger"):
             unchanged.ledger.move_to(back)
 
 
-def test_a_receipt_of_a_sandbox_resolves_nothing_elsewhere(clock: Clock) -> None:
+def test_sandbox_receipt_resolves_nothing_elsewhere(clock: Clock) -> None:
     with (
         Accountant(":memory:", sandbox=True, clock=clock) as sandbox,
         Accountant(":memory:", clock=clock) as real,
@@ -293,24 +296,26 @@ def test_a_receipt_of_a_sandbox_resolves_nothing_elsewhere(clock: Clock) -> None
             ledger.set_policy("default", ["lifetime=4"])
         receipt = sandbox.reserve("alice", coin(1)).receipt or ""
         real.reserve("alice", coin(1))
-        with pytest.raises(Exception, match="no reservation is called"):
+        with pytest.raises(Exception, match="no reservation is named"):
             real.commit(receipt)
 
 
-def test_two_kinds_on_servers_never_share_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandbox_and_real_ledger_on_servers_never_share_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LDP_BUDGET_KEY", str(tmp_path / "shared.key"))
     first, second, third = new_ledger(2), new_ledger(2), new_ledger(2)
     Accountant(first, sandbox=True).close()
-    with pytest.raises(SandboxError, match="found a sandbox"):
+    with pytest.raises(SandboxError, match="this is a sandbox, and a real ledger was asked for"):
         Accountant(second)
     Accountant(third, sandbox=True).close()
     (tmp_path / "shared.key").unlink()
     Accountant(second).close()
-    with pytest.raises(LedgerError, match=r"belongs to another ledger|expected a sandbox"):
+    with pytest.raises(LedgerError, match=r"belongs to another ledger|a sandbox was asked for"):
         Accountant(first, sandbox=True)
 
 
-def test_threads_of_one_group_are_charged_at_the_time_that_is_set(tmp_path: Path) -> None:
+def test_sandbox_threads_are_charged_at_the_set_time(tmp_path: Path) -> None:
     now = datetime(2028, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
     with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
         sandbox.set_policy("default", ["lifetime=100", "day=0.5"])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ldp_budget.ledger.sqlite import schema
 
 
-def test_a_new_ledger_has_the_tables_that_migrating_makes() -> None:
+def test_new_ledger_has_the_tables_of_the_migrations() -> None:
     def made(by: Callable[[sqlite3.Connection], None]) -> tuple[list[tuple[object, ...]], ...]:
         connection = sqlite3.connect(":memory:", isolation_level=None)
         by(connection)

@@ -1,4 +1,4 @@
-"""Two ledgers that were made with one key file: nothing that one gave out is accepted by the other."""
+"""Two ledgers with one key file: neither accepts a receipt of the other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_apart(one: Accountant, other: Accountant) -> None:
     assert other.void(second).status == "voided"
 
 
-def test_a_receipt_of_another_ledger_with_the_same_key_is_unknown_on_a_server(
+def test_receipt_of_another_ledger_with_the_same_key_is_unknown_on_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """`LDP_BUDGET_KEY` named one file for two ledgers: one committed and voided what the other had reserved."""
@@ -49,7 +49,7 @@ def test_a_receipt_of_another_ledger_with_the_same_key_is_unknown_on_a_server(
         Accountant(addresses[0], create=False)
 
 
-def test_a_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, clock: Clock) -> None:
+def test_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, clock: Clock) -> None:
     """A key file copied to where the second ledger was to be made."""
     with Accountant(tmp_path / "one.db", clock=clock) as one:
         target = tmp_path / "other.db"
@@ -70,7 +70,7 @@ def test_a_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("on_server", [False, True])
-def test_a_receipt_holds_in_a_backup_and_where_the_ledger_was_moved_to(
+def test_receipt_is_valid_in_a_backup_and_after_a_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, on_server: bool
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

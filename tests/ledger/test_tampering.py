@@ -1,4 +1,4 @@
-"""Whoever can write the file, and has no key: what they change, delete, insert, swap or put back is found."""
+"""Tampering in SQLite: changes by an attacker who can write the file but has no key are found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ledger_exchanges import exchange
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
-# What nobody charges by: the format's own bookkeeping.
+# Not used for charging: bookkeeping of the format.
 APART = ("meta", "_sqlite_migrations")
 
 
@@ -56,7 +56,7 @@ def live(path: Path, clock: Clock) -> None:
 
 
 def later(path: Path, clock: Clock) -> None:
-    """What goes on after somebody took a copy: charges, refusals, erasures, another collection."""
+    """Activity after an attacker took a copy: charges, refusals, erasures, another collection."""
     clock.advance(hours=1)
     with Accountant(path, create=False, clock=clock) as accountant:
         accountant.erase("alice")
@@ -82,7 +82,7 @@ def tables(path: Path) -> Rows:
 
 
 def holds(path: Path, clock: Clock, expect: str | None = None) -> bool:
-    """Whether the ledger opens and verifies."""
+    """True if the ledger opens and verifies."""
     try:
         with Accountant(path, create=False, clock=clock) as accountant:
             return accountant.verify(expect).ok
@@ -91,7 +91,7 @@ def holds(path: Path, clock: Clock, expect: str | None = None) -> bool:
 
 
 def attempt(path: Path, clock: Clock, attack: Callable[[sqlite3.Connection], None]) -> bool:
-    """Whether the ledger still holds after an attack, which is taken back; None of the file's rules may stop it."""
+    """True if the ledger still verifies after an attack, which is undone; None if a constraint stops it."""
     before = path.read_bytes()
     connection = sqlite3.connect(path)
     try:
@@ -171,13 +171,13 @@ TABLES = [
 ]
 
 
-def test_the_tables_are_all_there_are(ledger: Path) -> None:
+def test_tested_tables_are_all_tables(ledger: Path) -> None:
     assert sorted(tables(ledger)) == TABLES
 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
-def test_a_deleted_row_is_found(ledger: Path, clock: Clock, table: str) -> None:
+def test_verify_with_a_deleted_row_finds_it(ledger: Path, clock: Clock, table: str) -> None:
     for where, row in rowids(ledger, table):
         assert not attempt(
             ledger, clock, lambda c, where=where, row=row: c.execute(f"DELETE FROM {table} WHERE {where}", row)
@@ -186,8 +186,8 @@ def test_a_deleted_row_is_found(ledger: Path, clock: Clock, table: str) -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
-def test_rows_that_were_put_back_are_found(path: Path, clock: Clock, table: str) -> None:
-    """A row as an older copy has it, in the place of today's or beside it; and all of them."""
+def test_verify_with_a_restored_row_finds_it(path: Path, clock: Clock, table: str) -> None:
+    """Put a row of an older copy in the place of today's, or add it; and all such rows."""
     live(path, clock)
     old = tables(path)[table]
     later(path, clock)
@@ -208,7 +208,7 @@ def test_rows_that_were_put_back_are_found(path: Path, clock: Clock, table: str)
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
-def test_values_swapped_between_two_rows_are_found(ledger: Path, clock: Clock, table: str, thorough: bool) -> None:
+def test_verify_with_swapped_values_finds_it(ledger: Path, clock: Clock, table: str, thorough: bool) -> None:
     """In every column, of every row and the next ones."""
     reach = 3 if thorough else 1
     connection = sqlite3.connect(ledger)
@@ -287,11 +287,11 @@ def _swap(
     ],
     ids=lambda attack: " ".join(attack.split())[:50],
 )
-def test_a_change_with_a_purpose_is_found(ledger: Path, clock: Clock, attack: str) -> None:
+def test_verify_with_a_targeted_change_finds_it(ledger: Path, clock: Clock, attack: str) -> None:
     assert not attempt(ledger, clock, lambda connection: connection.executescript(attack))
 
 
-def test_any_rollback_is_found_by_the_head_that_was_noted(path: Path, clock: Clock) -> None:
+def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock) -> None:
     """Of charges, and of what moves without one: a refusal under a key, a collection."""
     with Accountant(path, clock=clock) as accountant:
         empty = check(accountant)
@@ -322,7 +322,7 @@ def test_any_rollback_is_found_by_the_head_that_was_noted(path: Path, clock: Clo
     assert not holds(path, clock, "11" * 42), "the head of another ledger"
 
 
-def test_equal_labels_of_two_users_do_not_show(ledger: Path) -> None:
+def test_equal_labels_of_two_users_have_unrelated_hashes(ledger: Path) -> None:
     labels = [row[1] for row in tables(ledger)["entry_labels"]]
     assert len(set(labels)) == len(labels) > 1
 
@@ -337,9 +337,9 @@ def test_equal_labels_of_two_users_do_not_show(ledger: Path) -> None:
         ("INSERT INTO entry_labels VALUES (999, x'00', x'01')", "entry_labels: there is a label of entry 999"),
         ("INSERT INTO entry_labels VALUES (1, x'00', x'01')", "entry_labels: there is a label of entry 1,"),
     ],
-    ids=["another partition", "no such entry", "an entry of nobody"],
+    ids=["another partition", "no such entry", "an entry of no user"],
 )
-def test_a_row_that_belongs_to_nothing_is_found(ledger: Path, clock: Clock, insert: str, problem: str) -> None:
+def test_verify_with_an_orphaned_row_finds_it(ledger: Path, clock: Clock, insert: str, problem: str) -> None:
     connection = sqlite3.connect(ledger)
     names = [row[1] for row in connection.execute("PRAGMA table_info(partitions)")]
     connection.execute(insert.format(counters=", ".join(names[1:-1])))
@@ -350,8 +350,8 @@ def test_a_row_that_belongs_to_nothing_is_found(ledger: Path, clock: Clock, inse
 
 
 @pytest.mark.parametrize("table", ["closings", "key_epochs", "moved_entries"])
-def test_a_changed_row_of_a_moved_ledger_is_found(path: Path, clock: Clock, table: str) -> None:
-    """What only a ledger has that was moved, and whose key was rotated: each row deleted, each value changed."""
+def test_verify_of_a_moved_ledger_with_a_changed_row_finds_it(path: Path, clock: Clock, table: str) -> None:
+    """Rows of a moved ledger with a rotated key: each row deleted, each value changed."""
     with Accountant(path.with_name("first.db"), clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         accountant.reserve("alice", coin(1))

@@ -22,13 +22,13 @@ class TestToyStore(StoreContract):
         return InToys(request.param)
 
 
-def test_a_store_is_a_small_thing_to_write() -> None:
+def test_store_interface_is_small() -> None:
     source = Path(__file__).parents[1] / "toy_store.py"
     assert len(source.read_text(encoding="utf-8").splitlines()) < 470
 
 
 @pytest.mark.parametrize("before", range(1, 8))
-def test_midnight_between_two_partitions_makes_no_difference_to_a_new_period(before: int) -> None:
+def test_new_period_with_midnight_between_partitions_is_correct(before: int) -> None:
     """The clock is read for each partition, and a policy is set at one moment."""
     now, tick = datetime(2026, 11, 23, tzinfo=UTC) - timedelta(milliseconds=before), timedelta(0)
 

@@ -36,7 +36,7 @@ def hold(accountant: Accountant, guarantee: Guarantee, policy: str = "default", 
     return receipt.receipt or ""
 
 
-def test_a_void_takes_an_unbounded_amount_back(accountant: Accountant) -> None:
+def test_void_returns_an_unbounded_amount(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
     accountant.set_policy("zcdp", ["lifetime=9,1e-3,zcdp"])
     accountant.spend("alice", coin(1))
@@ -50,7 +50,7 @@ def test_a_void_takes_an_unbounded_amount_back(accountant: Accountant) -> None:
     check(accountant)
 
 
-def test_what_another_charge_leaves_unbounded_stays_so(accountant: Accountant) -> None:
+def test_void_with_another_unbounded_charge_stays_unbounded(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=9,1e-3"])
     first, second = hold(accountant, SLACK), hold(accountant, SLACK)
     plain = hold(accountant, Pure(1))
@@ -62,7 +62,7 @@ def test_what_another_charge_leaves_unbounded_stays_so(accountant: Accountant) -
     check(accountant)
 
 
-def test_a_sum_too_large_to_count_is_counted_again_after_a_void(accountant: Accountant, clock: Clock) -> None:
+def test_void_of_an_uncountable_sum_is_counted_again(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", OPEN, unbounded=True)
     accountant.set_policy("whole", ["lifetime=9,0.99"])
     held = []
@@ -76,7 +76,7 @@ def test_a_sum_too_large_to_count_is_counted_again_after_a_void(accountant: Acco
     check(accountant)
 
 
-def test_a_period_is_filled_with_what_was_not_voided(accountant: Accountant, clock: Clock) -> None:
+def test_backfill_omits_voided_charges(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=9,1e-3"])
     accountant.spend("alice", coin(1))
     accountant.void(hold(accountant, SLACK))
@@ -87,7 +87,7 @@ def test_a_period_is_filled_with_what_was_not_voided(accountant: Accountant, clo
     check(accountant)
 
 
-def test_what_a_void_takes_back_after_its_user_was_erased(accountant: Accountant) -> None:
+def test_void_after_an_erasure_returns_the_charge(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=30,1e-3", "day=30,1e-3"])
     plain, labelled = hold(accountant, SLACK), hold(accountant, CURVE, label="home")
     accountant.spend("alice", coin(1))
@@ -99,7 +99,7 @@ def test_what_a_void_takes_back_after_its_user_was_erased(accountant: Accountant
     check(accountant)
 
 
-def test_a_commit_adds_nothing_to_a_period_that_is_limited_later(accountant: Accountant, clock: Clock) -> None:
+def test_commit_adds_nothing_to_a_period_limited_later(accountant: Accountant, clock: Clock) -> None:
     """Nor an empty row, which the verifier would not know of."""
     accountant.set_policy("default", ["lifetime=9,1e-3"])
     held = hold(accountant, Pure(1))
@@ -110,7 +110,7 @@ def test_a_commit_adds_nothing_to_a_period_that_is_limited_later(accountant: Acc
     check(accountant)
 
 
-def test_a_commit_on_another_day_opens_no_window(accountant: Accountant, clock: Clock) -> None:
+def test_commit_on_another_day_opens_no_window(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
     held = hold(accountant, Pure(1))
     clock.advance(days=1)
@@ -152,11 +152,11 @@ def naive(made: list[Made], labelled: list[Labelled], period: str, now: datetime
 
 @settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(st.lists(STEPS, max_size=25))
-def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, ...]]) -> None:
+def test_void_leaves_the_sums_of_the_remaining_charges(steps: list[tuple[Any, ...]]) -> None:
     clock, made = Clock(), list[Made]()
     labelled: list[Labelled] = []
     with Accountant(":memory:", clock=clock) as accountant:
-        # One day's limit of each rule, so that whatever has an amount is admitted by one of them.
+        # One day's limit of each rule, so that every amount is admitted by one of them.
         accountant.set_policy("default", OPEN, unbounded=True)
         accountant.set_policy("zcdp", ["day=1e9,0.99,zcdp"], unbounded=True)
         accountant.set_policy("seen", ["lifetime=1", "day=1"])
@@ -191,7 +191,7 @@ def test_the_sums_are_those_of_the_charges_that_are_left(steps: list[tuple[Any, 
 
 
 @pytest.mark.parametrize("amount", range(4))
-def test_a_replay_counts_what_is_unbounded_or_too_large(amount: int) -> None:
+def test_replay_counts_unbounded_and_uncountable_sums(amount: int) -> None:
     from ldp_budget.guarantees.fixed_point import LARGEST
     from ldp_budget.ledger.models import RESERVED, VOIDED, Entry
     from ldp_budget.ledger.snapshot import Replay

@@ -1,4 +1,4 @@
-"""Windows: every moment lies in exactly one day, one week from Monday, one month and the one lifetime, in UTC."""
+"""Windows: every moment is in exactly one day, one week from Monday, one month and the lifetime, in UTC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOMENTS = st.datetimes(min_value=datetime(1800, 1, 1), max_value=datetime(2400, 
 
 
 @given(MOMENTS, st.sampled_from(CALENDAR))
-def test_a_moment_lies_in_its_window_and_the_next_begins_where_it_ends(moment: datetime, period: str) -> None:
+def test_window_contains_its_moment_and_the_next_begins_at_its_end(moment: datetime, period: str) -> None:
     window = window_at(period, moment)
     assert window.ends is not None
     assert window.starts <= moment < window.ends
@@ -37,9 +37,7 @@ def test_window_name_of_two_moments_is_one_only_in_one_window(
 
 
 @given(MOMENTS, st.sampled_from(CALENDAR), st.integers(-14 * 60, 14 * 60))
-def test_the_window_does_not_depend_on_the_time_zone_of_the_clock(
-    moment: datetime, period: str, minutes: int
-) -> None:
+def test_window_does_not_depend_on_the_time_zone_of_the_clock(moment: datetime, period: str, minutes: int) -> None:
     elsewhere = moment.astimezone(timezone(timedelta(minutes=minutes)))
     assert window_at(period, elsewhere) == window_at(period, moment)
 
@@ -69,14 +67,14 @@ def test_windows_of_a_saturday_have_their_start_end_and_name(
     assert window.ends == ends.replace(tzinfo=UTC)
 
 
-def test_a_month_is_as_long_as_it_is() -> None:
+def test_month_has_its_calendar_length() -> None:
     february = window_at("month", datetime(2028, 2, 29, 23, 59, 59, tzinfo=UTC))
     assert february.ends == datetime(2028, 3, 1, tzinfo=UTC)
     assert window_at("month", datetime(2026, 12, 31, tzinfo=UTC)).ends == datetime(2027, 1, 1, tzinfo=UTC)
 
 
 @given(MOMENTS)
-def test_the_lifetime_is_one_window_that_never_ends(moment: datetime) -> None:
+def test_lifetime_is_one_window_that_never_ends(moment: datetime) -> None:
     window = window_at(LIFETIME, moment)
     assert window.name == LIFETIME
     assert window.starts <= moment
@@ -84,7 +82,7 @@ def test_the_lifetime_is_one_window_that_never_ends(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize("period", CALENDAR)
-def test_no_year_touches_more_windows_than_its_worst_loss_counts(period: str) -> None:
+def test_year_touches_at_most_the_counted_windows(period: str) -> None:
     most = 0
     for year in range(1990, 2040):
         days = (datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(366))

@@ -40,7 +40,7 @@ def cell_probabilities(table: LaplaceTable, point: int) -> list[Fraction]:
 
 
 @given(st.decimals("1e-8", 1000, places=8), st.decimals("1e-6", 1000, places=7))
-def test_the_scale_is_the_width_over_epsilon_rounded_up(epsilon, width):
+def test_scale_is_the_width_over_epsilon_rounded_up(epsilon, width):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=width)
     loss = Fraction(width) / Fraction(mechanism.parameters["scale"])
     assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) <= loss <= Fraction(epsilon)
@@ -48,7 +48,7 @@ def test_the_scale_is_the_width_over_epsilon_rounded_up(epsilon, width):
     assert mechanism.guarantee.loss()[0] <= epsilon
 
 
-def test_it_can_be_built_from_its_scale():
+def test_mechanism_can_be_built_from_its_scale():
     mechanism = BoundedLaplace(scale=4, lower=10, upper=20)
     assert mechanism.parameters == {"scale": 4.0}
     assert mechanism.guarantee.epsilon == 2.5
@@ -72,7 +72,7 @@ def test_incomplete_gamma_is_exact_to_the_last_digits(power, end):
 
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "10"])
 @pytest.mark.parametrize("value", [10, 12.5, 15, 19])
-def test_the_density_integrates_to_one_and_has_the_stated_errors(epsilon, value):
+def test_density_integrates_to_one_and_has_the_stated_errors(epsilon, value):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)
     moments = density_moments(mechanism, value, sorted({10, value, 20}))
     assert moments == pytest.approx((1, *mechanism.error_at(value)), rel=1e-10, abs=1e-10)
@@ -80,7 +80,7 @@ def test_the_density_integrates_to_one_and_has_the_stated_errors(epsilon, value)
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", [0.01, 1, 30, 1000])
-def test_the_uniform_prior_is_an_average_of_the_stated_errors(epsilon):
+def test_uniform_prior_error_is_the_average_of_the_stated_errors(epsilon):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=10, upper=20)
     middles = 10 + (np.arange(20_000) + 0.5) / 2000
     bias, mse = mechanism.prior_error((middles, np.ones(20_000)))
@@ -89,7 +89,7 @@ def test_the_uniform_prior_is_an_average_of_the_stated_errors(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 10, 200])
-def test_the_bias_is_largest_at_the_ends_and_points_inwards(epsilon):
+def test_bias_is_largest_at_the_ends_and_points_inwards(epsilon):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=1)
     biases = [mechanism.error_at(value)[0] for value in np.linspace(0, 0.5, 101)]
     assert biases == sorted(biases, reverse=True)
@@ -97,7 +97,7 @@ def test_the_bias_is_largest_at_the_ends_and_points_inwards(epsilon):
     assert f"{biases[0]:.4g}" in mechanism.notes[0]
 
 
-def test_the_notes_say_when_a_constant_output_is_better():
+def test_notes_say_when_a_constant_output_is_better():
     notes = {epsilon: BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=6).notes for epsilon in (1, 4)}
     assert any("constant output 3," in note and " 3 against " in note for note in notes[1])
     assert not any("constant" in note for note in notes[4])
@@ -108,7 +108,7 @@ def test_the_notes_say_when_a_constant_output_is_better():
 
 @settings(deadline=None)
 @given(st.decimals("0.01", 60, places=4), st.integers(8, 14))
-def test_the_tables_exact_loss_is_at_most_epsilon(epsilon, cells):
+def test_table_exact_loss_is_at_most_epsilon(epsilon, cells):
     loss = table_losses(LaplaceTable(epsilon, cells))
     assert loss <= float(epsilon) * (1 + 1e-12)
     if epsilon < 16:
@@ -118,7 +118,7 @@ def test_the_tables_exact_loss_is_at_most_epsilon(epsilon, cells):
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.01", "1", "15.9", "16", "30", "100", "1000"])
-def test_the_full_table_errs_as_stated(epsilon):
+def test_table_errors_are_the_stated_ones(epsilon):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=1)
     table, cells = mechanism.table, mechanism.cells
     weights = np.diff(table.below).astype(float)
@@ -153,11 +153,11 @@ def test_draws_have_the_exact_probabilities(epsilon):
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 241), (1, 242), (10, 243), (40, 244)])
-def test_a_million_values_err_as_stated(epsilon, seed):
+def test_reports_of_a_million_values_have_the_stated_errors(epsilon, seed):
     assert_errors_as_stated(BoundedLaplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)
 
 
-def test_the_mean_of_the_reports_comes_with_their_own_spread():
+def test_mean_estimate_uses_the_spread_of_the_reports():
     mechanism = BoundedLaplace.calibrate(epsilon=2, lower=0, upper=10)
     reports = mechanism.randomize(np.full(100_000, 3.0), rng=SeededStream(245))
     estimate = mechanism.estimate(reports)
@@ -168,11 +168,11 @@ def test_the_mean_of_the_reports_comes_with_their_own_spread():
 @pytest.mark.parametrize(
     ("declared", "option", "expected"),
     [
-        ({"lower": 0, "upper": 1}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "lower": 0}, "upper", "nothing was given"),
-        ({"epsilon": 1, "scale": 1, "lower": 0, "upper": 1}, "scale", "no epsilon beside it"),
+        ({"lower": 0, "upper": 1}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "lower": 0}, "upper", "upper is missing"),
+        ({"epsilon": 1, "scale": 1, "lower": 0, "upper": 1}, "scale", "left out if epsilon is given"),
         ({"scale": "1e-9", "lower": 0, "upper": 1}, "scale", "from 0.001"),
-        ({"epsilon": 2000, "lower": 0, "upper": 1}, "epsilon", "found 2000"),
+        ({"epsilon": 2000, "lower": 0, "upper": 1}, "epsilon", "got 2000"),
     ],
 )
 def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):

@@ -1,4 +1,4 @@
-"""What the bounded mechanisms state of themselves: a pair that no two inputs exceed, stated or drawn, and nearly met.
+"""Dominating pairs of the bounded mechanisms: no two inputs exceed them, stated or drawn, and they are nearly tight.
 
 The truth is worked out here from the printed densities, with sixty digits and piece by piece, or from the whole
 weights that the client draws with, exactly.
@@ -109,7 +109,7 @@ def assert_above(promise: Guarantee, odds: mpf, excess: mpf) -> None:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", LOSSES)
-def test_no_two_values_of_bounded_laplace_are_told_apart_better(epsilon: str) -> None:
+def test_bounded_laplace_pair_dominates_every_two_values(epsilon: str) -> None:
     promise, source = LAPLACE(epsilon=epsilon, lower=-3, upper=7).guarantee, random.Random(epsilon)
     with mpmath.workdps(60):
         loss = mpf(epsilon)
@@ -122,7 +122,7 @@ def test_no_two_values_of_bounded_laplace_are_told_apart_better(epsilon: str) ->
 @pytest.mark.some(3)
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("epsilon", [*LOSSES[::3], "1"])
-def test_no_two_values_of_the_bounded_staircase_are_told_apart_better(epsilon: str, gamma: str | None) -> None:
+def test_bounded_staircase_pair_dominates_every_two_values(epsilon: str, gamma: str | None) -> None:
     made = STAIRCASE(epsilon=epsilon, lower=0, upper=1, gamma=gamma)
     source = random.Random(f"{epsilon} {gamma}")
     with mpmath.workdps(60):
@@ -135,7 +135,7 @@ def test_no_two_values_of_the_bounded_staircase_are_told_apart_better(epsilon: s
 
 
 @pytest.mark.slow
-def test_no_two_values_are_told_apart_better_by_many_parameters() -> None:
+def test_bounded_pairs_dominate_for_many_parameters() -> None:
     source = random.Random(20)
     with mpmath.workdps(60):
         for _ in range(600):
@@ -169,7 +169,7 @@ def assert_dominates(promise: Guarantee, rows: list[list[int]]) -> None:
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.5", "15.9", "16", "30"])
 @pytest.mark.parametrize("cells", [2, 7])
-def test_the_pair_of_bounded_laplace_dominates_what_is_drawn(epsilon: str, cells: int) -> None:
+def test_bounded_laplace_pair_dominates_the_drawn_reports(epsilon: str, cells: int) -> None:
     weights = np.diff(LaplaceTable(Decimal(epsilon), cells).below).tolist()
     rows = [weights[:point][::-1] + weights[: cells - point] for point in range(cells + 1)]
     assert_dominates(LaplaceWeights.of(Decimal(epsilon), cells).guarantee(), rows)
@@ -178,7 +178,7 @@ def test_the_pair_of_bounded_laplace_dominates_what_is_drawn(epsilon: str, cells
 @pytest.mark.some(6)
 @pytest.mark.parametrize("epsilon", ["1e-6", "1", "20"])
 @pytest.mark.parametrize("reach", [1, 3, 4, 6, 8])
-def test_the_pair_of_the_bounded_staircase_dominates_what_is_drawn(epsilon: str, reach: int) -> None:
+def test_bounded_staircase_pair_dominates_the_drawn_reports(epsilon: str, reach: int) -> None:
     cells, loss = 9, Decimal(epsilon)
     gamma = Decimal(reach) / cells
     channel = WindowChannel.fit(loss, gamma, cells)
@@ -187,7 +187,7 @@ def test_the_pair_of_the_bounded_staircase_dominates_what_is_drawn(epsilon: str,
     assert_dominates(window_pair(loss, gamma, float_below(epsilon_hat(loss, gamma)), cells), rows)
 
 
-def test_the_two_ends_as_they_are_shipped_are_within_the_pair_of_bounded_laplace() -> None:
+def test_bounded_laplace_pair_dominates_the_drawn_ends() -> None:
     for epsilon in ("1", "16"):
         made = LAPLACE(epsilon=epsilon, lower=0, upper=1)
         weights = np.diff(made.table.below).tolist()
@@ -206,7 +206,7 @@ def test_the_two_ends_as_they_are_shipped_are_within_the_pair_of_bounded_laplace
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("made", "before", "true"), [(LAPLACE, 244.6, 109.34), (STAIRCASE, 244.6, 191.12)])
-def test_a_year_of_reports_costs_what_their_pair_says(made: Any, before: float, true: float) -> None:
+def test_year_of_reports_costs_the_composition_of_the_pair(made: Any, before: float, true: float) -> None:
     """`true` is what the hull of all pairs of inputs comes to with a thousand kinks."""
     promise = made(epsilon=1, lower=0, upper=1).guarantee
     assert promise.epsilon == 1
@@ -217,7 +217,7 @@ def test_a_year_of_reports_costs_what_their_pair_says(made: Any, before: float, 
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("reports", [2, 3])
-def test_totals_are_no_less_than_the_losses_of_the_two_ends_added_up(reports: int) -> None:
+def test_year_of_reports_costs_at_least_the_composition_of_the_ends(reports: int) -> None:
     """The loss of the ends is ε(1-2y) with y exponential on [0, 1]; rounded down to 1/400 it is a lower bound."""
     epsilon, steps = mpf(1), 400
     with mpmath.workdps(30):
@@ -242,28 +242,28 @@ def test_totals_are_no_less_than_the_losses_of_the_two_ends_added_up(reports: in
 
 
 @pytest.mark.parametrize("made", [LAPLACE, STAIRCASE])
-def test_the_pair_is_short_and_exact_in_json(made: Any) -> None:
+def test_pair_is_short_and_exact_in_json(made: Any) -> None:
     promise = made(epsilon="0.7", lower=0, upper=1).guarantee
     assert from_json(promise.to_json()) == promise
     assert len(str(promise.to_json())) < 4000
 
 
 @pytest.mark.parametrize("made", [LAPLACE, STAIRCASE])
-def test_beyond_the_largest_listed_loss_epsilon_alone_is_stated(made: Any) -> None:
+def test_pair_beyond_the_largest_listed_loss_is_epsilon(made: Any) -> None:
     assert made(epsilon=LARGEST_LISTED, lower=0, upper=1).guarantee.kind == "finite-pair"
     assert made(epsilon=33, lower=0, upper=1).guarantee == Pure(33)
     assert made(epsilon=1000, lower=0, upper=1).guarantee == Pure(1000)
 
 
 @pytest.mark.parametrize("gamma", ["0", "1", "1e-9"])
-def test_a_window_that_tells_nothing_states_its_epsilon(gamma: str) -> None:
+def test_pair_of_an_uninformative_window_is_epsilon(gamma: str) -> None:
     promise = STAIRCASE(epsilon=1, lower=0, upper=1, gamma=gamma).guarantee
     assert promise.epsilon == 1
     assert (promise == Pure(1)) == (gamma in "01")
 
 
 @pytest.mark.slow
-def test_a_pair_that_is_too_small_for_a_density_is_found_out() -> None:
+def test_pair_too_small_for_a_density_is_violated() -> None:
     """Of a smaller ε, though with the largest ratio of the right one."""
 
     class Smaller(type(LAPLACE(epsilon=1, lower=0, upper=1))):  # type: ignore[misc]

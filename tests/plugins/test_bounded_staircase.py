@@ -63,7 +63,7 @@ def test_epsilon_hat_is_the_reference_value(epsilon, gamma, entry):
     assert epsilon_hat(epsilon, gamma) == pytest.approx(Decimal(entry["value"]), rel=Decimal("1e-28"))
 
 
-def test_the_example_of_figure_1():
+def test_example_of_figure_1_matches():
     mechanism = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.3")
     assert mechanism.parameters == {"gamma": 0.3, "epsilon_hat": pytest.approx(0.770296, abs=1e-6)}
     assert mechanism.guarantee.epsilon == 1
@@ -78,7 +78,7 @@ def test_epsilon_hat_is_on_the_safe_side_and_tight(epsilon, gamma):
 
 
 @pytest.mark.parametrize(("epsilon", "gamma", "entry"), golden("bounded_staircase_PRINTED_eps_hat_UNSAFE"))
-def test_the_printed_second_row_loses_more(epsilon, gamma, entry):
+def test_printed_second_row_loses_more(epsilon, gamma, entry):
     printed = printed_epsilon_hat(epsilon, gamma)
     assert printed == pytest.approx(Decimal(entry["value"]), rel=Decimal("1e-28"))
     with mpmath.workdps(40):
@@ -86,7 +86,7 @@ def test_the_printed_second_row_loses_more(epsilon, gamma, entry):
         assert abs(true_loss(gamma, printed) - mpf(str(epsilon)) + mpmath.log(mpf(str(gamma)))) < mpf("1e-28")
 
 
-def test_the_rows_join_at_one_half():
+def test_rows_join_at_one_half():
     half = Decimal("0.5")
     for epsilon in (Decimal("0.01"), Decimal(1), Decimal(10)):
         below, above = (epsilon_hat(epsilon, half + step) for step in (Decimal("-1e-15"), Decimal("1e-15")))
@@ -114,7 +114,7 @@ def test_brute_force_finds_the_declared_loss(epsilon, gamma):
 
 def test_brute_force_finds_more_for_the_printed_second_row():
     mechanism = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.6")
-    # Nobody can declare the printed ε̂, so it is slipped in where the right one would be kept.
+    # The printed ε̂ cannot be declared, so it is put in the place of the right one.
     mechanism.__dict__["_epsilon_hat"] = float(printed_epsilon_hat(Decimal(1), Decimal("0.6")))
     assert worst_log_ratio(mechanism, VALUES, REPORTS) == pytest.approx(1.51, abs=0.01)
 
@@ -127,7 +127,7 @@ def test_notes_say_what_the_printed_row_would_lose():
 
 
 @pytest.mark.parametrize("gamma", [0, 1])
-def test_a_window_of_nothing_or_everything_is_a_uniform_output(gamma):
+def test_window_of_zero_or_full_width_is_a_uniform_output(gamma):
     mechanism = BoundedStaircase.calibrate(epsilon=1, lower=0, upper=1, gamma=gamma)
     assert "says nothing" in mechanism.notes[0]
     assert mechanism.error_at(0.25) == pytest.approx((0.25, 0.25**2 + 1 / 12))
@@ -140,7 +140,7 @@ def test_a_window_of_nothing_or_everything_is_a_uniform_output(gamma):
 
 @pytest.mark.parametrize("gamma", ["0.1", "0.3", "0.7"])
 @pytest.mark.parametrize("value", [10, 11.5, 15, 18])
-def test_the_density_integrates_to_one_and_has_the_stated_errors(gamma, value):
+def test_density_integrates_to_one_and_has_the_stated_errors(gamma, value):
     mechanism = BoundedStaircase.calibrate(epsilon=2, lower=10, upper=20, gamma=gamma)
     reach = 10 * float(gamma)
     cuts = [10, *(edge for edge in (value - reach, value + reach) if 10 < edge < 20), 20]
@@ -151,7 +151,7 @@ def test_the_density_integrates_to_one_and_has_the_stated_errors(gamma, value):
 
 
 @pytest.mark.parametrize("gamma", ["0.1", "0.3", "0.7"])
-def test_the_uniform_prior_is_an_average_of_the_stated_errors(gamma):
+def test_uniform_prior_error_is_the_average_of_the_stated_errors(gamma):
     mechanism = BoundedStaircase.calibrate(epsilon=2, lower=10, upper=20, gamma=gamma)
     middles = 10 + (np.arange(4000) + 0.5) / 400
     bias, mse = mechanism.prior_error((middles, np.ones(4000)))
@@ -160,14 +160,14 @@ def test_the_uniform_prior_is_an_average_of_the_stated_errors(gamma):
 
 
 @given(epsilons, gammas)
-def test_the_bias_is_largest_at_the_ends_and_points_inwards(epsilon, gamma):
+def test_bias_is_largest_at_the_ends_and_points_inwards(epsilon, gamma):
     mechanism = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma)
     biases = [mechanism.error_at(value)[0] for value in np.linspace(0, 0.5, 21)]
     assert min(biases) >= -1e-15
     assert mechanism.utility()["max_bias"] == max(biases)
 
 
-def test_a_constant_output_beats_it_for_a_small_loss_and_the_notes_say_so():
+def test_notes_say_that_a_constant_output_is_better_for_a_small_loss():
     prior = heights_prior()
     for epsilon, beaten in ((0.5, True), (1, True), (3, False)):
         mechanism = BoundedStaircase.calibrate(epsilon=epsilon, **HEIGHTS)
@@ -182,7 +182,7 @@ def test_a_constant_output_beats_it_for_a_small_loss_and_the_notes_say_so():
 
 @pytest.mark.some(5)
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.2, 1, 2, 4, 7, 10, 20, 30])
-def test_the_default_gamma_is_the_best_for_a_uniform_prior(epsilon):
+def test_default_gamma_is_the_best_for_a_uniform_prior(epsilon):
     chosen = best_gamma(epsilon, 2**20)
     everywhere = [uniform_mse(epsilon, gamma) for gamma in np.geomspace(1e-6, 1, 400)]
     nearby = [uniform_mse(epsilon, chosen * factor) for factor in np.linspace(0.9, 1.1, 101)]
@@ -190,13 +190,13 @@ def test_the_default_gamma_is_the_best_for_a_uniform_prior(epsilon):
     assert uniform_mse(epsilon, chosen) <= least + 1.001e-4 * min(least, 1 / 6 - least)
 
 
-def test_the_default_gamma_is_that_of_a_third_for_a_small_loss_and_narrow_for_a_large_one():
+def test_default_gamma_is_a_third_for_a_small_loss_and_narrow_for_a_large_one():
     assert best_gamma(1e-8, 2**20) == pytest.approx(1 / 3, abs=0.005)
     assert best_gamma(10, 2**20) == pytest.approx(0.0227, abs=0.0001)
     assert best_gamma(1000, 2**20) == pytest.approx(2**-20, rel=0.01)
 
 
-def test_the_same_gamma_is_chosen_for_every_range():
+def test_default_gamma_does_not_depend_on_the_range():
     gammas = {BoundedStaircase.calibrate(epsilon=2, lower=0, upper=upper).parameters["gamma"] for upper in (1, 7)}
     assert len(gammas) == 1
 
@@ -206,7 +206,7 @@ def test_the_same_gamma_is_chosen_for_every_range():
     "epsilon",
     [pytest.param(epsilon, marks=[pytest.mark.slow] * (epsilon not in (0.2, 1, 4, 10))) for epsilon in EPSILONS],
 )
-def test_the_default_gamma_is_within_a_thousandth_of_the_best_for_heights(epsilon):
+def test_default_gamma_is_within_a_thousandth_of_the_best_for_heights(epsilon):
     prior = heights_prior()
 
     def mse(gamma: float) -> float:
@@ -228,7 +228,7 @@ def test_gammas_from_16_to_22_hundredths_beat_bounded_laplace_on_heights(epsilon
         assert BoundedStaircase.calibrate(epsilon=epsilon, gamma=gamma, **HEIGHTS).prior_error(prior)[1] < laplace
 
 
-def test_a_narrower_window_is_far_better_at_epsilon_10():
+def test_narrower_window_is_far_better_at_epsilon_10():
     prior = heights_prior()
     given_range = [
         BoundedStaircase.calibrate(epsilon=10, gamma=gamma, **HEIGHTS).prior_error(prior)[1]
@@ -253,7 +253,7 @@ def exact_rows(channel: WindowChannel) -> list[list[Fraction]]:
 
 
 @pytest.mark.parametrize("cells", [5, 8])
-def test_the_certified_loss_is_the_exact_one(cells):
+def test_certified_loss_is_the_exact_one(cells):
     for reach, epsilon in product(range(cells + 1), ("0.01", "1", "8")):
         channel = WindowChannel.fit(Decimal(epsilon), Decimal(reach) / cells, cells)
         rows = exact_rows(channel)
@@ -263,7 +263,7 @@ def test_the_certified_loss_is_the_exact_one(cells):
 
 
 @given(epsilons, gammas)
-def test_the_clients_exact_loss_is_at_most_epsilon(epsilon, gamma):
+def test_client_exact_loss_is_at_most_epsilon(epsilon, gamma):
     channel = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma).channel
     worst = channel.worst_odds()
     assert channel.total(min(2 * channel.reach, channel.cells)) < 2**63
@@ -291,7 +291,7 @@ def test_draws_have_the_exact_probabilities(reach):
     ("epsilon", "gamma", "seed"),
     [("0.1", None, 221), (1, None, 222), (10, None, 223), (1, "0.6", 224), (12, None, 225)],
 )
-def test_a_million_values_err_as_stated(epsilon, gamma, seed):
+def test_reports_of_a_million_values_have_the_stated_errors(epsilon, gamma, seed):
     assert_errors_as_stated(BoundedStaircase.calibrate(epsilon=epsilon, gamma=gamma, **HEIGHTS), seed)
 
 
@@ -308,7 +308,7 @@ def test_reports_are_middles_of_cells_within_the_range():
 # The server
 
 
-def test_the_mean_of_the_reports_comes_with_their_own_spread():
+def test_mean_estimate_uses_the_spread_of_the_reports():
     mechanism = BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10)
     values = np.full(200_000, 3.0)
     reports = mechanism.randomize(values, rng=SeededStream(227))
@@ -321,7 +321,7 @@ def test_the_mean_of_the_reports_comes_with_their_own_spread():
     assert f"{mechanism.utility()['max_bias']:.4g}" in mechanism.notes[0]
 
 
-def test_one_report_alone_gets_the_largest_error_there_can_be():
+def test_mean_estimate_of_one_report_has_the_largest_possible_error():
     assert BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10).estimate([4.0]).std_error == 5
 
 
@@ -334,13 +334,13 @@ def test_reports_outside_the_range_are_refused(reports):
 @pytest.mark.parametrize(
     ("declared", "option", "expected"),
     [
-        ({"lower": 0, "upper": 1}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "upper": 1}, "lower", "nothing was given"),
-        ({"epsilon": 1, "lower": 0}, "upper", "nothing was given"),
-        ({"epsilon": 1, "lower": 0, "upper": 0}, "upper", "> lower = 0; found 0"),
-        ({"epsilon": -1, "lower": 0, "upper": 1}, "epsilon", "found -1"),
-        ({"epsilon": 1, "lower": 0, "upper": 1, "gamma": 2}, "gamma", ">= 0 and <= 1; found 2"),
-        ({"epsilon": 1, "sensitivity": 1, "lower": 0, "upper": 1}, "sensitivity", "one of"),
+        ({"lower": 0, "upper": 1}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "upper": 1}, "lower", "lower is missing"),
+        ({"epsilon": 1, "lower": 0}, "upper", "upper is missing"),
+        ({"epsilon": 1, "lower": 0, "upper": 0}, "upper", "greater than lower, 0: got 0"),
+        ({"epsilon": -1, "lower": 0, "upper": 1}, "epsilon", "got -1"),
+        ({"epsilon": 1, "lower": 0, "upper": 1, "gamma": 2}, "gamma", ">= 0 and <= 1: got 2"),
+        ({"epsilon": 1, "sensitivity": 1, "lower": 0, "upper": 1}, "sensitivity", "no such parameter"),
     ],
 )
 def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):

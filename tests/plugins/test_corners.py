@@ -1,4 +1,4 @@
-"""Every legal parameter answers, truly and in a few seconds, or is refused by name when the mechanism is built."""
+"""Extreme parameters: correct results within a few seconds, or a refusal by name when the mechanism is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = _built_in()
 
 
 def wrong_answers(cases: list[tuple[str, Parameters]]) -> list[str]:
-    """What is wrong at these corners, each with what leads there."""
+    """Return the problems at these corners, each with its parameters."""
     found = [(name, case, answer) for name, case, answer in run_all(cases) if answer.outcome == "wrong"]
     return [f"{name} {case}: {answer.text}" for name, case, answer in found]
 
@@ -66,24 +66,24 @@ def test_parameters_at_any_two_corners_are_answered_or_refused(name: str) -> Non
         ),
     ],
 )
-def test_what_failed_once_answers(name: str, parameters: Parameters) -> None:
+def test_parameters_that_failed_before_are_answered(name: str, parameters: Parameters) -> None:
     assert not wrong_answers([(name, parameters)])
 
 
 @pytest.mark.parametrize(
     ("name", "parameters", "expected"),
     [
-        ("oue", {"epsilon": 1, "domain_size": 10**9}, "domain_size: expected a whole number from 2 to 4000000"),
-        ("unary-encoding", {"p": "0.5", "q": "1e-400000", "domain_size": 2}, "q: expected .*within 1e.1000"),
-        ("unary-encoding", {"p": "0." + "3" * 2000, "q": "0.1", "domain_size": 2}, "of at most 1000 digits"),
+        ("oue", {"epsilon": 1, "domain_size": 10**9}, "domain_size must be a whole number from 2 to 4000000"),
+        ("unary-encoding", {"p": "0.5", "q": "1e-400000", "domain_size": 2}, "q must be .*within 1e.1000"),
+        ("unary-encoding", {"p": "0." + "3" * 2000, "q": "0.1", "domain_size": 2}, "with at most 1000 digits"),
     ],
 )
-def test_what_would_take_too_long_is_refused_by_name(name: str, parameters: Parameters, expected: str) -> None:
+def test_parameters_that_take_too_long_are_refused_by_name(name: str, parameters: Parameters, expected: str) -> None:
     with pytest.raises(ldp_budget.InvalidParameter, match=expected):
         ldp_budget.mechanism(name)(**parameters)
 
 
-def test_a_case_that_does_not_end_is_named_and_the_others_go_on() -> None:
+def test_case_that_does_not_end_is_named_and_the_others_continue() -> None:
     cases: list[tuple[str, Parameters]] = [("oue", {"epsilon": 1, "domain_size": 2}), ("no such", {}), ("oue", {})]
     outcomes = [answer.outcome for *_, answer in run_all(cases)]
     assert outcomes == ["answered", "wrong", "refused"]

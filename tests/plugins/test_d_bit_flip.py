@@ -78,7 +78,9 @@ def law(mechanism: Any, answer: int) -> list[Fraction]:
 
 @shapes
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "4.5"])
-def test_every_report_and_every_pair_of_answers_keeps_the_promise(buckets: int, bits: int, epsilon: str) -> None:
+def test_loss_of_every_report_and_pair_of_answers_is_within_the_guarantee(
+    buckets: int, bits: int, epsilon: str
+) -> None:
     mechanism = made(buckets, bits, epsilon)
     laws = [law(mechanism, answer) for answer in range(buckets)]
     assert all(sum(law) == 1 for law in laws)
@@ -92,7 +94,7 @@ def test_every_report_and_every_pair_of_answers_keeps_the_promise(buckets: int, 
 
 
 @shapes
-def test_the_guarantee_is_the_dominating_pair_of_what_is_drawn(buckets: int, bits: int) -> None:
+def test_guarantee_is_the_dominating_pair_of_the_drawn_reports(buckets: int, bits: int) -> None:
     """Nothing finer can be promised, and nothing finer is."""
     mechanism = made(buckets, bits)
     tightest = dominating_pair([law(mechanism, answer) for answer in range(buckets)])
@@ -106,7 +108,7 @@ def test_the_guarantee_is_the_dominating_pair_of_what_is_drawn(buckets: int, bit
         assert telling <= Fraction(guarantee.tau) <= telling + Fraction(1, 10**30)
 
 
-def test_all_the_buckets_make_symmetric_unary_encoding() -> None:
+def test_all_buckets_make_symmetric_unary_encoding() -> None:
     mechanism, sue = made(6, 6), Sue.calibrate(epsilon=1, domain_size=6)
     assert mechanism.guarantee.tau == pytest.approx(sue.guarantee.tau, abs=Decimal("1e-17"))
     assert mechanism.utility()["variance_per_user"] == pytest.approx(sue.utility()["variance_per_user"])
@@ -115,14 +117,14 @@ def test_all_the_buckets_make_symmetric_unary_encoding() -> None:
 
 
 @given(epsilon=st.decimals("1e-6", "80", places=6))
-def test_the_loss_of_a_bit_is_at_most_half_of_epsilon(epsilon: Decimal) -> None:
+def test_loss_of_a_bit_is_at_most_half_of_epsilon(epsilon: Decimal) -> None:
     noise = made(3, 2, epsilon).noise
     odds = exact(Fraction(ONE - noise, noise))
     assert odds <= mpmath.exp(exact(epsilon) / 2)
     assert odds >= mpmath.exp(exact(epsilon) / 2) * (1 - 2 * mpf(odds + 1) / noise)
 
 
-def test_the_parameters_are_those_of_document_002() -> None:
+def test_parameters_are_those_of_document_002() -> None:
     parameters = made(10, 4, 3).parameters
     half = math.exp(1.5)
     assert parameters == {
@@ -140,7 +142,7 @@ def test_the_parameters_are_those_of_document_002() -> None:
     ("buckets", "bits", "dtype", "width"),
     [(5, 5, np.uint8, 1), (9, 9, np.uint8, 2), (5, 4, np.uint8, 4), (128, 8, np.uint8, 8), (129, 1, np.uint16, 1)],
 )
-def test_a_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, width: int) -> None:
+def test_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, width: int) -> None:
     mechanism = made(buckets, bits, 60)
     answers = np.arange(1000) % buckets
     reports = mechanism.randomize(answers, rng=3)
@@ -154,7 +156,7 @@ def test_a_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, w
 
 @pytest.mark.parametrize("users", [15_000, pytest.param(60_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("memoize", [False, True])
-def test_every_set_of_buckets_is_as_likely_and_no_function_of_the_answer(memoize: bool, users: int) -> None:
+def test_bucket_sets_are_uniform_and_independent_of_the_answer(memoize: bool, users: int) -> None:
     mechanism = made(5, 3, memoize=memoize)
     own = secrets(users) if memoize else None
     for answer in (0, 4):
@@ -164,7 +166,7 @@ def test_every_set_of_buckets_is_as_likely_and_no_function_of_the_answer(memoize
         assert np.abs(counts - users / 10).max() < 4.5 * (users * 0.1 * 0.9) ** 0.5
 
 
-def test_reports_come_from_the_stream_and_nothing_else() -> None:
+def test_reports_depend_on_the_stream_only() -> None:
     mechanism, answers = made(20, 5), np.arange(20)
     assert (mechanism.randomize(answers, rng=7) == mechanism.randomize(answers, rng=7)).all()
     assert (mechanism.randomize(answers, rng=7) != mechanism.randomize(answers, rng=8)).any()
@@ -173,7 +175,7 @@ def test_reports_come_from_the_stream_and_nothing_else() -> None:
 
 # -- estimates ------------------------------------------------------------------------------------------------
 
-ANSWERS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])  # nobody holds 3 and 4
+ANSWERS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])  # no user holds 3 and 4
 SIMULATED = [made(5, 5), made(5, 4), made(5, 1), made(5, 2, 3)]
 
 
@@ -187,7 +189,7 @@ def survey_counts(mechanism: Any, reports: Any, surveys: int) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
-def test_the_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None:
+def test_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None:
     """Twenty thousand surveys of ten users each."""
     surveys = 20_000
     truth = np.bincount(ANSWERS, minlength=5)
@@ -204,7 +206,7 @@ def test_the_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> 
     assert whole.std_errors == pytest.approx((surveys * np.array(stated)) ** 0.5, rel=0.01)
 
 
-def test_memoised_reports_are_estimated_as_well() -> None:
+def test_estimates_of_memoized_reports_are_unbiased() -> None:
     mechanism, users = made(5, 3, 2, memoize=True), 40_000
     answers = np.tile(ANSWERS, users // 10)
     estimate = mechanism.estimate(mechanism.randomize(answers, secrets=secrets(users)))
@@ -213,7 +215,7 @@ def test_memoised_reports_are_estimated_as_well() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [made(4, 3), made(4, 4, 2)], ids=repr)
-def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
+def test_intervals_have_their_nominal_coverage(mechanism: Any) -> None:
     users, surveys = 200, 2000
     answers = np.repeat([0, 0, 1, 2], users // 4)
     truth = np.bincount(answers, minlength=4)
@@ -221,11 +223,11 @@ def test_intervals_cover_the_truth_as_often_as_they_say(mechanism: Any) -> None:
     for survey in mechanism.randomize(np.tile(answers, surveys), rng=5).reshape(surveys, users, -1):
         low, high = mechanism.estimate(survey).interval(0.95)
         covered += (low <= truth) & (truth <= high)
-    # What nobody holds can only be overestimated: there the one side of the interval decides.
+    # A value without users can only be overestimated: there one side of the interval decides.
     assert np.abs(covered / surveys - np.where(truth, 0.95, 0.975)).max() <= 0.02
 
 
-def test_the_estimate_is_that_of_document_002() -> None:
+def test_estimate_is_that_of_document_002() -> None:
     """share of v = k/(nd) Σ (b(e^{ε/2}+1) - 1)/(e^{ε/2} - 1) over the users who drew v."""
     mechanism, half = made(4, 2), math.exp(0.5)
     rows = [{0: 1, 3: 0}, {0: 0, 1: 1}, {3: 1, 0: 1}]
@@ -235,7 +237,7 @@ def test_the_estimate_is_that_of_document_002() -> None:
     assert mechanism.estimate(reports).shares == pytest.approx(shares)
 
 
-def test_leaving_out_one_bucket_of_five_costs_a_quarter_more_and_the_holders() -> None:
+def test_variance_of_four_of_five_buckets_is_a_quarter_larger() -> None:
     five, four = made(5, 5).utility(users=100), made(5, 4).utility(users=100)
     assert four["variance_per_user"] == pytest.approx(1.25 * five["variance_per_user"])
     assert (five["variance_per_unit_frequency"], four["variance_per_unit_frequency"]) == (0, 0.25)
@@ -244,9 +246,7 @@ def test_leaving_out_one_bucket_of_five_costs_a_quarter_more_and_the_holders() -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("users", "printed_best"), [(1000, "4BitFlip"), (5000, "5BitFlip")])
-def test_the_4bitflip_cells_of_table_2_are_those_of_an_estimator_without_its_factor(
-    users: int, printed_best: str
-) -> None:
+def test_table_2_cells_of_4bitflip_are_of_an_estimator_without_its_factor(users: int, printed_best: str) -> None:
     """At ε = 0.5; the factor left out is 5/4. With it, five bits are always better."""
     repeats, truth = 300, users // 5
     errors = {}
@@ -296,7 +296,7 @@ def golden() -> list[tuple[dict[str, Any], dict[str, str]]]:
 
 
 @pytest.mark.parametrize(("params", "value"), golden(), ids=str)
-def test_the_caps_are_the_reference_values(params: dict[str, Any], value: dict[str, str]) -> None:
+def test_caps_are_the_reference_values(params: dict[str, Any], value: dict[str, str]) -> None:
     mechanism = made(params["k"], params["d"], params["eps"], memoize=True)
     guarantee = mechanism.guarantee
     assert guarantee.relation == SAME_CHANGE_PATTERN
@@ -310,7 +310,7 @@ def test_the_caps_are_the_reference_values(params: dict[str, Any], value: dict[s
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("bits", [1, 2, 3])
-def test_for_the_same_change_pattern_the_cap_is_reached_and_not_passed(bits: int) -> None:
+def test_cap_for_the_same_change_pattern_is_reached_and_not_exceeded(bits: int) -> None:
     mechanism = made(3, bits, memoize=True)
     guarantee = mechanism.guarantee
     for length in (1, 2, 3):
@@ -321,13 +321,13 @@ def test_for_the_same_change_pattern_the_cap_is_reached_and_not_passed(bits: int
         assert worst == pytest.approx(float(min(length * guarantee.cap, bits)), rel=1e-15)
 
 
-def test_repeats_of_a_value_add_nothing_for_the_same_change_pattern() -> None:
+def test_repeated_value_adds_nothing_for_the_same_change_pattern() -> None:
     mechanism = made(3, 2, memoize=True)
     assert stream_loss(mechanism, (0, 0, 0), (1, 1, 1)) == stream_loss(mechanism, (0,), (1,))
     assert stream_loss(mechanism, (0, 1, 0), (1, 0, 1)) == stream_loss(mechanism, (0, 1), (1, 0))
 
 
-def test_another_change_pattern_is_told_apart_for_certain() -> None:
+def test_change_pattern_that_differs_is_distinguished_with_certainty() -> None:
     for bits in (1, 2, 3):
         mechanism = made(3, bits, memoize=True)
         assert stream_loss(mechanism, (0, 1), (0, 0)) == mpmath.inf
@@ -335,17 +335,17 @@ def test_another_change_pattern_is_told_apart_for_certain() -> None:
     assert any("unbounded" in note for note in mechanism.notes)
 
 
-def test_the_same_secret_repeats_the_same_report() -> None:
+def test_secret_repeats_the_same_report() -> None:
     mechanism, own = made(12, 4, memoize=True), secrets(500)
     answers = np.arange(500) % 12
     first = mechanism.randomize(answers, secrets=own)
     assert (mechanism.randomize(answers, rng=1, secrets=own) == first).all()
-    # Whoever else is in the batch.
+    # For every other user in the batch.
     assert (mechanism.randomize(answers[7:90], secrets=own[7:90]) == first[7:90]).all()
     assert (mechanism.randomize(answers, secrets=secrets(500, start=500)) != first).any()
 
 
-def test_a_change_of_value_keeps_the_buckets_and_draws_new_bits() -> None:
+def test_changed_value_keeps_the_buckets_and_draws_new_bits() -> None:
     mechanism, users = made(12, 4, memoize=True), 4000
     own = secrets(users)
     one, other = (unpack(mechanism, mechanism.randomize(np.full(users, answer), secrets=own)) for answer in (10, 11))
@@ -358,15 +358,15 @@ def test_a_change_of_value_keeps_the_buckets_and_draws_new_bits() -> None:
 
 
 @pytest.mark.parametrize("bits", [3, 4])
-def test_memoised_bits_need_a_secret_of_every_user(bits: int) -> None:
+def test_memoized_bits_need_a_secret_of_every_user(bits: int) -> None:
     mechanism = made(4, bits, memoize=True)
     for found in (None, secrets(2), secrets(4), [b"short"] * 3, "a text of some length"):
-        with pytest.raises(InvalidParameter, match="secrets: expected bytes"):
+        with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
             mechanism.randomize([1, 2, 3], secrets=found)
     assert mechanism.randomize([1, 2, 3], secrets=b"the secret of one user").shape[0] == 3
 
 
-def test_the_ledger_charges_a_memoised_value_once_and_refuses_where_any_inputs_are_asked_for() -> None:
+def test_ledger_charges_a_memoized_value_once_and_refuses_it_under_relation_any() -> None:
     mechanism = made(5, 3, memoize=True)
     assert isinstance(mechanism.guarantee, Memoised)
     with Accountant(":memory:") as accountant:
@@ -384,8 +384,8 @@ def test_the_ledger_charges_a_memoised_value_once_and_refuses_where_any_inputs_a
 
 @pytest.mark.parametrize("bits", [2, 3])
 @pytest.mark.parametrize("bad", [3, -1, 0.5, float("nan"), None], ids=repr)
-def test_a_value_outside_the_domain_is_refused(bits: int, bad: Any) -> None:
-    with pytest.raises(OutsideDomain, match="expected whole numbers from 0 to 2") as caught:
+def test_value_outside_the_domain_is_refused(bits: int, bad: Any) -> None:
+    with pytest.raises(OutsideDomain, match="outside the domain, whole numbers from 0 to 2") as caught:
         made(3, bits).randomize([0, bad])
     assert caught.value.position == 1
 
@@ -393,16 +393,16 @@ def test_a_value_outside_the_domain_is_refused(bits: int, bad: Any) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({"bits": 6}, "bits: expected a whole number <= buckets = 5; found 6"),
-        ({"bits": 0}, "bits: expected a whole number from 1"),
-        ({"buckets": 1, "bits": 1}, "buckets: expected a whole number from 2"),
-        ({"epsilon": 0}, "epsilon: expected a number > 0"),
-        ({"epsilon": "1e-19"}, r"epsilon: expected a loss large enough.*found 1E-19"),
-        ({"memoize": 1}, "memoize: expected true or false"),
+        ({"bits": 6}, "bits must be at most the number of buckets, 5: got 6"),
+        ({"bits": 0}, "bits must be a whole number from 1"),
+        ({"buckets": 1, "bits": 1}, "buckets must be a whole number from 2"),
+        ({"epsilon": 0}, "epsilon must be a number > 0"),
+        ({"epsilon": "1e-19"}, r"epsilon must be large enough.*got 1E-19"),
+        ({"memoize": 1}, "memoize must be true or false"),
     ],
     ids=str,
 )
-def test_what_does_not_fit_together_is_refused(target: dict[str, Any], message: str) -> None:
+def test_parameters_that_contradict_are_refused(target: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         DBitFlip.calibrate(**{"epsilon": 1, "buckets": 5, "bits": 4, **target})
 
@@ -412,19 +412,19 @@ def test_what_does_not_fit_together_is_refused(target: dict[str, Any], message: 
     [
         ([[0, 2, 4]], r"shape \(n, 2\)"),
         ([0, 2], r"shape \(n, 2\)"),
-        ([[0.0, 2.0]], "reports of integers"),
-        ([[0, 8]], "from 0 to 7; found 0 to 8"),
+        ([[0.0, 2.0]], "reports must be integers"),
+        ([[0, 8]], "from 0 to 7: got 0 to 8"),
         ([[-1, 2]], "from 0 to 7"),
         ([[0, 2], [4, 5]], "distinct buckets"),
     ],
     ids=str,
 )
-def test_reports_that_nobody_could_have_sent_are_refused(bad: Any, message: str) -> None:
+def test_reports_that_no_client_can_send_are_refused(bad: Any, message: str) -> None:
     with pytest.raises(NotSupported, match=message):
         made(4, 2).aggregate(np.array(bad))
 
 
-def test_what_cannot_be_estimated_is_refused() -> None:
+def test_estimate_that_is_impossible_is_refused() -> None:
     mechanism = made(4, 2)
     with pytest.raises(NotSupported, match="no reports"):
         mechanism.estimate(mechanism.randomize([]))

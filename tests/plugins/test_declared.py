@@ -1,4 +1,4 @@
-"""`declared`: what others promise is charged, and nobody is led to think that it was checked or could be drawn."""
+"""`declared`: guarantees stated by the caller are charged, and never shown as checked or drawable."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EVERY = [
 ]
 
 
-def test_it_promises_what_it_was_told() -> None:
+def test_declared_has_the_stated_guarantee() -> None:
     assert Declared(epsilon="0.3", source=SOURCE).guarantee == Pure("0.3")  # type: ignore[arg-type]
     assert Declared(epsilon="0.3", delta="1e-7", source=SOURCE).guarantee == Approximate("0.3", "1e-7")  # type: ignore[arg-type]
     assert Declared(rho="0.1", source=SOURCE).guarantee == ZeroConcentrated("0.1")  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def test_it_promises_what_it_was_told() -> None:
 
 
 @pytest.mark.parametrize("guarantee", EVERY, ids=lambda each: each.kind)
-def test_every_guarantee_has_one_spelling_that_reads_back(guarantee: Guarantee) -> None:
+def test_declared_spelling_of_every_guarantee_is_unique_and_round_trips(guarantee: Guarantee) -> None:
     made = Declared.of(guarantee, SOURCE)
     assert made.guarantee == guarantee
     again = Declared(**json.loads(json.dumps(made.declared)))
@@ -62,50 +62,53 @@ def test_every_guarantee_has_one_spelling_that_reads_back(guarantee: Guarantee) 
     assert made.replace(source="another").fingerprint != made.fingerprint
 
 
-def test_a_delta_of_one_is_no_promise() -> None:
+def test_declared_with_delta_one_is_unbounded() -> None:
     assert Declared.of(Approximate(Decimal(1), Decimal(1)), SOURCE).guarantee == Unbounded()
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"epsilon": 1}, "source: expected one line of text"),
-        ({"epsilon": 1, "source": ""}, "source: expected one line of text"),
-        ({"epsilon": 1, "source": " "}, "source: expected one line of text"),
-        ({"epsilon": 1, "source": "two\nlines"}, r"source: .*'\\n' in it"),
-        ({"epsilon": 1, "source": "\x1b[2J"}, r"source: .*'\\x1b' in it"),
-        ({"epsilon": 1, "source": "x" * 501}, "source: .*found 501 characters"),
-        ({"epsilon": 1, "source": 3}, "source: .*found a int"),
-        ({"source": SOURCE}, "epsilon: expected a number >= 0"),
-        ({"epsilon": -1, "source": SOURCE}, "epsilon: expected a number >= 0"),
-        ({"epsilon": "nan", "source": SOURCE}, "epsilon: expected a number >= 0"),
-        ({"epsilon": "inf", "source": SOURCE}, "epsilon: expected a number >= 0"),
-        ({"epsilon": 1, "delta": 1, "source": SOURCE}, "delta: expected a number >= 0 and < 1"),
-        ({"epsilon": 1, "delta": -1, "source": SOURCE}, "delta: expected a number >= 0 and < 1"),
-        ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho: expected nothing beside epsilon"),
-        ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta: expected none beside rho"),
-        ({"promise": "{", "source": SOURCE}, "promise: expected the JSON of a guarantee"),
-        ({"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE}, "of the kind pure; epsilon states it"),
+        ({"epsilon": 1}, "source is missing"),
+        ({"epsilon": 1, "source": ""}, "source must be one line"),
+        ({"epsilon": 1, "source": " "}, "source must be one line"),
+        ({"epsilon": 1, "source": "two\nlines"}, r"source: .*a text with '\\n'"),
+        ({"epsilon": 1, "source": "\x1b[2J"}, r"source: .*a text with '\\x1b'"),
+        ({"epsilon": 1, "source": "x" * 501}, "source must be .*got 501 characters"),
+        ({"epsilon": 1, "source": 3}, "source must be .*got a int"),
+        ({"source": SOURCE}, "epsilon is missing"),
+        ({"epsilon": -1, "source": SOURCE}, "epsilon must be a number >= 0"),
+        ({"epsilon": "nan", "source": SOURCE}, "epsilon must be a number >= 0"),
+        ({"epsilon": "inf", "source": SOURCE}, "epsilon must be a number >= 0"),
+        ({"epsilon": 1, "delta": 1, "source": SOURCE}, "delta must be a number >= 0 and < 1"),
+        ({"epsilon": 1, "delta": -1, "source": SOURCE}, "delta must be a number >= 0 and < 1"),
+        ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho must be left out if epsilon is given"),
+        ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta must be left out if rho is given"),
+        ({"promise": "{", "source": SOURCE}, "promise must be the JSON of a guarantee"),
+        (
+            {"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE},
+            "a guarantee of kind pure. State it with epsilon",
+        ),
         (
             {"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE},
-            "promise: .*found epsilon: expected a number",
+            "promise must be .*epsilon must be a number",
         ),
-        ({"promise": {"kind": "mine"}, "source": SOURCE}, "not a guarantee: kind 'mine'"),
-        ({"promise": [1], "source": SOURCE}, "promise: expected the JSON"),
+        ({"promise": {"kind": "mine"}, "source": SOURCE}, "got 'mine'"),
+        ({"promise": [1], "source": SOURCE}, "promise must be the JSON"),
         (
             {"promise": {"kind": "finite-pair", "outcomes": [["1e999999", "1"]]}, "source": SOURCE},
-            "fractions such as",
+            "fractions, such as",
         ),
-        ({"promise": "[" * 10_000, "source": SOURCE}, "promise: expected the JSON"),
-        ({"promise": '{"kind": "copies", "count": 2, "of": ' * 400, "source": SOURCE}, "promise: expected the JSON"),
+        ({"promise": "[" * 10_000, "source": SOURCE}, "promise must be the JSON"),
+        ({"promise": '{"kind": "copies", "count": 2, "of": ' * 400, "source": SOURCE}, "promise must be the JSON"),
     ],
 )
-def test_what_it_cannot_take_is_told_by_name(wrong: dict[str, Any], told: str) -> None:
+def test_declared_with_invalid_parameters_names_them(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidParameter, match=told):
         Declared(**wrong)
 
 
-def test_it_draws_and_estimates_nothing_and_says_why() -> None:
+def test_declared_refuses_to_draw_and_estimate_with_the_reason() -> None:
     made: Mechanism = Declared(epsilon=1, source=SOURCE)
     for ask in (
         lambda: made.randomize([0]),
@@ -114,16 +117,18 @@ def test_it_draws_and_estimates_nothing_and_says_why() -> None:
         lambda: made.estimate([0]),
         lambda: made.check_reports([0]),
     ):
-        with pytest.raises(NotSupported, match=r"declared only charges: .* 'their own release notes, 2026'"):
+        with pytest.raises(
+            NotSupported, match=r"mechanism declared can only be charged, .* 'their own release notes, 2026'"
+        ):
             ask()
     with pytest.raises(NotSupported, match="declared"):
         Collection("x", made).randomize([0])
 
 
-def test_it_is_never_called_checked(accountant: Accountant) -> None:
+def test_declared_is_never_called_checked(accountant: Accountant) -> None:
     made = Declared(epsilon="0.1", source=SOURCE)
     assert checked(Declared) == "no"
-    assert Declared.source == "whoever declares it"
+    assert Declared.source == "the caller who declares it"
     assert made.source == made.describe()["source"] == SOURCE
     accountant.set_policy("default", [Limit("lifetime", epsilon=1)], checked=True)
     receipt = accountant.spend("alice", made)
@@ -131,13 +136,13 @@ def test_it_is_never_called_checked(accountant: Accountant) -> None:
     assert accountant.history("alice") == []
 
 
-def test_it_composes_and_is_planned_like_any_other() -> None:
+def test_declared_composes_and_can_be_planned() -> None:
     made = Declared(epsilon="0.1", delta="1e-8", source=SOURCE)
     assert compose([(made.guarantee, 10)], delta="1e-6").epsilon == 1
     assert made.at_epsilon("0.2").guarantee == Approximate("0.2", "1e-8")  # type: ignore[arg-type]
 
 
-def test_the_command_line_charges_it(command: CommandLine) -> None:
+def test_declared_is_charged_by_the_command_line(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1,1e-6")
     spend = ["spend", "alice", "declared", "--epsilon", "0.3", "--delta", "1e-7", "--source", SOURCE]
     assert command.json(*spend, "--key", "a")["status"] == "spent"
@@ -145,14 +150,14 @@ def test_the_command_line_charges_it(command: CommandLine) -> None:
     [row] = command.json("history", "alice")
     assert row["mechanism"] == "declared"
     assert row["declared"] == {"delta": "0.0000001", "epsilon": "0.3", "source": SOURCE}
-    assert "--source: expected one line" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
+    assert "--source is missing" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
     [listed] = [each for each in command.json("mechanisms") if each["name"] == "declared"]
-    assert (listed["checked"], listed["source"]) == ("no", "whoever declares it")
+    assert (listed["checked"], listed["source"]) == ("no", "the caller who declares it")
 
 
 @pytest.mark.parametrize("turned", ["\u202e", "\u202d", "\u2066", "\u2069"])
-def test_a_source_holds_nothing_that_turns_its_direction(turned: str) -> None:
+def test_declared_source_refuses_text_direction_characters(turned: str) -> None:
     """A terminal would show the journal's line as another one; a joiner within a word is text."""
     assert Declared(epsilon=1, source="a\u200db").source == "a\u200db"
-    with pytest.raises(InvalidParameter, match="none that steers a terminal"):
+    with pytest.raises(InvalidParameter, match="without control characters"):
         Declared(epsilon=1, source=f"study {turned}3")

@@ -1,4 +1,4 @@
-"""Where the two blog posts say too much or too little: the printed formula beside the truth.
+"""Errata of the two blog posts: the printed formula compared with the correct one.
 
 trvoid's derives unary encoding, SUE and OUE; FedTensor's the Gaussian mechanism. What is printed right is held
 to here as well, so that this page says the whole of it.
@@ -62,7 +62,7 @@ def test_000_p_q_and_the_variance_at_frequency_zero_are_right(encoding: Any, eps
 
 
 @pytest.mark.parametrize("epsilon", LOSSES)
-def test_000_the_printed_variance_of_oue_fails_for_an_answer_that_somebody_gave(epsilon: str) -> None:
+def test_000_printed_variance_of_oue_fails_for_an_answer_with_users(epsilon: str) -> None:
     made = Oue.calibrate(epsilon=epsilon, domain_size=10)
     p, q = printed_probabilities(Oue, mpf(epsilon))
     printed, true = printed_variance(mpf(epsilon), q), estimator_variance(p, q, holds=1)
@@ -77,13 +77,13 @@ def test_000_the_printed_variance_of_oue_fails_for_an_answer_that_somebody_gave(
 
 
 @pytest.mark.parametrize("epsilon", LOSSES)
-def test_000_the_printed_variance_of_sue_holds_at_every_frequency(epsilon: str) -> None:
+def test_000_printed_variance_of_sue_holds_at_every_frequency(epsilon: str) -> None:
     p, q = printed_probabilities(Sue, mpf(epsilon))
     assert mpmath.almosteq(printed_variance(mpf(epsilon), q), estimator_variance(p, q, holds=1), 1e-40)
 
 
 @pytest.mark.parametrize("epsilon", LOSSES)
-def test_000_oue_does_minimise_what_is_printed(epsilon: str) -> None:
+def test_000_oue_minimizes_the_printed_variance(epsilon: str) -> None:
     _, q = printed_probabilities(Oue, mpf(epsilon))
     least = printed_variance(mpf(epsilon), q)
     assert all(printed_variance(mpf(epsilon), q * factor) > least for factor in (mpf("0.99"), mpf("1.01")))
@@ -125,7 +125,7 @@ def least_delta(sigma: mpf, epsilon: mpf) -> mpf:
 
 
 @targets
-def test_004_the_printed_delta_is_what_tail_solves_and_it_is_safe(epsilon: str, delta: str) -> None:
+def test_004_printed_delta_is_solved_by_tail_and_safe(epsilon: str, delta: str) -> None:
     made = Gaussian.calibrate(epsilon=epsilon, delta=delta, method="tail")
     sigma = mpf(made.parameters["sigma"])
     assert mpf(delta) * (1 - mpf("1e-9")) <= printed_delta(sigma, mpf(epsilon)) <= mpf(delta)
@@ -133,7 +133,7 @@ def test_004_the_printed_delta_is_what_tail_solves_and_it_is_safe(epsilon: str, 
 
 
 @targets
-def test_004_the_printed_condition_is_sufficient_and_not_necessary(epsilon: str, delta: str) -> None:
+def test_004_printed_condition_is_sufficient_and_not_necessary(epsilon: str, delta: str) -> None:
     """It says that (ε, δ)-DP *means* P(L > ε) ≤ δ. But less noise breaks that condition and keeps the promise."""
     tail = Gaussian.calibrate(epsilon=epsilon, delta=delta)
     exact = Gaussian.calibrate(epsilon=epsilon, delta=delta, method="exact")
@@ -145,7 +145,7 @@ def test_004_the_printed_condition_is_sufficient_and_not_necessary(epsilon: str,
     assert f"σ = {float(sigma):.6g} instead of {tail.parameters['sigma']:.6g}" in note
 
 
-def test_004_the_figures_of_the_errata() -> None:
+def test_004_figures_of_the_errata_match() -> None:
     sigmas = [
         Gaussian.calibrate(epsilon=1, delta="1e-5", method=method).parameters["sigma"] for method in ("tail", "exact")
     ]
@@ -153,7 +153,7 @@ def test_004_the_figures_of_the_errata() -> None:
 
 
 @targets
-def test_004_the_closed_form_is_the_root_of_the_printed_formula(epsilon: str, delta: str) -> None:
+def test_004_closed_form_is_the_root_of_the_printed_formula(epsilon: str, delta: str) -> None:
     """σ = S(z + √(z² + 2ε))/(2ε) with z = Φ⁻¹(1 - δ)."""
     z = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpf(delta))
     sigma = (z + mpmath.sqrt(z**2 + 2 * mpf(epsilon))) / (2 * mpf(epsilon))
@@ -163,7 +163,7 @@ def test_004_the_closed_form_is_the_root_of_the_printed_formula(epsilon: str, de
     )
 
 
-def test_004_the_classic_formula_would_break_the_promise_for_a_large_loss() -> None:
+def test_004_classic_formula_breaks_the_guarantee_for_a_large_loss() -> None:
     """√(2 ln(1.25/δ))/ε, often quoted in place of the post's formula, holds for ε ≤ 1 only."""
     epsilon, delta = mpf(10), mpf("0.01")
     classic = mpmath.sqrt(2 * mpmath.log(mpf("1.25") / delta)) / epsilon

@@ -1,7 +1,7 @@
 """The Gaussian mechanism: what it promises from what was declared, and what its client really sends.
 
-The calibration itself is tested in `test_gaussian_calibration`; here it is held against mpmath once more, from the
-declared decimals to the stated σ, because a double may stand on the wrong side of a decimal.
+The calibration itself is tested in `test_gaussian_calibration`; here it is compared with mpmath again, from the
+declared decimals to the stated σ, because a double may be on the wrong side of a decimal.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def golden(name: str) -> list[tuple[dict[str, str], str]]:
 
 
 @pytest.mark.parametrize("method", ["tail", "exact"])
-def test_golden_values(method: str) -> None:
+def test_golden_values_match(method: str) -> None:
     points = [point for point in golden(f"gaussian_sigma_{method}") if float(point[0]["eps"]) > 0]
     assert len(points) >= 12
     for params, value in points:
@@ -81,7 +81,7 @@ def test_golden_values(method: str) -> None:
     lower=st.decimals("-9", "9", places=22),
     width=st.decimals("0.001", "50", places=22),
 )
-def test_the_stated_sigma_meets_what_was_declared(
+def test_sigma_meets_the_declared_target(
     method: str, epsilon: Decimal, delta: Decimal, lower: Decimal, width: Decimal
 ) -> None:
     with localcontext(prec=60):
@@ -97,14 +97,14 @@ def test_the_stated_sigma_meets_what_was_declared(
 
 
 @pytest.mark.parametrize("delta", ["0.9999999", "0.99999999999999984", "0.99999999999999999999999"])
-def test_a_delta_that_no_double_equals_is_met(delta: str) -> None:
+def test_sigma_meets_a_delta_that_no_double_equals(delta: str) -> None:
     # The nearest double of each is above it or lies where its distance from 1 has lost all its digits.
     for method in ("tail", "exact"):
         made = Gaussian.calibrate(epsilon="0.1", delta=delta, method=method)
         assert delta_of(exact(made.parameters["sigma"]), exact("0.1"), mpf(1), method) <= exact(delta)
 
 
-def test_the_guarantee_is_the_curve_with_the_point_it_was_calibrated_to() -> None:
+def test_guarantee_is_the_curve_with_its_calibration_point() -> None:
     made = Gaussian.calibrate(epsilon="0.7", delta="1e-6", lower="-1.5", upper="2")
     guarantee = made.guarantee
     assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("gaussian", 0.7, 1e-6)
@@ -113,7 +113,7 @@ def test_the_guarantee_is_the_curve_with_the_point_it_was_calibrated_to() -> Non
     assert 0 <= exact(guarantee.mu) - mu <= mpf("1e-38")
 
 
-def test_less_noise_is_needed_for_exact_and_both_are_reported() -> None:
+def test_sigma_exact_is_smaller_and_both_are_reported() -> None:
     tail = Gaussian.calibrate(**TARGET)
     exactly = Gaussian.calibrate(**TARGET, method="exact")
     assert tail.parameters["sigma"] == pytest.approx(4.3790702813)
@@ -128,7 +128,7 @@ def test_less_noise_is_needed_for_exact_and_both_are_reported() -> None:
     assert Gaussian.calibrate(**TARGET, method="tail").fingerprint == tail.fingerprint != exactly.fingerprint
 
 
-def test_sigma_may_be_given_in_place_of_a_target() -> None:
+def test_sigma_can_be_given_in_place_of_a_target() -> None:
     made = Gaussian(sigma=10, lower=0, upper=5)
     assert made.parameters == {"sigma": 10}
     assert made.guarantee.mu == Decimal("0.5")
@@ -138,16 +138,18 @@ def test_sigma_may_be_given_in_place_of_a_target() -> None:
     assert made.notes == ()
     assert "sigma_by_method" not in made.utility()
     assert Gaussian(sigma="0.1").parameters == {"sigma": 0.1}
-    with pytest.raises(InvalidParameter, match=r"sigma: expected a target; build gaussian\(sigma=...\) directly"):
+    with pytest.raises(
+        InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
+    ):
         Gaussian.calibrate(sigma=10)
 
 
-def test_without_bounds_the_sensitivity_is_one() -> None:
+def test_sensitivity_without_bounds_is_one() -> None:
     assert Gaussian.calibrate(**TARGET).parameters == Gaussian.calibrate(**TARGET, sensitivity=1).parameters
     assert Gaussian.calibrate(**TARGET, **UNIT).parameters == Gaussian.calibrate(**TARGET).parameters
 
 
-def test_the_callers_decimal_context_changes_nothing() -> None:
+def test_decimal_context_of_the_caller_changes_nothing() -> None:
     declared = {"epsilon": "0.98765", "delta": "1.2345e-6", "lower": "0.04", "upper": "10.0849"}
     made = Gaussian.calibrate(**declared)
     values = [0.04, 5, 10.0849]
@@ -190,7 +192,7 @@ def cell(mechanism: Any, value: float) -> int:
     epsilon=st.sampled_from(["0.1", "1", "30"]),
     share=st.floats(0, 1),
 )
-def test_rounding_to_the_grid_does_not_stretch_the_sensitivity(
+def test_grid_rounding_does_not_increase_the_sensitivity(
     lower: Decimal, width: Decimal, epsilon: str, share: float
 ) -> None:
     made = Gaussian.calibrate(epsilon=epsilon, delta="1e-6", lower=lower, upper=lower + width)
@@ -204,7 +206,7 @@ def test_rounding_to_the_grid_does_not_stretch_the_sensitivity(
     assert last - first >= steps * (1 - Fraction(1, 10**9)) - 2
 
 
-def test_a_cell_that_a_rounded_division_would_add_is_not_used() -> None:
+def test_grid_without_the_cell_of_a_rounded_division() -> None:
     # The double of 0.1 is above 0.1 and here a whole number of steps; the sensitivity falls short of that number.
     made = Gaussian(sigma="0.1", lower=0, upper="0.1")
     assert 0.1 / made.grid()[1] == 2**32
@@ -212,7 +214,7 @@ def test_a_cell_that_a_rounded_division_would_add_is_not_used() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
+def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
     made = Gaussian.calibrate(**TARGET, method="exact", lower=-2, upper=3)
     values = np.tile(np.linspace(-2, 3, 1000), 1000)
     reports = made.randomize(values, rng=20_261_123)
@@ -231,7 +233,7 @@ def test_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
     assert np.mean((noise / made.parameters["sigma"]) ** 4) == pytest.approx(3, abs=4 * (96 / 1e6) ** 0.5)
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+def test_intervals_have_their_nominal_coverage() -> None:
     made = Gaussian.calibrate(**TARGET, lower=0, upper=10)
     values = np.array([0, 0, 1, 4, 10], dtype=float)
     reports = made.randomize(np.tile(values, 2000), rng=11).reshape(2000, 5)
@@ -240,7 +242,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert abs(covered - 0.95) <= 0.02
 
 
-def test_the_error_is_unbiased_and_the_same_everywhere() -> None:
+def test_error_is_unbiased_and_the_same_everywhere() -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     utility = made.utility()
     assert set(utility["bias"].values()) == {0.0}
@@ -248,7 +250,7 @@ def test_the_error_is_unbiased_and_the_same_everywhere() -> None:
     assert set(utility["mse"]) == {"lower", "centre", "upper"}
 
 
-def test_reports_come_from_the_stream_and_nothing_else() -> None:
+def test_reports_depend_on_the_stream_only() -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     values = np.linspace(0, 1, 20)
     assert (made.randomize(values, rng=7) == made.randomize(values, rng=SeededStream(7))).all()
@@ -261,10 +263,10 @@ def test_reports_come_from_the_stream_and_nothing_else() -> None:
     [-0.001, 1.0000001, float("nan"), float("inf"), float("-inf"), 1e300, 2**70, 10**400, None, "0.5", True, 0.5j],
     ids=str,
 )
-def test_a_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> None:
+def test_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     for values in ([bad], np.array([bad], dtype=object)):
-        with pytest.raises(OutsideDomain, match="at position 0: expected numbers from 0 to 1") as caught:
+        with pytest.raises(OutsideDomain, match="at position 0 is outside the domain, numbers from 0 to 1") as caught:
             made.randomize(values)
         assert caught.value.position == 0
     if isinstance(bad, float):
@@ -272,21 +274,21 @@ def test_a_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> Non
             made.randomize([0.0, 1.0, bad])
 
 
-def test_the_ends_of_the_range_belong_to_it() -> None:
+def test_values_at_the_ends_of_the_range_are_accepted() -> None:
     # The double of 0.1 is above 0.1, and that of 0.7 below.
     made = Gaussian.calibrate(**TARGET, lower="0.1", upper="0.7")
     assert made.randomize([0.1, 0.7]).shape == (2,)
     assert made.read_values(["0.1", " 0.7 ", "5e-1"]).tolist() == [0.1, 0.7, 0.5]
     for bad in ("0.0999", "0.71", "nan", "inf", "", "a"):
-        with pytest.raises(OutsideDomain, match=r"at position 1: expected numbers from 0.1 to 0.7"):
+        with pytest.raises(OutsideDomain, match=r"at position 1 is outside the domain, numbers from 0.1 to 0.7"):
             made.read_values(["0.5", bad])
 
 
 @pytest.mark.parametrize("declared", [{}, {"sensitivity": 2}], ids=["nothing", "sensitivity"])
-def test_a_sensitivity_alone_calibrates_but_collects_nothing(declared: dict[str, Any]) -> None:
+def test_sensitivity_without_bounds_calibrates_but_cannot_collect(declared: dict[str, Any]) -> None:
     made = Gaussian.calibrate(**TARGET, **declared)
     assert made.describe(users=100)["utility"]["std_error"] > 0
-    message = "gaussian: this needs lower and upper, not a sensitivity alone"
+    message = "gaussian has only a sensitivity, and this needs lower and upper"
     for collect in (made.randomize, made.estimate, made.aggregate, made.read_values):
         with pytest.raises(NotSupported, match=message):
             collect([0.5] if collect != made.read_values else ["0.5"])
@@ -295,112 +297,109 @@ def test_a_sensitivity_alone_calibrates_but_collects_nothing(declared: dict[str,
 # -- what the server makes of it ------------------------------------------------------------------------------
 
 
-def test_what_another_mechanism_made_is_refused() -> None:
+def test_merge_with_another_mechanism_is_refused() -> None:
     made = Gaussian.calibrate(**TARGET, **UNIT)
     for other in (Gaussian.calibrate(**TARGET, lower=0, upper=2), Gaussian(sigma=made.parameters["sigma"], **UNIT)):
         total = other.aggregate(other.randomize([0.5], rng=1))
         with pytest.raises(NotSupported, match="made by another mechanism"):
             made.estimate(total)
-        with pytest.raises(NotSupported, match="do not merge"):
+        with pytest.raises(NotSupported, match="cannot be merged"):
             made.aggregate([0.5]).merge(total)
     oue: Any = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
-    with pytest.raises(NotSupported, match=r"expected finite reports of shape \(n,\); found uint8 \(2, 1\)"):
+    with pytest.raises(NotSupported, match=r"reports must be finite numbers of shape \(n,\): got uint8 \(2, 1\)"):
         made.estimate(oue.randomize([0, 1], rng=1))
 
 
 @pytest.mark.parametrize(
     "reports", [[float("nan")], [float("inf")], ["0.5"], [None], [True], [[0.5]], 0.5, None, [0.5j]], ids=repr
 )
-def test_reports_that_are_no_finite_numbers_are_refused(reports: Any) -> None:
-    with pytest.raises(NotSupported, match="expected finite reports of shape"):
+def test_reports_that_are_not_finite_are_refused(reports: Any) -> None:
+    with pytest.raises(NotSupported, match="reports must be finite numbers of shape"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate(reports)
 
 
 @pytest.mark.parametrize("report", [1e300, -1e300, 1e8, 1.7e308])
-def test_a_report_too_far_off_to_be_summed_exactly_is_refused(report: float) -> None:
-    with pytest.raises(NotSupported, match="expected reports within 9007199254740992 steps of"):
+def test_report_too_large_to_be_summed_exactly_is_refused(report: float) -> None:
+    with pytest.raises(NotSupported, match="reports must be within 9007199254740992 steps of"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate([0.5, report])
 
 
-def test_no_reports_give_no_estimate() -> None:
+def test_estimate_without_reports_is_refused() -> None:
     with pytest.raises(NotSupported, match="no reports"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate([])
 
 
 # -- what is declared -----------------------------------------------------------------------------------------
 
-EPSILON = "epsilon: expected a number >= 1E-100 and <= 1000"
-DELTA = "delta: expected a number >= 1E-300 and < 1"
-WIDTH = "expected a number >= 1E-100 and <= 1E\\+100"
+EPSILON = "epsilon must be a number >= 1E-100 and <= 1000"
+DELTA = "delta must be a number >= 1E-300 and < 1"
+WIDTH = "a number >= 1E-100 and <= 1E\\+100"
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        *(
-            ({"epsilon": bad, "delta": "1e-5"}, f"{EPSILON}; found {bad}")
-            for bad in (0, -1, 1001, "1e-400", "x", True)
-        ),
-        *(({"epsilon": float(bad), "delta": "1e-5"}, f"{EPSILON}; found {bad}") for bad in ("nan", "inf", "-inf")),
-        *(({"epsilon": 1, "delta": bad}, f"{DELTA}; found {bad}") for bad in (0, 1, -0.1, 1.5, "1e-400", "nan")),
-        ({"epsilon": 1}, f"{DELTA}; nothing was given"),
-        ({"delta": "1e-5"}, f"{EPSILON}; nothing was given"),
-        ({}, f"{EPSILON}; nothing was given"),
-        ({**TARGET, "method": "classic"}, "method: expected one of tail, exact; found classic"),
+        *(({"epsilon": bad, "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in (0, -1, 1001, "1e-400", "x", True)),
+        *(({"epsilon": float(bad), "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in ("nan", "inf", "-inf")),
+        *(({"epsilon": 1, "delta": bad}, f"{DELTA}: got {bad}") for bad in (0, 1, -0.1, 1.5, "1e-400", "nan")),
+        ({"epsilon": 1}, "delta is missing: .*"),
+        ({"delta": "1e-5"}, "epsilon is missing: .*"),
+        ({}, "epsilon is missing: .*"),
+        ({**TARGET, "method": "classic"}, "method must be one of tail, exact: got classic"),
         (
             {**TARGET, "lower": 0},
-            "upper: expected a finite number, as lower and upper go together; nothing was given",
+            "upper is missing: it must be a finite number. Give both lower and upper.",
         ),
         (
             {**TARGET, "upper": 0},
-            "lower: expected a finite number, as lower and upper go together; nothing was given",
+            "lower is missing: it must be a finite number. Give both lower and upper.",
         ),
-        ({**TARGET, "lower": 1, "upper": 1}, "upper: expected a number > lower = 1; found 1"),
-        ({**TARGET, "lower": 2, "upper": 1}, "upper: expected a number > lower = 2; found 1"),
-        ({**TARGET, "lower": "nan", "upper": 1}, "lower: expected a finite number; found nan"),
-        ({**TARGET, "lower": 0, "upper": "inf"}, "upper: expected a finite number; found inf"),
+        ({**TARGET, "lower": 1, "upper": 1}, "upper must be greater than lower, 1: got 1"),
+        ({**TARGET, "lower": 2, "upper": 1}, "upper must be greater than lower, 2: got 1"),
+        ({**TARGET, "lower": "nan", "upper": 1}, "lower must be a finite number: got nan"),
+        ({**TARGET, "lower": 0, "upper": "inf"}, "upper must be a finite number: got inf"),
         (
             {**TARGET, "lower": 0, "upper": "1e-200"},
-            r"upper: expected a number from 1E-100 to 1E\+100 above lower; found .*",
+            r"upper must be a number from 1E-100 to 1E\+100 above lower, 0: got .*",
         ),
         (
             {**TARGET, "lower": 0, "upper": "1e200"},
-            r"upper: expected a number from 1E-100 to 1E\+100 above lower; found .*",
+            r"upper must be a number from 1E-100 to 1E\+100 above lower, 0: got .*",
         ),
-        ({**TARGET, **UNIT, "sensitivity": 1}, "sensitivity: expected nothing beside lower and upper; found 1"),
+        ({**TARGET, **UNIT, "sensitivity": 1}, "sensitivity must be left out if lower and upper are given: got 1"),
         *(
-            ({**TARGET, "sensitivity": bad}, f"sensitivity: {WIDTH}; found {bad}")
+            ({**TARGET, "sensitivity": bad}, f"sensitivity must be {WIDTH}: got {bad}")
             for bad in (0, -1, "1e-400", "1e400")
         ),
-        ({**TARGET, "scale": 1}, "scale: expected one of .* for gaussian; found scale"),
+        ({**TARGET, "scale": 1}, "scale must be left out, because mechanism gaussian has no such parameter: got 1"),
     ],
 )
-def test_a_bad_target_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
+def test_bad_target_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
     for make in (Gaussian, Gaussian.calibrate):
-        with pytest.raises(InvalidParameter, match=f"^{message}$") as caught:
+        with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
             make(**declared)
-        assert caught.value.option == message.split(":")[0]
+        assert caught.value.option == message.split()[0]
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        *(({"sigma": bad}, f"sigma: {WIDTH}; found {bad}") for bad in (0, -1, "1e-400", "1e400", "nan")),
-        ({"sigma": 1, "epsilon": 1}, "sigma: expected no epsilon and delta beside it; found 1"),
-        ({"sigma": 1, "delta": "0.1"}, "sigma: expected no epsilon and delta beside it; found 1"),
+        *(({"sigma": bad}, f"sigma must be {WIDTH}: got {bad}") for bad in (0, -1, "1e-400", "1e400", "nan")),
+        ({"sigma": 1, "epsilon": 1}, "sigma must be left out if epsilon or delta is given: got 1"),
+        ({"sigma": 1, "delta": "0.1"}, "sigma must be left out if epsilon or delta is given: got 1"),
         (
             {"sigma": "1e-7", "lower": 0, "upper": 2},
-            "sigma: expected a number >= 0.00002, 1e-5 of the sensitivity; found 1E-7",
+            "sigma must be a number >= 0.00002 .1e-5 of the sensitivity.: got 1E-7",
         ),
     ],
 )
-def test_a_bad_sigma_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"^{message}$"):
+def test_bad_sigma_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()"):
         Gaussian(**declared)
 
 
 @pytest.mark.parametrize("declared", [{"sigma": "0.00002"}, {"epsilon": "1e-100", "delta": "1e-300"}], ids=str)
-def test_the_limits_themselves_work(declared: dict[str, Any]) -> None:
+def test_parameters_at_their_limits_are_accepted(declared: dict[str, Any]) -> None:
     made = Gaussian(**declared, lower=0, upper=2)
     assert made.describe(users=1)["guarantee"]["kind"] == "gaussian"
     assert made.guarantee.costs().mu_squared != 0

@@ -48,7 +48,7 @@ def test_functions_are_the_polynomials_of_their_definition(seed: int | str, widt
 
 
 @given(x=st.integers(0, PRIME + 8), y=below_prime, z=below_prime)
-def test_a_product_is_reduced_exactly_and_may_be_multiplied_again(x: int, y: int, z: int) -> None:
+def test_product_is_reduced_exactly_and_can_be_multiplied_again(x: int, y: int, z: int) -> None:
     [result] = _multiply_add(words(x), words(y >> 31), words(y & (2**31 - 1)), words(z)).tolist()
     assert result % PRIME == (x * y + z) % PRIME
     assert result < 2**61 + 8
@@ -82,7 +82,7 @@ def test_elementwise_and_broadcast_agree() -> None:
     assert family(functions[:0], points[:0]).tolist() == []
 
 
-def test_a_value_is_hashed_by_its_text() -> None:
+def test_value_is_hashed_by_its_text() -> None:
     family = HashFamily(7, 1, 2)
     by_type = [np.array([12, 0, 12]), [12, 0, 12], ["12", "0", "12"], np.array([12, 0, 12], dtype=np.uint8)]
     assert {tuple(family.points(values).tolist()) for values in by_type} == {
@@ -100,14 +100,14 @@ def test_seeds_draw_families_and_a_seed_is_its_text() -> None:
     assert (one.points(range(9)) != other.points(range(9))).all()
 
 
-def test_more_functions_leave_the_first_ones_as_they_are() -> None:
+def test_longer_family_begins_with_the_shorter_one() -> None:
     assert (HashFamily(3, 20, 16).coefficients[:, :5] == HashFamily(3, 5, 16).coefficients).all()
 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("width", [4, 5])
 @pytest.mark.parametrize("values", [(0, 1, 2), (0, 2**62, 2**63 - 1)], ids=str)
-def test_the_outputs_at_three_values_are_independent_and_uniform(width: int, values: tuple[int, ...]) -> None:
+def test_outputs_at_three_values_are_independent_and_uniform(width: int, values: tuple[int, ...]) -> None:
     """Every one of the width**3 outcomes is as frequent among 200,000 functions as chance allows (chi-square)."""
     count = 200_000
     family = HashFamily(11, count, width)

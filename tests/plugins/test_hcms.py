@@ -72,7 +72,7 @@ DRAWN = [
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("mechanism", DRAWN, ids=repr)
-def test_every_output_and_every_pair_of_values_keeps_the_promise(mechanism: Any) -> None:
+def test_loss_of_every_output_and_pair_of_values_is_within_the_guarantee(mechanism: Any) -> None:
     laws = [law(mechanism, value) for value in range(6)]
     assert all(sum(law) == 1 for law in laws)
     keep = Fraction(mechanism.keep, ONE)
@@ -86,7 +86,7 @@ def test_every_output_and_every_pair_of_values_keeps_the_promise(mechanism: Any)
     assert max(spreads) == Fraction(1, 2)
 
 
-def test_no_smaller_pair_of_distributions_would_do() -> None:
+def test_dominating_pair_is_the_smallest() -> None:
     made = Hcms(epsilon=1, hashes=1, width=8)
     values = [next(v for v in range(1000) if cells(made, [v])[0, 0] == cell) for cell in range(8)]
     keep = Fraction(made.keep, ONE)
@@ -97,7 +97,7 @@ def test_no_smaller_pair_of_distributions_would_do() -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_loss_of_what_is_drawn_is_at_most_epsilon_and_near_it(epsilon: str) -> None:
+def test_loss_of_the_drawn_reports_is_at_most_epsilon_and_near_it(epsilon: str) -> None:
     made = Hcms(epsilon=epsilon, hashes=2, width=16)
     e = mpmath.exp(exact(epsilon))
     assert made.guarantee.bound == Decimal(epsilon)
@@ -107,7 +107,7 @@ def test_the_loss_of_what_is_drawn_is_at_most_epsilon_and_near_it(epsilon: str) 
     assert odds >= min(e, mpf(ONE) / 2) * (1 - mpf(2) / (ONE - made.keep)) or ONE - made.keep == 1
 
 
-def test_the_client_draws_from_that_law() -> None:
+def test_client_draws_from_the_exact_distribution() -> None:
     made = Hcms(epsilon=1, hashes=3, width=4)
     reports = made.randomize(np.full(200_000, 5), rng=1)
     assert reports.dtype == np.uint8
@@ -117,7 +117,7 @@ def test_the_client_draws_from_that_law() -> None:
 
 
 @pytest.mark.parametrize(("hashes", "width"), [(1, 2), (1024, 1024), (1000, 32_768), (1024, 2**20)])
-def test_a_report_is_one_number_for_function_coefficient_and_sign(hashes: int, width: int) -> None:
+def test_report_is_one_number_for_function_coefficient_and_sign(hashes: int, width: int) -> None:
     made = Hcms(epsilon=160, hashes=hashes, width=width)  # no sign turns in a lifetime
     values = np.arange(40)
     reports = made.randomize(values, rng=2)
@@ -134,14 +134,14 @@ def test_a_report_is_one_number_for_function_coefficient_and_sign(hashes: int, w
     bits=st.integers(0, 7),
     rows=st.lists(st.integers(-(2**40), 2**40), min_size=128, max_size=256),
 )
-def test_the_fast_transform_is_the_product_with_the_matrix(bits: int, rows: list[int]) -> None:
+def test_fast_transform_is_the_product_with_the_matrix(bits: int, rows: list[int]) -> None:
     size = 2**bits
     table = np.array(rows[: len(rows) // size * size]).reshape(-1, size)
     assert (hadamard(table) == table @ matrix(size).T).all()
     assert (hadamard(hadamard(table)) == size * table).all()
 
 
-def test_the_matrix_times_its_transpose_is_its_size_times_one() -> None:
+def test_matrix_times_its_transpose_is_its_size_times_the_identity() -> None:
     assert (matrix(16) @ matrix(16).T == 16 * np.eye(16)).all()
 
 
@@ -156,7 +156,7 @@ def corrected(mechanism: Any, reports: Any, values: Any) -> Any:
     return m / (m - 1) * (means - n / m)
 
 
-def test_the_estimate_is_that_of_the_errata() -> None:
+def test_estimate_is_that_of_the_errata() -> None:
     made = Hcms(epsilon="1.5", hashes=6, width=32, domain_size=9)
     reports = made.randomize(np.arange(5000) % 7, rng=3).astype(np.int64)
     assert made.estimate(reports).counts == pytest.approx(corrected(made, reports, range(9)), abs=1e-8)
@@ -178,7 +178,7 @@ def printed(epsilon: float, table: Any, values: Any, width: int, rng: Any) -> An
 
 
 @pytest.mark.parametrize("epsilon", [1, 4])
-def test_the_printed_algorithm_counts_fewer_than_nobody(epsilon: int) -> None:
+def test_printed_algorithm_estimates_negative_counts(epsilon: int) -> None:
     made = Hcms(epsilon=epsilon, hashes=64, width=32, domain_size=40, seed=1)
     truth = np.array([36_000, 15_000, 9_000, *37 * [0]])
     values = np.repeat(np.arange(40), truth)
@@ -196,22 +196,25 @@ def test_the_printed_algorithm_counts_fewer_than_nobody(epsilon: int) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 6, 1000])
-def test_the_width_is_a_power_of_two(width: int) -> None:
-    with pytest.raises(InvalidParameter, match=f"^width: expected a power of two; found {width}$"):
+def test_width_is_a_power_of_two(width: int) -> None:
+    with pytest.raises(InvalidParameter, match=f"^width must be a power of two: got {width}$"):
         Hcms(epsilon=1, hashes=2, width=width)
 
 
 @pytest.mark.parametrize(
     ("reports", "message"),
     [
-        (np.zeros((2, 1), np.uint8), r"expected reports of hcms, integers \(n,\); found uint8 of shape \(2, 1\)"),
-        (np.zeros(2), r"expected reports of hcms, integers \(n,\); found float64"),
-        (None, r"expected reports of hcms, integers \(n,\); found object"),
-        ([0, 64], "expected reports from 0 to 63; found 0 to 64"),
-        ([-1, 5], "expected reports from 0 to 63; found -1 to 5"),
+        (
+            np.zeros((2, 1), np.uint8),
+            r"reports of hcms must be integers of shape \(n,\): got uint8 of shape \(2, 1\)",
+        ),
+        (np.zeros(2), r"reports of hcms must be integers of shape \(n,\): got float64"),
+        (None, r"reports of hcms must be integers of shape \(n,\): got object"),
+        ([0, 64], "reports must be from 0 to 63: got 0 to 64"),
+        ([-1, 5], "reports must be from 0 to 63: got -1 to 5"),
     ],
     ids=["two axes", "floats", "nothing", "too large", "negative"],
 )
-def test_what_is_no_report_is_refused(reports: Any, message: str) -> None:
+def test_malformed_report_is_refused(reports: Any, message: str) -> None:
     with pytest.raises(NotSupported, match=message):
         Hcms(epsilon=1, hashes=4, width=8, domain_size=3).estimate(reports)

@@ -21,27 +21,27 @@ epsilons = st.decimals("1e-8", 1000, places=8)
 widths = st.decimals("1e-6", 1000, places=7)
 
 
-def test_the_scale_is_the_sensitivity_over_epsilon():
+def test_scale_is_the_sensitivity_over_epsilon():
     assert Laplace.calibrate(epsilon=2).parameters == {"scale": 0.5}
     assert Laplace.calibrate(epsilon="0.5", sensitivity=3).parameters == {"scale": 6.0}
     assert Laplace.calibrate(epsilon=1, lower=-10, upper=30).parameters == {"scale": 40.0}
 
 
 @given(epsilons, widths)
-def test_the_scale_is_on_the_safe_side_and_tight(epsilon, width):
+def test_scale_is_on_the_safe_side_and_tight(epsilon, width):
     scale = Laplace.calibrate(epsilon=epsilon, sensitivity=width).parameters["scale"]
     loss = Fraction(width) / Fraction(scale)
     assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) <= loss <= Fraction(epsilon)
 
 
-def test_its_guarantee_is_finer_than_pure():
+def test_guarantee_is_finer_than_pure():
     guarantee = Laplace.calibrate(epsilon=1).guarantee
     assert guarantee == LaplaceGuarantee(1)
     # ρ = ε + e^{-ε} - 1, rounded up to 1e-12; any other ε-LDP report would cost tanh(1/2) = 0.462.
     assert guarantee.costs().rho == 367_879_441_172
 
 
-def test_it_can_be_built_from_its_scale():
+def test_mechanism_can_be_built_from_its_scale():
     built = Laplace(scale=4, lower=0, upper=2)
     assert built.guarantee.epsilon == 0.5
     assert built.parameters == {"scale": 4.0}
@@ -57,13 +57,13 @@ def test_brute_force_finds_the_declared_loss():
     assert worst == pytest.approx(1.5, rel=1e-12)
 
 
-def test_the_density_integrates_to_one_and_has_the_stated_variance():
+def test_density_integrates_to_one_and_has_the_stated_variance():
     mechanism = Laplace.calibrate(epsilon=3, lower=0, upper=1)
     assert density_moments(mechanism, 0.25, [-20, 0.25, 20]) == pytest.approx((1, 0, 2 / 9), abs=1e-12)
     assert mechanism.error_at(0.25) == pytest.approx((0, 2 / 9))
 
 
-def test_utility_sets_the_constant_output_beside_it():
+def test_utility_compares_with_the_constant_output():
     utility = Laplace.calibrate(epsilon=1, lower=0, upper=6).utility(users=100)
     assert utility["mse_uniform_prior"] == pytest.approx(72)
     assert utility["constant_output"] == {
@@ -76,11 +76,11 @@ def test_utility_sets_the_constant_output_beside_it():
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 181), (1, 182), (20, 183)])
-def test_a_million_values_err_as_stated(epsilon, seed):
+def test_reports_of_a_million_values_have_the_stated_errors(epsilon, seed):
     assert_errors_as_stated(Laplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)
 
 
-def test_rounding_onto_the_grid_does_not_stretch_the_sensitivity():
+def test_grid_rounding_does_not_increase_the_sensitivity():
     for upper in ("0.3", "1.85", "1000.1", "1e-7"):
         mechanism = Laplace.calibrate(epsilon="0.7", lower="-0.1", upper=upper)
         origin, step = mechanism.grid()
@@ -92,7 +92,7 @@ def test_rounding_onto_the_grid_does_not_stretch_the_sensitivity():
         assert origin == -0.1
 
 
-def test_the_mean_is_estimated_without_bias_and_merges_exactly():
+def test_mean_estimate_is_unbiased_and_merges_exactly():
     mechanism = Laplace.calibrate(epsilon=1, lower=0, upper=10)
     values = np.linspace(2, 3, 100_000)
     reports = mechanism.randomize(values, rng=SeededStream(185))
@@ -107,16 +107,16 @@ def test_the_mean_is_estimated_without_bias_and_merges_exactly():
     ("declared", "option", "expected"),
     [
         ({}, "epsilon", ">= 1E-8 and <= 1000"),
-        ({"epsilon": 0}, "epsilon", "found 0"),
-        ({"epsilon": 1001}, "epsilon", "found 1001"),
-        ({"epsilon": "nan"}, "epsilon", "found nan"),
-        ({"epsilon": 1, "lower": 0}, "upper", "go together"),
-        ({"epsilon": 1, "lower": 2, "upper": 2}, "upper", "> lower = 2"),
-        ({"epsilon": 1, "lower": 0, "upper": 1, "sensitivity": 1}, "sensitivity", "nothing beside"),
-        ({"epsilon": 1, "sensitivity": -1}, "sensitivity", "found -1"),
-        ({"epsilon": 1, "lower": 1, "upper": "1.00000000000000000001"}, "upper", "same double"),
+        ({"epsilon": 0}, "epsilon", "got 0"),
+        ({"epsilon": 1001}, "epsilon", "got 1001"),
+        ({"epsilon": "nan"}, "epsilon", "got nan"),
+        ({"epsilon": 1, "lower": 0}, "upper", "Give both lower and upper"),
+        ({"epsilon": 1, "lower": 2, "upper": 2}, "upper", "greater than lower, 2"),
+        ({"epsilon": 1, "lower": 0, "upper": 1, "sensitivity": 1}, "sensitivity", "left out"),
+        ({"epsilon": 1, "sensitivity": -1}, "sensitivity", "got -1"),
+        ({"epsilon": 1, "lower": 1, "upper": "1.00000000000000000001"}, "upper", "as a double differs"),
         ({"epsilon": 1, "lower": 0, "upper": "1e400"}, "upper", "above lower"),
-        ({"epsilon": 1, "scale": 1}, "scale", "no epsilon beside it"),
+        ({"epsilon": 1, "scale": 1}, "scale", "left out if epsilon is given"),
         ({"scale": "0.0009"}, "scale", "from 0.001"),
     ],
 )
@@ -126,12 +126,12 @@ def test_bad_input_is_refused_with_option_range_and_value(declared, option, expe
     assert caught.value.option == option
 
 
-def test_the_scale_is_not_a_target():
-    with pytest.raises(InvalidParameter, match="directly"):
+def test_scale_as_a_target_is_refused():
+    with pytest.raises(InvalidParameter, match="not a target"):
         Laplace.calibrate(scale=1)
 
 
-def test_the_client_needs_a_domain_and_keeps_to_it():
+def test_client_needs_a_domain_and_respects_it():
     with pytest.raises(NotSupported, match="lower and upper"):
         Laplace.calibrate(epsilon=1, sensitivity=1).randomize([0.5])
     with pytest.raises(OutsideDomain) as caught:

@@ -1,4 +1,4 @@
-"""Random substitution with any matrix (Kang, Lee and Hong 2009): what is promised, drawn and estimated."""
+"""Random substitution with any matrix (Kang, Lee and Hong 2009): guarantee, draws and estimates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def well_conditioned(rows: list[list[int]]) -> list[list[Fraction]]:
 # -- what is promised -----------------------------------------------------------------------------------------
 
 
-def test_warner_loses_ln_3() -> None:
+def test_warner_matrix_loses_ln_3() -> None:
     guarantee = MatrixSubstitution.calibrate(matrix=WARNER).guarantee
     assert isinstance(guarantee, FinitePair)
     assert guarantee.epsilon == pytest.approx(math.log(3), rel=1e-15)
@@ -80,7 +80,7 @@ def test_warner_loses_ln_3() -> None:
 
 @given(rows=matrices)
 @settings(max_examples=40, deadline=None)
-def test_the_guarantee_is_the_largest_ratio_and_dominates_every_pair(rows: list[list[int]]) -> None:
+def test_guarantee_is_the_largest_ratio_and_dominates_every_pair(rows: list[list[int]]) -> None:
     mechanism = MatrixSubstitution(matrix=well_conditioned(rows))
     columns = drawn(mechanism)
     epsilon, delta = mechanism.guarantee.loss()
@@ -94,13 +94,13 @@ def test_the_guarantee_is_the_largest_ratio_and_dominates_every_pair(rows: list[
             assert hockey_stick(a, b, odds) <= hockey_stick(p, q, odds)
 
 
-def test_many_answers_are_promised_epsilon_alone() -> None:
+def test_guarantee_of_many_answers_is_epsilon_only() -> None:
     mechanism = MatrixSubstitution(matrix=gamma_diagonal(17, Fraction(4)))
     assert isinstance(mechanism.guarantee, Pure)
     assert mechanism.guarantee.epsilon == pytest.approx(math.log(4), rel=1e-15)
 
 
-def test_an_impossible_report_leaves_no_bound() -> None:
+def test_guarantee_with_an_impossible_report_is_unbounded() -> None:
     mechanism = MatrixSubstitution.calibrate(matrix=[["0.5", "0"], ["0.5", "1"]])
     assert isinstance(mechanism.guarantee, Unbounded)
     assert mechanism.describe()["guarantee"]["epsilon"] is None
@@ -108,7 +108,7 @@ def test_an_impossible_report_leaves_no_bound() -> None:
 
 
 @pytest.mark.parametrize(("size", "gamma"), [(2, 3), (5, "1.5"), (16, 10)])
-def test_the_gamma_diagonal_matrix_is_random_substitution(size: int, gamma: Any) -> None:
+def test_gamma_diagonal_matrix_equals_random_substitution(size: int, gamma: Any) -> None:
     by_matrix = MatrixSubstitution(matrix=gamma_diagonal(size, Fraction(gamma)))
     by_gamma = RandomSubstitution(gamma=gamma, domain_size=size)
     pair, symmetric = by_matrix.guarantee, by_gamma.guarantee
@@ -135,7 +135,7 @@ def test_thirds_written_as_decimals_are_divided_by_their_sum() -> None:
     assert "divided by their sums" in mechanism.notes[0]
 
 
-def test_an_array_of_floats_means_its_decimals() -> None:
+def test_matrix_of_floats_is_read_as_decimals() -> None:
     array = np.array(WARNER, dtype=float)
     assert MatrixSubstitution(matrix=array) == MatrixSubstitution(matrix=WARNER)
 
@@ -145,7 +145,7 @@ TINY = [["1e-40", "0.5"], ["0.9999999999", "0.5"]]
 
 
 @pytest.mark.parametrize("matrix", [FINE, TINY])
-def test_what_cannot_be_drawn_exactly_is_promised_as_drawn(matrix: list[list[str]]) -> None:
+def test_guarantee_of_a_rounded_matrix_is_that_of_the_draws(matrix: list[list[str]]) -> None:
     """Entries of thirty digits are rounded to 2**-62, and one of 1e-40 is not lost; the loss is of the result."""
     mechanism = MatrixSubstitution(matrix=matrix)
     total, weights = mechanism._weights
@@ -165,7 +165,7 @@ def test_zeros_stay_zeros_when_entries_are_rounded() -> None:
 
 
 @pytest.mark.parametrize("matrix", [WARNER, UNEVEN, FINE])
-def test_the_client_draws_the_columns(matrix: list[list[str]]) -> None:
+def test_client_draws_the_columns(matrix: list[list[str]]) -> None:
     mechanism = MatrixSubstitution(matrix=matrix)
     n = 300_000
     answers = np.arange(n) % mechanism.answers
@@ -179,8 +179,8 @@ def test_the_client_draws_the_columns(matrix: list[list[str]]) -> None:
         assert np.all(np.abs(found - len(mine) * p) < SIGMAS * np.sqrt(len(mine) * p * (1 - p)))
 
 
-def test_a_report_follows_its_user_through_the_draw() -> None:
-    """With a matrix that hardly ever substitutes, reports stand in the order of the values."""
+def test_reports_are_in_the_order_of_the_users() -> None:
+    """With a matrix that hardly ever substitutes, reports are in the order of the values."""
     nearly_one = gamma_diagonal(30, Fraction(10**12))
     values = np.random.default_rng(1).integers(0, 30, 5000)
     assert np.array_equal(MatrixSubstitution(matrix=nearly_one).randomize(values, rng=3), values)
@@ -198,7 +198,7 @@ class CountingStream(SeededStream):
         return super().read(count)
 
 
-def test_the_same_bytes_are_read_whatever_the_answers_are() -> None:
+def test_bytes_read_do_not_depend_on_the_answers() -> None:
     mechanism = MatrixSubstitution(matrix=UNEVEN)
     streams = [CountingStream(9) for _ in range(3)]
     for stream, values in zip(streams, ([0] * 600, [2] * 600, [0, 1, 2] * 200), strict=True):
@@ -211,7 +211,7 @@ def test_the_same_bytes_are_read_whatever_the_answers_are() -> None:
 
 @given(rows=matrices, data=st.data())
 @settings(max_examples=40, deadline=None)
-def test_the_expected_reports_give_back_the_counts(rows: list[list[int]], data: Any) -> None:
+def test_estimate_of_the_expected_reports_is_the_truth(rows: list[list[int]], data: Any) -> None:
     """Unbiased: the estimate is linear, and from the expected support it finds the truth."""
     mechanism = MatrixSubstitution(matrix=well_conditioned(rows))
     truth = [data.draw(st.integers(0, 50)) for _ in range(mechanism.answers)]
@@ -234,7 +234,7 @@ def test_standard_errors_come_from_the_exact_covariance(matrix: list[list[str]])
     assert estimate.std_errors == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-9)
 
 
-def test_a_million_users() -> None:
+def test_estimates_of_a_million_users_are_within_their_errors() -> None:
     """Counts within 4.5 standard errors; the mean squared error of batches within 2 % of the stated one."""
     mechanism = MatrixSubstitution(matrix=UNEVEN)
     users, batch = 10**6, 100
@@ -250,8 +250,8 @@ def test_a_million_users() -> None:
     assert squared == pytest.approx(estimate.std_errors**2 * batch / users, rel=0.05)
 
 
-def test_the_predicted_variance_is_that_of_the_worst_case() -> None:
-    """Nobody holds an answer and everybody holds the one that disturbs it most."""
+def test_predicted_variance_is_that_of_the_worst_case() -> None:
+    """No user holds an answer, and all users hold the one that disturbs it most."""
     mechanism = MatrixSubstitution(matrix=UNEVEN)
     table = np.array(UNEVEN, dtype=float)
     inverse = np.linalg.pinv(table)
@@ -278,20 +278,20 @@ def test_share_errors_are_those_of_random_substitution() -> None:
     ("matrix", "message"),
     [
         ([["0.5", "0.5"], ["0.5", "0.5"]], "condition number"),
-        ([["0.50000000001", "0.5"], ["0.49999999999", "0.5"]], r"condition number <= 1e\+10; found condition number"),
-        ([["0.7", "0.3"], ["0.2", "0.7"]], "sum to 1 within 1e-9; found column 0, which sums to 0.9"),
+        ([["0.50000000001", "0.5"], ["0.49999999999", "0.5"]], r"condition number <= 1e\+10: got condition number"),
+        ([["0.7", "0.3"], ["0.2", "0.7"]], "sum to 1 within 1e-9: got column 0, which sums to 0.9"),
         ([["0.7", "0.300000002"], ["0.3", "0.7"]], "column 1, which sums to 1.000000002"),
-        ([["1.2", "0.3"], ["-0.2", "0.7"]], r"probabilities; found -0\.2 in column 0"),
-        ([["0.2", "0.3", "0.5"], ["0.8", "0.7", "0.5"]], "found 2 rows and 3 columns"),
+        ([["1.2", "0.3"], ["-0.2", "0.7"]], r"probabilities: got -0\.2 in column 0"),
+        ([["0.2", "0.3", "0.5"], ["0.8", "0.7", "0.5"]], "got 2 rows and 3 columns"),
         ([["1"], ["0"]], "at least two columns"),
         ([["0.7", "0.3"], ["0.3", "0.7"], ["0", "0"]], "only zeros in row 2"),
-        ([["0.7", "0.3"], ["0.3"]], "same length"),
+        ([["0.7", "0.3"], ["0.3"]], "equal length"),
         ([["0.7", "x"], ["0.3", "0.2"]], "a table of numbers"),
         ([], "a table of numbers"),
-        (None, "matrix: expected a table"),
+        (None, "matrix is missing: it must be a table"),
     ],
 )
-def test_a_matrix_that_will_not_do_is_refused(matrix: Any, message: str) -> None:
+def test_matrix_malformed_is_refused(matrix: Any, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message) as error:
         MatrixSubstitution.calibrate(matrix=matrix)
     assert error.value.option == "matrix"
@@ -301,7 +301,7 @@ def test_foreign_values_and_reports_are_refused() -> None:
     mechanism = MatrixSubstitution(matrix=WARNER)
     with pytest.raises(OutsideDomain):
         mechanism.randomize([0, 2])
-    with pytest.raises(NotSupported, match="from 0 to 1; found 0 to 2"):
+    with pytest.raises(NotSupported, match="from 0 to 1: got 0 to 2"):
         mechanism.aggregate([0, 2])
     with pytest.raises(NotSupported, match="integers"):
         mechanism.aggregate([[0, 1]])
@@ -309,7 +309,7 @@ def test_foreign_values_and_reports_are_refused() -> None:
         mechanism.utility(0)
 
 
-def test_a_file_of_numbers_and_a_round_trip(tmp_path: Path) -> None:
+def test_matrix_from_a_file_round_trips(tmp_path: Path) -> None:
     file = tmp_path / "matrix.csv"
     file.write_text("0.75,0.25\n0.25, 0.75\n", encoding="utf-8")
     read = MatrixSubstitution.fields["matrix"].parse_option(str(file))

@@ -1,4 +1,4 @@
-"""1BitMean: the bit, its memoised form with α-point rounding, and what reports over time give away, by enumeration.
+"""1BitMean: the bit, its memoized form with α-point rounding, and the loss of reports over time, by enumeration.
 
 The oracle is mpmath with fifty digits; what is drawn is enumerated with exact fractions.
 """
@@ -60,7 +60,7 @@ def secrets(count: int, start: int = 0) -> list[bytes]:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.1", "1", "4", "20"])
-def test_a_one_has_the_probability_of_document_002(epsilon: str) -> None:
+def test_one_has_the_probability_of_document_002(epsilon: str) -> None:
     e = mpmath.exp(mpf(epsilon))
     made = OneBitMean.calibrate(epsilon=epsilon, maximum=50)
     for share, drawn in zip((0, 1), made.ends, strict=True):
@@ -69,7 +69,7 @@ def test_a_one_has_the_probability_of_document_002(epsilon: str) -> None:
 
 
 @given(epsilon=st.decimals("1e-8", "40", places=8), steps=st.integers(1, 50))
-def test_the_loss_between_any_two_points_of_the_grid_is_at_most_epsilon(epsilon: Decimal, steps: int) -> None:
+def test_loss_between_any_two_points_of_the_grid_is_at_most_epsilon(epsilon: Decimal, steps: int) -> None:
     made = OneBitMean.calibrate(epsilon=epsilon, maximum=steps, rounding=1)
     least, growth = made.thresholds
     ones = [least + growth * cell for cell in range(steps + 1)]
@@ -84,7 +84,7 @@ def test_the_loss_between_any_two_points_of_the_grid_is_at_most_epsilon(epsilon:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.5", "1", "10", "1000"])
-def test_the_ends_of_the_fine_grid_keep_the_promise(epsilon: str) -> None:
+def test_loss_at_the_ends_of_the_fine_grid_is_within_the_guarantee(epsilon: str) -> None:
     made = OneBitMean.calibrate(epsilon=epsilon, maximum="0.3")
     low, high = made.ends
     assert made.guarantee == SymmetricPair(epsilon, 1)
@@ -92,7 +92,7 @@ def test_the_ends_of_the_fine_grid_keep_the_promise(epsilon: str) -> None:
     assert high > low
 
 
-def test_the_estimate_is_that_of_document_002() -> None:
+def test_estimate_is_that_of_document_002() -> None:
     reports = np.array([1, 1, 0, 1, 0], dtype=np.uint8)
     e = math.e
     estimate = FRESH.estimate(reports)
@@ -102,7 +102,7 @@ def test_the_estimate_is_that_of_document_002() -> None:
 
 
 @pytest.mark.parametrize("made", [FRESH, OneBitMean.calibrate(epsilon=3, maximum="0.01")], ids=repr)
-def test_a_million_reports_err_as_stated(made: Any) -> None:
+def test_estimates_of_a_million_reports_have_the_stated_errors(made: Any) -> None:
     decoded = Decoded(made)
     assert_errors_as_stated(decoded, seed=41)
 
@@ -119,7 +119,7 @@ class Decoded:
 
 
 @pytest.mark.parametrize("users", [40_000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_the_mean_of_a_skewed_crowd_is_unbiased(users: int) -> None:
+def test_mean_of_a_skewed_population_is_unbiased(users: int) -> None:
     values = 77 * np.random.default_rng(3).beta(0.5, 4, users)
     for made in (FRESH, KEPT, FLIPPED):
         estimate = made.estimate(made.randomize(values, rng=11, secrets=secrets(len(values))))
@@ -127,7 +127,7 @@ def test_the_mean_of_a_skewed_crowd_is_unbiased(users: int) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 20.0, 77.0])
-def test_the_variance_of_an_estimate_is_the_stated_one(value: float) -> None:
+def test_variance_of_an_estimate_is_the_stated_one(value: float) -> None:
     surveys, users = 20_000, 10
     reports = FRESH.randomize(np.full(surveys * users, value), rng=5).reshape(surveys, users)
     origin, step = FRESH.grid()
@@ -137,7 +137,7 @@ def test_the_variance_of_an_estimate_is_the_stated_one(value: float) -> None:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("made", [FRESH, OneBitMean.calibrate(epsilon=4, maximum=77)], ids=repr)
-def test_intervals_cover_the_mean_of_the_population_as_often_as_they_say(made: Any) -> None:
+def test_intervals_of_the_population_mean_have_their_nominal_coverage(made: Any) -> None:
     surveys, users = 2000, 300
     values = np.random.default_rng(8).uniform(0, 50, surveys * users)
     covered = 0
@@ -147,14 +147,14 @@ def test_intervals_cover_the_mean_of_the_population_as_often_as_they_say(made: A
     assert abs(covered / surveys - 0.95) <= 0.02
 
 
-def test_the_standard_error_is_exact_for_equal_users_and_never_nothing() -> None:
+def test_standard_error_is_exact_for_equal_users_and_never_zero() -> None:
     estimate = FRESH.estimate(FRESH.randomize(np.full(200_000, 30.0), rng=2))
     assert estimate.std_error == pytest.approx((FRESH.error_at(30.0)[1] / 200_000) ** 0.5, rel=0.01)
     # Bits that are all ones are likely enough; they prove nothing about the other reports there might have been.
     assert FRESH.estimate(np.ones(4, dtype=np.uint8)).std_error == pytest.approx(FRESH.error_at(77.0)[1] ** 0.5 / 2)
 
 
-def test_the_utility_says_what_a_flip_costs() -> None:
+def test_utility_states_the_cost_of_a_flip() -> None:
     fresh, flipped = FRESH.utility(users=100), FLIPPED.utility(users=100)
     assert fresh["bias"] == {"lower": 0.0, "centre": 0.0, "upper": 0.0}
     assert fresh["std_error"] == pytest.approx((fresh["mse"]["centre"] / 100) ** 0.5)
@@ -162,26 +162,26 @@ def test_the_utility_says_what_a_flip_costs() -> None:
     assert flipped["mse"]["centre"] == pytest.approx(fresh["mse"]["centre"] / 0.6**2)
 
 
-def test_it_declares_a_maximum_or_both_ends() -> None:
+def test_declaration_has_a_maximum_or_both_ends() -> None:
     assert FRESH.interval.ends == (0, 77)
     assert list(FRESH.declared) == ["any_inputs", "epsilon", "flip", "maximum"], "as ever, so is its fingerprint"
     assert FRESH.fingerprint == "8db0668b48acb1930acaa29213faa68aa0cd69e2148aefcfb4b18e9ddb2049fc"
     shifted = OneBitMean.calibrate(epsilon=1, lower=18, upper="70.5")
     assert shifted.interval.ends == (18, 70.5)
     for target, option in (
-        ({"maximum": 1, "lower": 0}, "maximum: expected nothing beside lower"),
-        ({"maximum": 1, "upper": 1}, "maximum: expected nothing beside upper"),
-        ({"lower": 0}, "upper: expected a finite number, as lower and upper go together; nothing"),
-        ({"upper": 1}, "lower: expected a finite number, as lower and upper go together; nothing"),
-        ({}, "maximum: expected a number >= 1E-100 and <= 1E\\+100, or lower and upper in its place; nothing"),
-        ({"lower": 2, "upper": 2}, "upper: expected a number > lower = 2; found 2"),
-        ({"lower": 1, "upper": 3, "rounding": "0.3"}, "rounding: expected upper - lower = 2 over a whole number"),
+        ({"maximum": 1, "lower": 0}, "maximum must be left out if lower is given"),
+        ({"maximum": 1, "upper": 1}, "maximum must be left out if upper is given"),
+        ({"lower": 0}, "upper is missing: it must be a finite number. Give both lower and upper."),
+        ({"upper": 1}, "lower is missing: it must be a finite number. Give both lower and upper."),
+        ({}, "maximum is missing: it must be a number >= 1E-100 and <= 1E\\+100. Or give lower and upper."),
+        ({"lower": 2, "upper": 2}, "upper must be greater than lower, 2: got 2"),
+        ({"lower": 1, "upper": 3, "rounding": "0.3"}, "rounding must be upper - lower = 2 divided by a whole number"),
     ):
         with pytest.raises(InvalidParameter, match=option):
             OneBitMean.calibrate(epsilon=1, **target)
 
 
-def test_it_is_compared_for_any_range() -> None:
+def test_comparison_works_for_any_range() -> None:
     for lower, upper, setting in ((0, 77, "maximum=77"), ("0.0", 77, "maximum=77"), (-7, 70, ""), (100, 177, "")):
         [row] = [row for row in rank_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
         assert row["mse"] == pytest.approx(FRESH.utility()["mse"])
@@ -192,7 +192,7 @@ def test_it_is_compared_for_any_range() -> None:
 
 @pytest.mark.parametrize("users", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", [{}, {"rounding": 11}, {"rounding": 11, "flip": "0.2"}], ids=str)
-def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, Any], users: int) -> None:
+def test_range_that_begins_elsewhere_is_shifted(target: dict[str, Any], users: int) -> None:
     made = OneBitMean.calibrate(epsilon=1, maximum=77, **target)
     moved = OneBitMean.calibrate(epsilon=1, lower=-20, upper=57, **target)
     assert moved.guarantee == made.guarantee
@@ -210,7 +210,7 @@ def test_a_range_that_begins_elsewhere_is_the_same_one_moved(target: dict[str, A
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("value", [0, 1, 11, 16.5, 40.0, 76.9, 77])
-def test_rounding_is_to_a_neighbouring_multiple_and_unbiased_over_alpha(value: float) -> None:
+def test_rounding_is_to_a_neighboring_multiple_and_unbiased_over_alpha(value: float) -> None:
     users = 20_000
     cells = KEPT.memoised(np.full(users, value), secrets(users))
     assert set(cells.tolist()) <= {math.floor(value / 11), math.ceil(value / 11)}
@@ -218,7 +218,7 @@ def test_rounding_is_to_a_neighbouring_multiple_and_unbiased_over_alpha(value: f
     assert abs(cells.mean() * 11 - value) <= 4.5 * 11 * (up * (1 - up) / users) ** 0.5 + 1e-12
 
 
-def test_a_user_has_one_alpha_for_good() -> None:
+def test_alpha_of_a_user_never_changes() -> None:
     """As the value rises, the multiple rises with it, and each step up is S after the last one."""
     values = np.arange(0, 77, 0.125)
     for secret in secrets(20):
@@ -228,11 +228,11 @@ def test_a_user_has_one_alpha_for_good() -> None:
         assert steps == pytest.approx(11)
 
 
-def test_the_same_secret_repeats_the_same_bits() -> None:
+def test_secret_repeats_the_same_bits() -> None:
     values, own = np.linspace(0, 77, 500), secrets(500)
     first = KEPT.randomize(values, secrets=own)
     assert (KEPT.randomize(values, rng=1, secrets=own) == first).all()
-    # Whoever else is in the batch.
+    # For every other user in the batch.
     assert (KEPT.randomize(values[100:200], secrets=own[100:200]) == first[100:200]).all()
     assert (KEPT.randomize(values, secrets=secrets(500, start=500)) != first).any()
     # The bits of one multiple say nothing about those of the next, nor of another collection's parameters.
@@ -240,7 +240,7 @@ def test_the_same_secret_repeats_the_same_bits() -> None:
     assert 0.3 < np.mean(other == first) < 0.7
 
 
-def test_one_secret_stands_for_one_user() -> None:
+def test_secret_gives_each_user_independent_bits() -> None:
     values = np.linspace(0, 77, 200)
     alone = KEPT.randomize(values, secrets=b"a user's own secret")
     assert (alone == KEPT.randomize(values, secrets=[b"a user's own secret"] * 200)).all()
@@ -250,7 +250,7 @@ def test_one_secret_stands_for_one_user() -> None:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("cell", [0, 3, 7])
-def test_memoised_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
+def test_memoized_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
     users = 40_000
     low, high = map(float, FLIPPED.ends)
     one = low + (high - low) * cell / 7
@@ -259,9 +259,9 @@ def test_memoised_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
 
 
 @pytest.mark.parametrize("made", [KEPT, FLIPPED], ids=repr)
-def test_memoised_bits_need_a_secret_of_every_user(made: Any) -> None:
+def test_memoized_bits_need_a_secret_of_every_user(made: Any) -> None:
     for found in (None, secrets(2), [b"short"] * 3, "a text of some length", b"short"):
-        with pytest.raises(InvalidParameter, match="secrets: expected bytes"):
+        with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
             made.randomize([1, 2, 3], secrets=found)
 
 
@@ -294,7 +294,7 @@ def loss(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> mpf:
 
 
 def pattern(cells: tuple[int, ...]) -> tuple[int, ...]:
-    """Which reports are of the same multiple."""
+    """Group reports by their multiple."""
     return tuple(map(cells.index, cells))
 
 
@@ -309,7 +309,7 @@ def worst(made: Any, reports: int, *, same_pattern: bool) -> mpf:
     return max(loss(p, q) for (x, p), (y, q) in pairs if not same_pattern or pattern(x) == pattern(y))
 
 
-def test_the_guarantee_says_which_neighbours_it_is_for() -> None:
+def test_guarantee_states_its_relation() -> None:
     assert FRESH.guarantee.relation == ANY_INPUTS
     assert KEPT.guarantee == Memoised((1,), 1, 8, SAME_CHANGE_PATTERN)
     assert KEPT.replace(any_inputs=True).guarantee == Unbounded()
@@ -321,7 +321,7 @@ def test_the_guarantee_says_which_neighbours_it_is_for() -> None:
 
 
 @pytest.mark.parametrize("made", [TWO_BITS, TWO_BITS.replace(epsilon=3, flip="0.05")], ids=repr)
-def test_the_curve_is_the_exact_loss_of_repeated_reports(made: Any) -> None:
+def test_curve_is_the_exact_loss_of_repeated_reports(made: Any) -> None:
     for reports in range(1, 8):
         constant = [stream_law(made, [cell] * reports) for cell in (0, 1)]
         found = max(loss(*constant), loss(*reversed(constant)))
@@ -329,7 +329,7 @@ def test_the_curve_is_the_exact_loss_of_repeated_reports(made: Any) -> None:
 
 
 @given(epsilon=epsilons, flip=flips)
-def test_the_curve_is_above_the_formula_concave_and_ends_at_the_cap(epsilon: Decimal, flip: Decimal) -> None:
+def test_curve_is_above_the_formula_concave_and_ends_at_the_cap(epsilon: Decimal, flip: Decimal) -> None:
     curve = OneBitMean.calibrate(epsilon=epsilon, maximum=1, rounding=1, flip=flip).guarantee.curve
     odds, once = mpmath.exp(exact(epsilon)), (1 - exact(flip)) / exact(flip)
     for reports, point in enumerate(curve[:50], start=1):
@@ -340,7 +340,7 @@ def test_the_curve_is_above_the_formula_concave_and_ends_at_the_cap(epsilon: Dec
     assert curve[-1] == epsilon or len(curve) == 1000
 
 
-def test_for_the_same_change_pattern_every_memoised_multiple_costs_its_curve() -> None:
+def test_same_change_pattern_costs_the_curve_of_each_memoized_multiple() -> None:
     made = OneBitMean.calibrate(epsilon=1, maximum=2, rounding=1, flip="0.2")
     curve = [exact(point) for point in made.guarantee.curve]
     for (x, p), (y, q) in itertools.permutations(laws(made, 3).items(), 2):
@@ -349,14 +349,14 @@ def test_for_the_same_change_pattern_every_memoised_multiple_costs_its_curve() -
             assert loss(p, q) <= charged <= 3 * curve[0] + mpf("1e-9")
 
 
-def test_without_a_flip_the_same_pattern_costs_epsilon_a_multiple_and_another_one_everything() -> None:
+def test_same_pattern_without_a_flip_costs_epsilon_per_multiple_and_another_pattern_everything() -> None:
     made = OneBitMean.calibrate(epsilon=1, maximum=1, rounding=1)
     assert worst(made, 3, same_pattern=True) == pytest.approx(2, abs=1e-15)
     assert worst(made, 2, same_pattern=False) == mpmath.inf
     assert any("unbounded" in note for note in made.notes)
 
 
-def test_one_report_epsilons_do_not_add_up_where_values_change() -> None:
+def test_epsilons_of_single_reports_do_not_bound_changing_values() -> None:
     """errata.md: for ε = 1, G = 0.2 four reports lose 2.395, and four times the loss of one is 2.278."""
     four, one = worst(TWO_BITS, 4, same_pattern=False), exact(TWO_BITS.guarantee.curve[0])
     assert four == pytest.approx(2.3947, abs=1e-4)
@@ -367,7 +367,7 @@ def test_one_report_epsilons_do_not_add_up_where_values_change() -> None:
 @pytest.mark.some(3)
 @pytest.mark.parametrize("flip", ["0.2", "0.45", "0.01"])
 @pytest.mark.parametrize("reports", [1, 2, 3, 4])
-def test_for_any_inputs_a_report_loses_at_most_what_the_flip_shows(reports: int, flip: str) -> None:
+def test_loss_for_any_inputs_is_at_most_that_of_the_flip(reports: int, flip: str) -> None:
     made = TWO_BITS.replace(flip=flip, any_inputs=True)
     assert isinstance(made.guarantee, Pure)
     assert worst(made, reports, same_pattern=False) <= reports * exact(made.guarantee.bound)
@@ -378,7 +378,7 @@ def test_for_any_inputs_a_report_loses_at_most_what_the_flip_shows(reports: int,
 # -- the ledger -----------------------------------------------------------------------------------------------
 
 
-def test_a_policy_for_any_inputs_admits_what_promises_it() -> None:
+def test_policy_with_relation_any_admits_the_flip() -> None:
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon=8)], relation="any")
         assert not accountant.spend("alice", FLIPPED)
@@ -418,7 +418,7 @@ def test_released_reports_are_charged_by_the_multiple_and_not_by_the_value(tmp_p
 
 
 @pytest.mark.parametrize("made", [FRESH, KEPT, FLIPPED], ids=repr)
-def test_a_report_is_one_bit_and_no_values_give_none(made: Any) -> None:
+def test_report_is_one_bit_and_no_values_give_none(made: Any) -> None:
     reports = made.randomize(np.arange(70), secrets=secrets(70))
     assert (reports.dtype, reports.shape) == (np.uint8, (70,))
     assert set(reports.tolist()) == {0, 1}
@@ -426,12 +426,12 @@ def test_a_report_is_one_bit_and_no_values_give_none(made: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [[0, 2], [[0, 1]], [0.0, 0.5], ["1"], [-1]], ids=repr)
-def test_what_is_no_bit_is_refused(bad: Any) -> None:
-    with pytest.raises(NotSupported, match="expected reports of 0 and 1"):
+def test_report_that_is_no_bit_is_refused(bad: Any) -> None:
+    with pytest.raises(NotSupported, match="reports must be 0 or 1"):
         FRESH.aggregate(bad)
 
 
-def test_what_cannot_be_estimated_is_refused() -> None:
+def test_estimate_that_is_impossible_is_refused() -> None:
     with pytest.raises(NotSupported, match="no reports"):
         FRESH.estimate(FRESH.randomize([]))
     with pytest.raises(NotSupported, match="another mechanism"):
@@ -443,29 +443,29 @@ def test_what_cannot_be_estimated_is_refused() -> None:
 
 @pytest.mark.parametrize("made", [FRESH, FLIPPED], ids=repr)
 @pytest.mark.parametrize("bad", [-0.1, 77.1, float("nan"), float("inf"), None])
-def test_a_value_outside_the_domain_is_refused(made: Any, bad: Any) -> None:
-    with pytest.raises(OutsideDomain, match="expected numbers from 0 to 77"):
+def test_value_outside_the_domain_is_refused(made: Any, bad: Any) -> None:
+    with pytest.raises(OutsideDomain, match="outside the domain, numbers from 0 to 77"):
         made.randomize([1, bad], secrets=secrets(2))
 
 
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({"maximum": 0}, "maximum: expected a number >= "),
+        ({"maximum": 0}, "maximum must be a number >= "),
         ({"maximum": -3}, "maximum"),
         ({"maximum": "1e200"}, "maximum"),
         ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": "1e-9"}, "epsilon: expected a number >= "),
-        ({"rounding": 0}, "rounding: expected a number > 0"),
-        ({"rounding": 3}, r"rounding: expected maximum = 10 over a whole number from 1 to 1073741824; found 3"),
+        ({"epsilon": "1e-9"}, "epsilon must be a number >= "),
+        ({"rounding": 0}, "rounding must be a number > 0"),
+        ({"rounding": 3}, r"rounding must be maximum = 10 divided by a whole number from 1 to 1073741824: got 3"),
         ({"rounding": 20}, "rounding"),
         ({"rounding": "1e-9"}, "rounding"),
-        ({"flip": "0.1"}, "flip: expected 0 without rounding, as only memoised bits are flipped; found 0.1"),
-        ({"rounding": 5, "flip": "0.5"}, "flip: expected a number >= 0 and < 0.5"),
+        ({"flip": "0.1"}, "flip must be 0 without rounding, because only memoized bits are flipped: got 0.1"),
+        ({"rounding": 5, "flip": "0.5"}, "flip must be a number >= 0 and < 0.5"),
         ({"rounding": 5, "flip": "0.49999999999999999999999"}, "flip"),
     ],
     ids=str,
 )
-def test_what_does_not_fit_together_is_refused(target: dict[str, Any], message: str) -> None:
+def test_parameters_that_contradict_are_refused(target: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         OneBitMean.calibrate(**{"epsilon": 1, "maximum": 10, **target})

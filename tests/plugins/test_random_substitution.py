@@ -141,7 +141,7 @@ def test_tau_is_the_probability_of_any_loss_at_all(size: int, draws: int, sampli
 @pytest.mark.some(4)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("sequence",)))
-def test_the_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, sampling: str, gamma: str) -> None:
+def test_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, sampling: str, gamma: str) -> None:
     guarantee = RandomSubstitution(
         gamma=gamma, domain_size=size, draws=draws, sampling="distinct", ordered=True
     ).guarantee
@@ -164,7 +164,7 @@ def test_the_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, s
     assert hockey_stick(p, q, Fraction(1)) == pytest.approx(hockey_stick(pair_p, pair_q, Fraction(1)), rel=1e-12)
 
 
-def test_golden_amplifications() -> None:
+def test_golden_amplifications_match() -> None:
     cases = golden("lext_substitution_exact")
     assert len(cases) == 8
     for params, value in cases:
@@ -187,7 +187,7 @@ def test_golden_amplifications() -> None:
             assert paper_slope(shown[name]) == pytest.approx(float(value["paper_estimator_slope"]), rel=1e-13)
 
 
-def test_the_figures_of_the_manual() -> None:
+def test_figures_of_the_manual_match() -> None:
     shown = {
         name: RandomSubstitution.calibrate(gamma=10, domain_size=50, draws=4, **kind)
         for name, kind in SAMPLINGS.items()
@@ -242,7 +242,7 @@ epsilons = st.floats(math.log(1e-3), math.log(20)).map(math.exp)
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), epsilon=epsilons, size=st.integers(2, 400), sampling=st.sampled_from(list(SAMPLINGS)))
-def test_calibration_lands_on_the_safe_side_and_close(data: Any, epsilon: float, size: int, sampling: str) -> None:
+def test_calibration_is_on_the_safe_side_and_close(data: Any, epsilon: float, size: int, sampling: str) -> None:
     draws = data.draw(st.integers(1, min(size - 1, 40)))
     mechanism = RandomSubstitution.calibrate(epsilon=epsilon, domain_size=size, draws=draws, **SAMPLINGS[sampling])
     with mpmath.workdps(60):
@@ -256,7 +256,7 @@ def test_calibration_lands_on_the_safe_side_and_close(data: Any, epsilon: float,
 @every_sampling
 @given(gamma=st.floats(1.001, 50), size=st.integers(3, 60), data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_a_calibrated_gamma_is_the_one_that_was_declared(gamma: float, size: int, data: Any, sampling: str) -> None:
+def test_calibrated_gamma_is_the_declared_one(gamma: float, size: int, data: Any, sampling: str) -> None:
     """γ gives ε, and that ε gives back γ."""
     draws = data.draw(st.integers(1, size - 1))
     options = {"domain_size": size, "draws": draws, **SAMPLINGS[sampling]}
@@ -268,7 +268,7 @@ def test_a_calibrated_gamma_is_the_one_that_was_declared(gamma: float, size: int
     assert back.parameters["other"] == pytest.approx(there.parameters["other"], rel=1e-13)
 
 
-def test_the_declared_loss_of_all_draws_is_charged_and_no_more() -> None:
+def test_declared_loss_of_all_draws_is_charged_and_no_more() -> None:
     """A third of 0.1 three times is still 0.1."""
     guarantee = RandomSubstitution.calibrate(epsilon="0.1", domain_size=8, draws=3).guarantee
     assert isinstance(guarantee, Copies)
@@ -276,14 +276,14 @@ def test_the_declared_loss_of_all_draws_is_charged_and_no_more() -> None:
     assert guarantee.costs().epsilon == 100_000_000
 
 
-def test_one_draw_is_the_same_however_it_is_sampled() -> None:
+def test_one_draw_is_equal_under_every_sampling() -> None:
     shown = [RandomSubstitution(epsilon=1, domain_size=9, **kind) for kind in SAMPLINGS.values()]
     assert len({mechanism.guarantee for mechanism in shown}) == 1
     assert len({mechanism.thresholds for mechanism in shown}) == 1
 
 
 @pytest.mark.parametrize("draws", [999, 1000])
-def test_long_reports_are_calibrated_quickly_enough_to_do_it_here(draws: int) -> None:
+def test_calibration_of_long_reports_is_fast(draws: int) -> None:
     mechanism = RandomSubstitution(epsilon=2, domain_size=10**6, draws=draws, sampling="distinct", ordered=True)
     with mpmath.workdps(60):
         assert 2 - mpf("1e-9") <= true_loss(mechanism) <= 2
@@ -315,7 +315,7 @@ def worst_priors(size: int, rho1: Fraction, rho2: Fraction) -> Iterator[list[Fra
 @pytest.mark.some(3)
 @every_sampling
 @pytest.mark.parametrize(("rho1", "rho2"), [(".05", ".5"), (".1", ".3"), (".5", ".6"), (".3", ".99")])
-def test_no_belief_is_breached_upward_or_downward(rho1: str, rho2: str, sampling: str) -> None:
+def test_beliefs_are_not_breached_upward_or_downward(rho1: str, rho2: str, sampling: str) -> None:
     low, high = Fraction(rho1), Fraction(rho2)
     mechanism = RandomSubstitution.calibrate(rho1=rho1, rho2=rho2, domain_size=4, draws=2, **SAMPLINGS[sampling])
     gamma = Fraction(mechanism.parameters["gamma"])
@@ -364,7 +364,7 @@ def test_golden_breach_bounds_are_met_strictly_by_the_whole_report(sampling: str
         assert f"{float(value):.12g}" in mechanism.notes[-1]
 
 
-def test_golden_posteriors() -> None:
+def test_golden_posteriors_match() -> None:
     from ldp_budget_mechanisms.random_substitution import largest_posterior
 
     cases = golden("breach_max_posterior")
@@ -376,7 +376,7 @@ def test_golden_posteriors() -> None:
 
 
 @given(rho1=st.floats(1e-6, 0.999), share=st.floats(1e-4, 1, exclude_max=True))
-def test_the_posterior_stays_below_as_a_double_too(rho1: float, share: float) -> None:
+def test_posterior_as_a_double_stays_below_the_limit(rho1: float, share: float) -> None:
     rho2 = rho1 + (1 - rho1) * share
     if not rho1 < rho2 < 1:
         return
@@ -419,7 +419,7 @@ def test_subset_selection_from_beliefs_uses_their_amplification() -> None:
 # -- predictions ----------------------------------------------------------------------------------------------
 
 
-def test_the_utility_of_the_matrix() -> None:
+def test_utility_of_the_matrix_matches() -> None:
     mechanism = RandomSubstitution(gamma=5, domain_size=50)
     matrix = np.ones((50, 50)) + 4 * np.eye(50)
     utility = mechanism.utility(5000)
@@ -435,7 +435,7 @@ def test_the_utility_of_the_matrix() -> None:
     ("size", "gamma", "draws", "bound"),
     [(50, 5, 2, 0.9424), (50, 5, 4, 0.6664), (100, 10, 2, 1.2010), (100, 10, 4, 0.8492)],
 )
-def test_theorem_4_1_for_independent_draws(size: int, gamma: int, draws: int, bound: float) -> None:
+def test_theorem_4_1_holds_for_independent_draws(size: int, gamma: int, draws: int, bound: float) -> None:
     mechanism = RandomSubstitution(gamma=gamma, domain_size=size, draws=draws)
     assert mechanism.utility(5000)["relative_error_bound"] == pytest.approx(bound, abs=1e-4)
     single = RandomSubstitution(gamma=gamma, domain_size=size)
@@ -446,7 +446,7 @@ def test_theorem_4_1_for_independent_draws(size: int, gamma: int, draws: int, bo
     ("size", "gamma", "draws", "counted"),
     [(50, 5, 2, 101_326), (50, 5, 4, 208_105), (100, 10, 2, 100_884), (100, 10, 4, 205_274)],
 )
-def test_expected_draws_against_table_2(size: int, gamma: int, draws: int, counted: int) -> None:
+def test_expected_draws_match_table_2(size: int, gamma: int, draws: int, counted: int) -> None:
     """The paper counted the random numbers for 50,000 records, averaged over a hundred runs."""
     mechanism = RandomSubstitution(gamma=gamma, domain_size=size, draws=draws, sampling="distinct")
     assert 50_000 * mechanism.utility()["expected_draws"] == pytest.approx(counted, rel=3e-4)
@@ -468,7 +468,7 @@ def test_expected_draws_solve_the_chain_of_algorithm_2(size: int, draws: int, sa
     assert mechanism.utility()["expected_draws"] == pytest.approx(float(expected(frozenset())), rel=1e-14)
 
 
-def test_golden_duplicate_probabilities() -> None:
+def test_golden_duplicate_probabilities_match() -> None:
     cases = golden("prob_any_duplicate")
     assert len(cases) == 4
     for params, value in cases:
@@ -477,7 +477,7 @@ def test_golden_duplicate_probabilities() -> None:
 
 
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("replacement",)))
-def test_duplicate_probability_of_every_enumerated_sequence(size: int, draws: int, sampling: str) -> None:
+def test_duplicate_probability_matches_the_enumeration(size: int, draws: int, sampling: str) -> None:
     law = sequences(size, Fraction(4), draws, 0, False)
     repeated = sum((p for drawn, p in law.items() if len(set(drawn)) < draws), Fraction(0))
     mechanism = RandomSubstitution(gamma=4, domain_size=size, draws=draws)
@@ -488,14 +488,14 @@ def test_duplicate_probability_of_every_enumerated_sequence(size: int, draws: in
 
 
 def paper_slope(mechanism: Any) -> float:
-    """How much of a count the paper's estimator finds, on average, after distinct draws (1 is unbiased)."""
+    """Return the average of the paper's estimator divided by the count, after distinct draws (1 is unbiased)."""
     size, draws, gamma = mechanism.domain_size, mechanism.parameters["draws"], Fraction(mechanism.gamma)
     keep, other = mechanism.support_probabilities[0]
     return float((gamma + size - 1) / (gamma - 1) / draws * (keep - other))
 
 
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases())
-def test_the_estimate_is_unbiased_for_every_enumerated_law(size: int, draws: int, sampling: str) -> None:
+def test_estimate_is_unbiased_for_every_enumerated_distribution(size: int, draws: int, sampling: str) -> None:
     """The support of the true answer and of another one, summed over all reports, are those the estimate assumes."""
     mechanism = RandomSubstitution(gamma=3, domain_size=size, draws=draws, **SAMPLINGS[sampling])
     law = reports(size, Fraction(3), draws, 0, sampling)
@@ -527,7 +527,7 @@ def test_printed_variance_over_l_fails_for_distinct_draws() -> None:
 
 
 def column_of_users(count: int, size: int) -> np.ndarray:
-    """Answers of very different frequencies; the last one nobody has."""
+    """Answers of very different frequencies; the last one has no users."""
     weights = np.arange(size - 1, -1, -1.0)
     held = np.floor(count * weights / weights.sum()).astype(int)
     held[0] += count - held.sum()
@@ -545,7 +545,7 @@ SIMULATED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize("case", list(SIMULATED))
-def test_a_million_users(case: str) -> None:
+def test_estimates_of_a_million_users_are_within_their_errors(case: str) -> None:
     """Counts within 4.5 standard errors; the mean squared error of batches within 2 % of the stated variance."""
     mechanism = RandomSubstitution(**SIMULATED[case])
     values = np.resize(np.random.default_rng(3).permutation(column_of_users(BATCH, 40)), USERS)
@@ -582,7 +582,7 @@ def test_standard_errors_are_those_of_the_true_frequencies(case: str) -> None:
 @pytest.mark.some(4)
 @pytest.mark.parametrize(("size", "draws"), [(4, 1), (4, 2), (4, 3), (3, 2), (2, 1)])
 @every_sampling
-def test_the_client_draws_the_law_of_the_algorithm(size: int, draws: int, sampling: str) -> None:
+def test_client_draws_the_distribution_of_the_algorithm(size: int, draws: int, sampling: str) -> None:
     """Every possible report comes as often as the enumeration says, within 4.5 standard deviations."""
     mechanism = RandomSubstitution(gamma="2.5", domain_size=size, draws=draws, **SAMPLINGS[sampling])
     n = 100_000
@@ -601,7 +601,7 @@ def test_the_client_draws_the_law_of_the_algorithm(size: int, draws: int, sampli
 
 
 @every_sampling
-def test_reports_have_the_promised_shape(sampling: str) -> None:
+def test_reports_have_the_documented_shape(sampling: str) -> None:
     values = np.arange(300)
     for size, dtype in ((300, np.uint16), (10**6, np.uint32)):
         mechanism = RandomSubstitution(epsilon=2, domain_size=size, draws=5, **SAMPLINGS[sampling])
@@ -613,7 +613,7 @@ def test_reports_have_the_promised_shape(sampling: str) -> None:
     assert single.shape == (256,)
 
 
-def test_the_order_of_a_set_says_nothing() -> None:
+def test_order_of_a_set_reveals_nothing() -> None:
     sent = SubsetSelection(epsilon=1, domain_size=30, draws=8).randomize(np.arange(30), rng=5)
     assert (np.diff(sent.astype(int), axis=1) > 0).all()
 
@@ -631,7 +631,7 @@ class CountingStream(SeededStream):
 
 
 @every_sampling
-def test_the_same_bytes_are_read_whatever_the_answers_are(sampling: str) -> None:
+def test_bytes_read_do_not_depend_on_the_answers(sampling: str) -> None:
     mechanism = RandomSubstitution(epsilon=1, domain_size=10, draws=3, **SAMPLINGS[sampling])
     streams = [CountingStream(9) for _ in range(3)]
     for stream, values in zip(streams, ([0] * 500, [9] * 500, list(range(10)) * 50), strict=True):
@@ -639,7 +639,7 @@ def test_the_same_bytes_are_read_whatever_the_answers_are(sampling: str) -> None
     assert len({stream.count for stream in streams}) == 1
 
 
-def test_a_long_report_holds_almost_every_answer() -> None:
+def test_long_report_contains_almost_every_answer() -> None:
     mechanism = RandomSubstitution(epsilon=1, domain_size=12, draws=11, sampling="distinct", ordered=True)
     sent = mechanism.randomize(np.arange(12), rng=2)
     assert all(len(set(row)) == 11 for row in sent.tolist())
@@ -653,11 +653,11 @@ def test_a_long_report_holds_almost_every_answer() -> None:
 def test_foreign_reports_are_refused() -> None:
     single = RandomSubstitution(epsilon=1, domain_size=5)
     subset = SubsetSelection(epsilon=1, domain_size=5, draws=2)
-    with pytest.raises(NotSupported, match=r"from 0 to 4; found 0 to 5"):
+    with pytest.raises(NotSupported, match=r"from 0 to 4: got 0 to 5"):
         single.aggregate([0, 5])
-    with pytest.raises(NotSupported, match=r"from 0 to 4; found -1"):
+    with pytest.raises(NotSupported, match=r"from 0 to 4: got -1"):
         single.aggregate([-1])
-    with pytest.raises(NotSupported, match=r"integers, shape \(n\)"):
+    with pytest.raises(NotSupported, match=r"integers of shape \(n\)"):
         single.aggregate([0.5])
     with pytest.raises(NotSupported, match=r"shape \(n, 2\)"):
         subset.aggregate([[0, 1, 2]])
@@ -708,19 +708,19 @@ def test_bad_parameters_are_named(option: str, declared: dict[str, Any]) -> None
     assert error.value.expected
 
 
-def test_a_subset_is_never_drawn_with_replacement() -> None:
-    with pytest.raises(InvalidParameter, match="sampling: expected one of distinct"):
+def test_subset_is_never_drawn_with_replacement() -> None:
+    with pytest.raises(InvalidParameter, match="sampling must be one of distinct"):
         SubsetSelection(epsilon=1, domain_size=5, sampling="replacement")
 
 
 @pytest.mark.parametrize("value", [5, -1, 2.5, float("nan")])
-def test_a_value_outside_the_domain_is_refused(value: float) -> None:
+def test_value_outside_the_domain_is_refused(value: float) -> None:
     with pytest.raises(OutsideDomain):
         RandomSubstitution(epsilon=1, domain_size=5).randomize([0, value])
 
 
 @every_sampling
-def test_an_extreme_loss_is_still_drawn_and_described(sampling: str) -> None:
+def test_extreme_loss_is_drawn_and_described(sampling: str) -> None:
     mechanism = RandomSubstitution(epsilon=10**6, domain_size=6, draws=3, **SAMPLINGS[sampling])
     described = mechanism.describe(100)
     assert described["amplification"] is None
@@ -730,7 +730,7 @@ def test_an_extreme_loss_is_still_drawn_and_described(sampling: str) -> None:
         assert 0 < true_loss(mechanism) < 10**6
 
 
-def test_what_was_declared_survives_a_round_trip() -> None:
+def test_declaration_round_trips() -> None:
     for mechanism in (
         RandomSubstitution(rho1=0.1, rho2=0.3, domain_size=9, draws=2, sampling="distinct", ordered=True),
         SubsetSelection(epsilon="0.5", domain_size=9),

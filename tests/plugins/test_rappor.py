@@ -1,4 +1,4 @@
-"""RAPPOR: the loss of repeated reports by enumeration, the client under attack, and what the server makes of it."""
+"""RAPPOR: the loss of repeated reports by enumeration, attacks on the client, and the estimates of the server."""
 
 from __future__ import annotations
 
@@ -105,9 +105,7 @@ def law_of(f: str, p: str, q: str) -> tuple[Fraction, ...]:
 @pytest.mark.some(5)
 @pytest.mark.parametrize(("bits", "hashes", "reports"), [(2, 1, 1), (2, 1, 5), (3, 1, 3), (4, 2, 1), (4, 2, 2)])
 @pytest.mark.parametrize(("f", "p", "q"), [("0.5", "0.25", "0.75"), ("0.3", "0.1", "0.6"), ("0.8", "0.5", "0.9")])
-def test_the_curve_is_the_worst_over_all_outputs(
-    bits: int, hashes: int, reports: int, f: str, p: str, q: str
-) -> None:
+def test_curve_is_the_worst_over_all_outputs(bits: int, hashes: int, reports: int, f: str, p: str, q: str) -> None:
     loss = mpmath.log(exact(worst_ratio(bits, hashes, reports, law_of(f, p, q))))
     made = Rappor(bits=bits, hashes=hashes, cohorts=1, f=f, p=p, q=q)
     stated = exact(made.guarantee.curve[reports - 1])
@@ -125,7 +123,7 @@ def golden(name: str) -> list[tuple[dict[str, Any], str]]:
 
 
 @pytest.mark.parametrize(("params", "value"), golden("rappor_eps_t"))
-def test_golden_curves(params: dict[str, Any], value: str) -> None:
+def test_golden_curves_match(params: dict[str, Any], value: str) -> None:
     target = {name: params[name] for name in "fpq"}
     made = Rappor(bits=8, hashes=params["h"], cohorts=2, **target)
     points, cap = made.guarantee.curve, made.guarantee.cap
@@ -136,12 +134,12 @@ def test_golden_curves(params: dict[str, Any], value: str) -> None:
 
 
 @pytest.mark.parametrize(("params", "value"), golden("rappor_eps_inf"))
-def test_golden_caps(params: dict[str, Any], value: str) -> None:
+def test_golden_caps_match(params: dict[str, Any], value: str) -> None:
     made = Rappor(bits=8, hashes=params["h"], cohorts=2, f=params["f"], p="0.2", q="0.9")
     assert 0 <= exact(made.guarantee.cap) - mpf(value) <= mpf("1e-14")
 
 
-def test_the_printed_epsilon_of_2_is_one_report_only() -> None:
+def test_printed_epsilon_of_2_is_of_one_report_only() -> None:
     made = Rappor(**PRINTED)
     described = made.guarantee.describe()
     assert described["epsilon"] == pytest.approx(2.0433, abs=1e-4)
@@ -157,7 +155,7 @@ probabilities = st.decimals("0.001", "0.999", allow_nan=False, places=9)
 
 @settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(f=probabilities, p=probabilities, q=probabilities, hashes=st.integers(1, 6))
-def test_what_is_drawn_loses_no_more_than_stated_after_any_number_of_reports(
+def test_loss_of_the_drawn_reports_is_at_most_the_stated_after_any_number(
     f: Decimal, p: Decimal, q: Decimal, hashes: int
 ) -> None:
     if p >= q:
@@ -176,7 +174,7 @@ def test_what_is_drawn_loses_no_more_than_stated_after_any_number_of_reports(
     ("epsilon", "lifetime"),
     [("1", "2"), ("2", "4.5"), ("0.1", "0.2"), ("1e-9", "3"), ("0.5", "0.5000000001"), ("8", "9"), ("30", "60")],
 )
-def test_calibration_meets_both_targets_and_gives_nothing_away(epsilon: str, lifetime: str, hashes: int) -> None:
+def test_calibration_meets_both_targets_tightly(epsilon: str, lifetime: str, hashes: int) -> None:
     made = Rappor.calibrate(bits=16, hashes=hashes, cohorts=2, epsilon=epsilon, epsilon_lifetime=lifetime)
     flip, zero, one = (exact(Fraction(part, ONE)) for part in made.thresholds)
     assert one == 1 - zero
@@ -193,7 +191,7 @@ def test_calibration_meets_both_targets_and_gives_nothing_away(epsilon: str, lif
             assert printed_loss(t, hashes, 2 * flip, zero, one) <= exact(made.guarantee.curve[t - 1])
 
 
-def test_calibrating_to_the_printed_losses_gives_the_printed_probabilities() -> None:
+def test_calibration_to_the_printed_losses_gives_the_printed_probabilities() -> None:
     printed = Rappor(**PRINTED)
     target = {"epsilon": printed.guarantee.curve[0], "epsilon_lifetime": printed.guarantee.cap}
     made = Rappor.calibrate(bits=32, hashes=2, cohorts=64, **target)
@@ -202,7 +200,7 @@ def test_calibrating_to_the_printed_losses_gives_the_printed_probabilities() -> 
     assert Rappor(**PRINTED).parameters == {"f": 0.5, "p": 0.25, "q": 0.75}
 
 
-def test_more_reports_are_charged_along_the_curve_and_then_the_cap() -> None:
+def test_charges_of_repeated_reports_follow_the_curve_to_the_cap() -> None:
     made = Rappor(**{**PRINTED, "p": "0.45", "q": "0.55"})
     points, cap = made.guarantee.curve, made.guarantee.cap
     assert list(points) == sorted(points)
@@ -214,12 +212,12 @@ def test_more_reports_are_charged_along_the_curve_and_then_the_cap() -> None:
     assert not any("listed" in note for note in made.notes)
 
 
-def test_without_instantaneous_noise_the_first_report_says_everything() -> None:
+def test_first_report_without_instantaneous_noise_costs_the_cap() -> None:
     made = Rappor(**{**PRINTED, "p": "0", "q": "1"})
     assert made.guarantee.curve == (made.guarantee.cap,)
 
 
-def test_the_callers_decimal_context_changes_nothing() -> None:
+def test_decimal_context_of_the_caller_changes_nothing() -> None:
     target = {"bits": 16, "hashes": 2, "cohorts": 4, "epsilon": "1.23456789", "epsilon_lifetime": "2.3456789"}
     made = Rappor.calibrate(**target)
     described, thresholds = made.describe(10), made.thresholds
@@ -254,7 +252,7 @@ def one_bit(series: str, place: int, shown: Bits, law: tuple[Fraction, ...]) -> 
     return total
 
 
-def test_values_that_repeat_in_the_same_places_are_covered_by_their_curves_together() -> None:
+def test_values_that_repeat_at_the_same_places_cost_at_most_their_curves() -> None:
     points = Rappor(**{**PRINTED, "hashes": 1}).guarantee.curve
     loss = mpmath.log(exact(worst_series_ratio("aba", "cdc", 32, law_of("0.5", "0.25", "0.75"))))
     # And nothing less would do: both values can show their worst at once.
@@ -262,14 +260,14 @@ def test_values_that_repeat_in_the_same_places_are_covered_by_their_curves_toget
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("aa", "bc"), ("bc", "aa")])
-def test_a_value_that_changes_can_be_told_from_one_that_stays_beyond_the_curve(ours: str, theirs: str) -> None:
+def test_value_that_changes_is_distinguished_from_a_constant_beyond_the_curve(ours: str, theirs: str) -> None:
     made = Rappor(**{**PRINTED, "hashes": 1})
     loss = mpmath.log(exact(worst_series_ratio(ours, theirs, 32, law_of("0.5", "0.25", "0.75"))))
     assert loss > exact(2 * made.guarantee.curve[0])
     assert made.guarantee.relation == SAME_CHANGE_PATTERN
 
 
-def test_the_note_tells_how_far_a_change_shows() -> None:
+def test_note_states_how_much_a_change_shows() -> None:
     made = Rappor(**PRINTED)
     together, apart = 0.25 * 0.75**2 + 0.75 * 0.25**2, (0.25 * 0.75 + 0.75 * 0.25) ** 2
     shown = 26 * math.log(together / apart)  # on the bits that none of three values sets
@@ -277,7 +275,7 @@ def test_the_note_tells_how_far_a_change_shows() -> None:
     assert f"at least {shown:.6g}" in made.notes[1]
 
 
-def test_a_policy_for_any_inputs_takes_it_only_without_memoised_bits() -> None:
+def test_policy_with_relation_any_admits_it_only_without_memoized_bits() -> None:
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=9"], relation="any")
         assert accountant.spend("alice", Rappor(**PRINTED)).status == "refused"
@@ -287,7 +285,7 @@ def test_a_policy_for_any_inputs_takes_it_only_without_memoised_bits() -> None:
         assert accountant.spend("alice", fresh).status == "spent"
 
 
-def test_without_memoised_bits_a_secret_changes_nothing() -> None:
+def test_secret_without_memoized_bits_changes_nothing() -> None:
     fresh = Rappor(**{**PRINTED, "p": "0", "q": "1"}, any_inputs=True)
     values, own = np.zeros(50, dtype=int), secrets(50)
     assert not np.array_equal(
@@ -295,7 +293,7 @@ def test_without_memoised_bits_a_secret_changes_nothing() -> None:
     )
 
 
-def test_labelled_reports_are_charged_along_the_curve() -> None:
+def test_labeled_reports_are_charged_along_the_curve() -> None:
     made = Rappor(**PRINTED)
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=6"])
@@ -313,7 +311,7 @@ REPORTS, USERS = 200, 600
 
 
 def attack(mechanism: Any, client: Any) -> tuple[float, float]:
-    """How often the likeliest value of 200 reports is `first`, where it is `first`, and where it is `second`.
+    """Return how often the likeliest value of 200 reports is `first`, if it is `first`, and if it is `second`.
 
     The attacker weighs each bit by its exact likelihood under memoised bits, and says `first` only if both bits do.
     """
@@ -362,7 +360,7 @@ def wilson(rate: float) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_200_reports_of_a_memoised_value_give_an_attacker_the_cap_and_no_more() -> None:
+def test_attack_on_200_memoized_reports_succeeds_at_most_as_the_cap_allows() -> None:
     made = Rappor(**CAPPED)
     own = secrets(USERS)
     low, high = loss_shown(attack(made, lambda values, turn: made.randomize(values, rng=turn, secrets=own)))
@@ -372,13 +370,13 @@ def test_200_reports_of_a_memoised_value_give_an_attacker_the_cap_and_no_more() 
     assert high - low < 2  # narrow enough to say something
 
 
-def test_the_same_attack_breaks_a_client_that_draws_its_bits_afresh() -> None:
+def test_attack_on_a_client_without_memoization_succeeds() -> None:
     made = Rappor(**CAPPED)
     low, _ = loss_shown(attack(made, lambda values, turn: made.randomize(values, rng=turn)))
     assert low > 2 * float(made.guarantee.cap)
 
 
-def test_a_client_that_only_ever_sets_bits_is_not_private() -> None:
+def test_client_that_only_sets_bits_is_not_private() -> None:
     # Where a permanent bit of the filter stays 1 for certain, its 0 in the long run rules the value out.
     rise, stay, p, q = law_of("0.5", "0.25", "0.75")
     curve = Rappor(**{**PRINTED, "hashes": 1}).guarantee.curve
@@ -442,7 +440,7 @@ def filters_in(mechanism: Any, values: Any, cohorts: Any) -> Any:
     return filters[cohorts, :, np.searchsorted(listed, values)].astype(np.uint8)
 
 
-def test_a_users_cohort_is_the_same_whatever_the_value(permanent: Any) -> None:
+def test_cohort_of_a_user_does_not_depend_on_the_value(permanent: Any) -> None:
     own = secrets(3000)
     first, second = (cohorts_of(permanent.randomize(np.full(3000, value), secrets=own)) for value in (0, 5))
     assert np.array_equal(first, second)
@@ -475,7 +473,7 @@ def test_reports_hold_the_cohort_and_packed_bits() -> None:
     assert made.randomize([], rng=1).shape == (0, 4)
 
 
-def test_the_seed_of_the_hash_functions_belongs_to_the_mechanism() -> None:
+def test_hash_seed_belongs_to_the_mechanism() -> None:
     one, other = Rappor(**PRINTED, domain_size=9), Rappor(**PRINTED, domain_size=9, seed=1)
     assert one.fingerprint != other.fingerprint
     assert not np.array_equal(*(each._family.of_candidates(np.arange(9)) for each in (one, other)))
@@ -514,21 +512,21 @@ def repeats() -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.slow
-def test_intervals_cover_as_often_as_they_say(repeats: tuple[Any, Any, Any]) -> None:
+def test_intervals_have_their_nominal_coverage(repeats: tuple[Any, Any, Any]) -> None:
     truth, counts, errors = repeats
     covered = np.abs(counts - truth) < 1.959964 * errors
     assert np.abs(covered.mean(axis=0) - 0.95).max() < 0.02
 
 
 @pytest.mark.slow
-def test_the_stated_variance_is_the_true_one(repeats: tuple[Any, Any, Any]) -> None:
+def test_stated_variance_is_the_true_one(repeats: tuple[Any, Any, Any]) -> None:
     truth, counts, errors = repeats
     ratios = ((counts - truth) ** 2).mean(axis=0) / (errors**2).mean(axis=0)
     assert ratios.mean() == pytest.approx(1, abs=0.03)
     assert np.abs(counts.mean(axis=0) - truth).max() < 4.5 * errors.max() / math.sqrt(2000)
 
 
-def test_the_spread_of_users_over_cohorts_is_part_of_the_standard_error() -> None:
+def test_standard_error_includes_the_spread_of_users_over_cohorts() -> None:
     # Almost no noise is left, and yet the estimates are off, because cohorts are samples of the users.
     made = Rappor(bits=8, hashes=2, cohorts=4, f="1e-18", p="0", q="1", domain_size=6)
     values = skewed(400, 6, 1)
@@ -539,28 +537,28 @@ def test_the_spread_of_users_over_cohorts_is_part_of_the_standard_error() -> Non
     assert (off**2).mean() / (errors**2).mean() == pytest.approx(1, abs=0.1)
 
 
-def test_the_predicted_variance_is_that_of_an_answer_nobody_gives() -> None:
+def test_predicted_variance_is_that_of_an_answer_without_users() -> None:
     made = Rappor(**PRINTED, domain_size=6)
     utility = made.utility(users=1000)
     assert utility["bit_variance_per_user"] == pytest.approx(0.375 * 0.625 / 0.25**2)
     assert utility["std_error"] == pytest.approx(math.sqrt(utility["variance_per_user"] / 1000))
-    values = np.arange(30_000) % 5  # nobody gives 5
+    values = np.arange(30_000) % 5  # no user gives 5
     estimate = made.estimate(made.randomize(values, rng=1))
     assert estimate.std_errors[5] <= 1.02 * math.sqrt(30_000 * utility["variance_per_user"])
     # At its best the answer's h bits are its own: (1/h) bit variances, and more where bits are shared.
     assert 3.75 / 2 < utility["variance_per_user"] < 3.75
 
 
-def test_what_cannot_be_told_apart_has_no_predicted_variance() -> None:
+def test_predicted_variance_of_indistinguishable_values_is_none() -> None:
     assert set(Rappor(**PRINTED).utility()) == {"bit_variance_per_user"}
     assert set(Rappor(**PRINTED, domain_size=501).utility(9)) == {"bit_variance_per_user"}
     narrow = Rappor(bits=4, hashes=1, cohorts=2, f="0.5", p="0.25", q="0.75", domain_size=20)
     assert set(narrow.utility()) == {"bit_variance_per_user"}
-    with pytest.raises(InvalidParameter, match="users: expected a whole number >= 1; found 0"):
+    with pytest.raises(InvalidParameter, match="users must be a whole number >= 1: got 0"):
         narrow.utility(0)
 
 
-def test_candidates_are_estimated_in_the_order_they_are_named() -> None:
+def test_candidates_are_estimated_in_the_given_order() -> None:
     made = Rappor(**PRINTED)
     values = skewed(20_000, 4, 2)
     total = made.aggregate(made.randomize(values, rng=1))
@@ -571,18 +569,18 @@ def test_candidates_are_estimated_in_the_order_they_are_named() -> None:
     )
 
 
-def test_an_aggregate_counts_the_bits_of_every_cohort() -> None:
+def test_aggregate_counts_the_bits_of_every_cohort() -> None:
     made = Rappor(**PRINTED, domain_size=20)
     reports = made.randomize(skewed(3001, 20, 4), rng=2)
     whole = made.aggregate(reports)
     counted = np.zeros((64, 32), dtype=int)
     np.add.at(counted, cohorts_of(reports), bits_of(made, reports).astype(int))
     assert np.array_equal(whole.support, counted)
-    with pytest.raises(NotSupported, match="aggregates of different mechanisms do not merge"):
+    with pytest.raises(NotSupported, match="aggregates of different mechanisms cannot be merged"):
         whole.merge(made.replace(seed=5).aggregate(reports))
 
 
-def test_cohorts_that_nobody_is_in_do_no_harm() -> None:
+def test_empty_cohorts_do_no_harm() -> None:
     made = Rappor(**{**PRINTED, "cohorts": 4096}, domain_size=3)
     estimate = made.estimate(made.randomize(np.arange(300) % 3, rng=1))
     assert np.isfinite(estimate.counts).all()
@@ -599,7 +597,7 @@ def collected() -> tuple[Any, Any]:
     return made, made.aggregate(made.randomize(values, rng=3))
 
 
-def test_the_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any, Any]) -> None:
+def test_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any, Any]) -> None:
     made, total = collected
     estimate = made.estimate(total, range(1000), method="lasso")
     assert np.flatnonzero(estimate.selected).tolist() == [0, 10, 20, 30, 40]
@@ -611,16 +609,16 @@ def test_the_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any
 
 
 @pytest.mark.slow
-def test_more_candidates_than_bits_call_for_the_lasso(collected: tuple[Any, Any]) -> None:
+def test_lasso_is_required_for_more_candidates_than_bits(collected: tuple[Any, Any]) -> None:
     made, total = collected
     estimate = made.estimate(total, range(0, 30_000, 10))
     assert estimate.selected[:5].all()
     assert estimate.selected.sum() <= 7  # of 2,995 that nobody holds, a few may slip in
-    with pytest.raises(NotSupported, match="3000 candidates cannot be told apart by 32 bits in 64 cohorts"):
+    with pytest.raises(NotSupported, match="3000 candidates cannot be distinguished by 32 bits in 64 cohorts"):
         made.estimate(total, range(3000), method="least-squares")
 
 
-def test_users_whose_value_is_no_candidate_raise_no_selected_count() -> None:
+def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
     made = Rappor(**PRINTED)
     values = np.concatenate([np.zeros(20_000, dtype=int), np.arange(1000, 21_000)])
     estimate = made.estimate(made.randomize(values, rng=2), range(100), method="lasso")
@@ -629,26 +627,26 @@ def test_users_whose_value_is_no_candidate_raise_no_selected_count() -> None:
 
 
 @pytest.mark.slow
-def test_where_nothing_stands_out_nothing_is_selected() -> None:
+def test_lasso_selects_nothing_without_frequent_candidates() -> None:
     made = Rappor(**PRINTED)
     estimate = made.estimate(made.randomize(np.arange(300), rng=2), range(300, 600), method="lasso")
     assert not estimate.selected.any()
     assert (estimate.counts == 0).all()
 
 
-def test_candidates_that_no_cohort_tells_apart_are_not_guessed() -> None:
+def test_candidates_that_no_cohort_distinguishes_are_refused() -> None:
     narrow = Rappor(bits=2, hashes=1, cohorts=1, f="0.2", p="0.1", q="0.9")
     total = narrow.aggregate(narrow.randomize(np.zeros(5000, dtype=int), rng=1))
-    with pytest.raises(NotSupported, match="cannot be told apart"):
+    with pytest.raises(NotSupported, match="cannot be distinguished"):
         narrow.estimate(total, range(12), method="lasso")
 
 
-def test_without_scikit_learn_the_lasso_says_what_to_install(
+def test_lasso_without_scikit_learn_names_the_package(
     collected: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, total = collected
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    with pytest.raises(NotSupported, match=r'pip install "ldp-budget\[rappor\]"'):
+    with pytest.raises(NotSupported, match=r"pip install 'ldp-budget\[rappor\]'"):
         made.estimate(total, range(5), method="lasso")
     assert made.estimate(total, [0, 10, 20, 30, 40]).reports == 100_000
 
@@ -659,25 +657,28 @@ def test_without_scikit_learn_the_lasso_says_what_to_install(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"f": None, "p": None, "q": None}, "epsilon: expected a number; give f, p and q, or epsilon and"),
-        ({"q": None}, "q: expected a number; give f, p and q"),
-        ({"epsilon": 1}, "epsilon: expected either f, p and q, or epsilon and epsilon_lifetime; found epsilon, f, p"),
-        ({"f": None, "p": None, "q": None, "epsilon": 1}, "epsilon_lifetime: expected a number; give"),
-        ({"p": "0.8"}, "p: expected a number < q = 0.75; found 0.8"),
-        ({"f": 0}, "f: expected a number >= 1E-300 and < 1; found 0"),
-        ({"f": 1}, "f: expected a number .* < 1; found 1"),
-        ({"q": "1.5"}, "q: expected a number > 0 and <= 1; found 1.5"),
-        ({"f": "0.99999999999999999999999"}, "p: expected probabilities, or a loss, that 64 bits can tell"),
-        ({"q": "0.25000000000000000000001"}, "p: expected probabilities, or a loss, that 64 bits can tell"),
-        ({"bits": 1}, "bits: expected a whole number from 2 to 65536; found 1"),
-        ({"bits": 2, "hashes": 3}, "hashes: expected a whole number <= bits = 2; found 3"),
-        ({"cohorts": 0}, "cohorts: expected a whole number from 1 to 4096; found 0"),
-        ({"bits": 65536, "cohorts": 4096}, "cohorts: expected at most 16777216 bits in all cohorts"),
-        ({"domain_size": 1}, "domain_size: expected a whole number from 2"),
-        ({"seed": -1}, "seed: expected a whole number from 0"),
+        ({"f": None, "p": None, "q": None}, "epsilon is missing.*Give f, p and q, or epsilon and"),
+        ({"q": None}, "q is missing.*Give f, p and q"),
+        (
+            {"epsilon": 1},
+            "epsilon must be given with epsilon_lifetime alone, or left out for f, p and q: got epsilon, f, p",
+        ),
+        ({"f": None, "p": None, "q": None, "epsilon": 1}, "epsilon_lifetime is missing.*Give"),
+        ({"p": "0.8"}, "p must be less than q, 0.75: got 0.8"),
+        ({"f": 0}, "f must be a number >= 1E-300 and < 1: got 0"),
+        ({"f": 1}, "f must be a number .* < 1: got 1"),
+        ({"q": "1.5"}, "q must be a number > 0 and <= 1: got 1.5"),
+        ({"f": "0.99999999999999999999999"}, "p must be a value whose reports differ from random bits"),
+        ({"q": "0.25000000000000000000001"}, "p must be a value whose reports differ from random bits"),
+        ({"bits": 1}, "bits must be a whole number from 2 to 65536: got 1"),
+        ({"bits": 2, "hashes": 3}, "hashes must be at most the number of bits, 2: got 3"),
+        ({"cohorts": 0}, "cohorts must be a whole number from 1 to 4096: got 0"),
+        ({"bits": 65536, "cohorts": 4096}, "cohorts must be at most 256 with bits = 65536"),
+        ({"domain_size": 1}, "domain_size must be a whole number from 2"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
     ],
 )
-def test_parameters_that_do_not_go_together_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_parameters_that_contradict_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         Rappor(**{**PRINTED, **changes})
 
@@ -685,10 +686,10 @@ def test_parameters_that_do_not_go_together_are_refused(changes: dict[str, Any],
 @pytest.mark.parametrize(
     ("epsilon", "lifetime", "message"),
     [
-        ("2", "2", "epsilon: expected a number < epsilon_lifetime = 2; found 2"),
-        ("1e-20", "2", "epsilon: expected probabilities, or a loss, that 64 bits can tell.*found 1E-20"),
-        ("1e-21", "1e-20", "epsilon: expected probabilities, or a loss, that 64 bits can tell.*found 1E-21"),
-        ("0", "2", "epsilon: expected a number > 0"),
+        ("2", "2", "epsilon must be less than epsilon_lifetime, 2: got 2"),
+        ("1e-20", "2", "epsilon must be a value whose reports differ from random bits.*got 1E-20"),
+        ("1e-21", "1e-20", "epsilon must be a value whose reports differ from random bits.*got 1E-21"),
+        ("0", "2", "epsilon must be a number > 0"),
     ],
 )
 def test_losses_that_cannot_be_met_are_refused(epsilon: str, lifetime: str, message: str) -> None:
@@ -705,33 +706,33 @@ def test_values_outside_the_domain_are_refused(wrong: Any) -> None:
         made.estimate(made.randomize([0, 1], rng=1), wrong)
 
 
-def test_without_a_domain_any_whole_number_up_to_a_million_millions_is_a_value() -> None:
+def test_domain_absent_accepts_whole_numbers_up_to_a_trillion() -> None:
     made = Rappor(**PRINTED)
     assert len(made.randomize([0, 10**12 - 1], rng=1)) == 2
     assert made.read_values(["0", "17"]).tolist() == [0, 17]
     with pytest.raises(OutsideDomain, match="whole numbers from 0 to 999999999999"):
         made.randomize([10**12])
-    assert made.read_values(["0", "x"]).tolist() == [0, made.domain.number_of("x")], "and any text stands for one"
+    assert made.read_values(["0", "x"]).tolist() == [0, made.domain.number_of("x")], "any text is one"
     for bad in ("-1", str(10**12), ""):
         with pytest.raises(OutsideDomain, match="at position 1"):
             made.read_values(["0", bad])
 
 
 def test_secrets_must_be_one_for_each_value() -> None:
-    with pytest.raises(InvalidParameter, match="secrets: expected bytes"):
+    with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
         Rappor(**PRINTED).randomize([1, 2, 3], secrets=secrets(2))
 
 
 def test_candidates_and_methods_are_checked() -> None:
     made = Rappor(**PRINTED)
     reports = made.randomize([1, 2], rng=1)
-    with pytest.raises(NotSupported, match="no domain_size is declared: say which candidates to estimate"):
+    with pytest.raises(NotSupported, match=r"this rappor has no domain_size. Pass the candidates to estimate"):
         made.estimate(reports)
-    with pytest.raises(InvalidParameter, match="candidates: expected at least one, and none of them twice"):
+    with pytest.raises(InvalidParameter, match="candidates must be at least one value, without repetitions"):
         made.estimate(reports, [1, 1])
-    with pytest.raises(InvalidParameter, match="candidates: expected at least one"):
+    with pytest.raises(InvalidParameter, match="candidates must be at least one"):
         made.estimate(reports, [])
-    with pytest.raises(InvalidParameter, match="method: expected one of least-squares, lasso; found ridge"):
+    with pytest.raises(InvalidParameter, match="method must be one of least-squares, lasso: got 'ridge'"):
         made.estimate(reports, [1, 2], method="ridge")
     with pytest.raises(NotSupported, match="there are no reports to estimate from"):
         made.estimate(reports[:0], [1, 2])
@@ -740,11 +741,11 @@ def test_candidates_and_methods_are_checked() -> None:
 @pytest.mark.parametrize(
     ("reports", "message"),
     [
-        (np.zeros((2, 5), np.uint8), r"uint8, shape \(n, 4\); found uint8 of shape \(2, 5\)"),
-        (np.zeros((2, 4), np.int64), r"uint8, shape \(n, 4\); found int64"),
-        (np.array([[7, 0, 0, 0]], np.uint8), "cohorts below 7; found cohort 7"),
-        (np.array([[0, 1, 0, 0]], np.uint8), "cohorts below 7; found cohort 256"),
-        (np.array([[0, 0, 0, 16]], np.uint8), "reports of 12 bits; found padding bits that are set"),
+        (np.zeros((2, 5), np.uint8), r"uint8 of shape \(n, 4\): got uint8 of shape \(2, 5\)"),
+        (np.zeros((2, 4), np.int64), r"uint8 of shape \(n, 4\): got int64"),
+        (np.array([[7, 0, 0, 0]], np.uint8), "cohorts below 7: got cohort 7"),
+        (np.array([[0, 1, 0, 0]], np.uint8), "cohorts below 7: got cohort 256"),
+        (np.array([[0, 0, 0, 16]], np.uint8), "reports must have 12 bits: got padding bits that are set"),
     ],
 )
 def test_foreign_reports_are_refused(reports: Any, message: str) -> None:
@@ -756,7 +757,7 @@ def test_foreign_reports_are_refused(reports: Any, message: str) -> None:
 # -- a mechanism like any other --------------------------------------------------------------------------------------
 
 
-def test_it_is_a_value() -> None:
+def test_mechanism_is_an_immutable_value() -> None:
     made = Rappor(**PRINTED, domain_size=4)
     assert pickle.loads(pickle.dumps(made)) == made
     assert Rappor(**made.declared) == made
@@ -764,7 +765,7 @@ def test_it_is_a_value() -> None:
     assert isinstance(made.guarantee, Memoised)
 
 
-def test_another_epsilon_keeps_the_lifetime() -> None:
+def test_changed_epsilon_keeps_the_lifetime() -> None:
     for made in (Rappor(**PRINTED), Rappor(bits=32, hashes=2, cohorts=64, epsilon="2", epsilon_lifetime="4.5")):
         other = made.at_epsilon("1")
         assert other.guarantee.epsilon == 1
@@ -772,7 +773,7 @@ def test_another_epsilon_keeps_the_lifetime() -> None:
         assert (other.bits, other.cohorts) == (32, 64)
 
 
-def test_a_collection_from_the_command_line(command: Any, tmp_path: Path) -> None:
+def test_cli_runs_a_collection(command: Any, tmp_path: Path) -> None:
     options = ["--bits", 16, "--hashes", 2, "--cohorts", 4, "--epsilon", 6, "--epsilon-lifetime", 9]
     shown = command.json("calibrate", "rappor", *options, "--domain-size", 3, "--users", 1000)
     assert shown["guarantee"]["epsilon"] == 6

@@ -1,4 +1,4 @@
-"""Mechanisms state the pair of what they draw: what 365 reports cost, and that no two inputs tell more than it."""
+"""Dominating pairs of built-in mechanisms: the cost of 365 reports, and no two inputs exceed the pair."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FRESH = {"bits": 32, "cohorts": 8, "any_inputs": True}
     ],
     ids=["fresh RAPPOR, one hash", "fresh RAPPOR, four", "distinct draws in order", "staircase"],
 )
-def test_a_year_of_reports_costs_what_their_pair_says(
+def test_year_of_reports_costs_the_composition_of_the_pair(
     name: str, options: dict[str, Any], stated: float, true: float
 ) -> None:
     """`stated` is what was charged while they stated less of themselves; met within a hundredth, or bettered."""
@@ -66,7 +66,7 @@ def assert_dominated(
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("f", "p", "q"), [("0.5", "0.25", "0.75"), ("0.2", "0.3", "0.9"), ("0.01", "0", "0.6")])
 @pytest.mark.parametrize("hashes", [1, 2, 3])
-def test_a_fresh_rappor_report_is_dominated_for_every_two_filters(hashes: int, f: str, p: str, q: str) -> None:
+def test_fresh_rappor_report_is_dominated_for_every_two_filters(hashes: int, f: str, p: str, q: str) -> None:
     """Every pattern of the bits that only one of two values sets, however many those are."""
     made = ldp_budget.mechanism("rappor")(**FRESH, hashes=hashes, f=f, p=p, q=q)
     half, zero, one = Fraction(f) / 2, Fraction(p), Fraction(q)
@@ -87,7 +87,7 @@ def test_a_fresh_rappor_report_is_dominated_for_every_two_filters(hashes: int, f
         assert_dominated(pair, made.guarantee, slack)  # type: ignore[arg-type]
 
 
-def test_with_many_hashes_a_fresh_rappor_report_states_its_epsilon() -> None:
+def test_fresh_rappor_report_with_many_hashes_states_its_epsilon() -> None:
     made = ldp_budget.mechanism("rappor")(**FRESH, hashes=9, epsilon=1, epsilon_lifetime=8)
     assert made.guarantee.kind == "pure"
 
@@ -95,7 +95,7 @@ def test_with_many_hashes_a_fresh_rappor_report_states_its_epsilon() -> None:
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.1", "1", "4", "30"])
 @pytest.mark.parametrize("gamma", [None, "0", "0.3", "0.5", "0.8", "1"])
-def test_a_staircase_report_is_dominated_for_every_distance(epsilon: str, gamma: str | None) -> None:
+def test_staircase_report_is_dominated_for_every_distance(epsilon: str, gamma: str | None) -> None:
     """The total variation of two values, integrated step by step in high precision, is within τ·tanh(ε/2)."""
     options = {} if gamma is None else {"gamma": gamma}
     made = ldp_budget.mechanism("staircase")(epsilon=epsilon, lower=0, upper=1, **options)
@@ -113,7 +113,7 @@ def test_a_staircase_report_is_dominated_for_every_distance(epsilon: str, gamma:
             # Noise that falls to both sides varies by its chance between -d/2 and d/2.
             inner = min(half, share) + b * max(half - share, 0)
             assert 2 * height * inner <= most * (1 + mpmath.mpf("1e-36"))
-        # At the full distance nothing is lost beside the rounding.
+        # At the full distance only the rounding is lost.
         spare = most - 2 * height * inner
         assert spare <= mpmath.mpf("1e-6")
     if epsilon == "1" and gamma in (None, "0.8"):

@@ -1,4 +1,4 @@
-"""Memoised reports of histories that are equal in the same places keep their bound; those of others do not."""
+"""Memoized reports of histories that are equal at the same places respect their bound; others do not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ONE_BIT_MEAN = ldp_budget.mechanism("one-bit-mean")(epsilon="0.1", maximum=1, ro
         ("", "", True),
     ],
 )
-def test_are_equal_in_same_places_of_histories(first: str, second: str, related: bool) -> None:
+def test_equal_in_same_places_of_histories_is_correct(first: str, second: str, related: bool) -> None:
     assert are_equal_in_same_places(first, second) is related
     places = list(itertools.combinations(range(len(first)), 2))
     same = len(first) == len(second) and all((first[i] == first[j]) == (second[i] == second[j]) for i, j in places)
@@ -93,7 +93,7 @@ def test_memoised_reports_of_unrelated_histories_exceed_the_bound_of_related_one
 
 
 def law_of_numbers(made: Any, history: list[float]) -> dict[tuple[int, ...], Fraction]:
-    """How likely the bits of a history are, over the secret offset, the memoised bits and the flips."""
+    """Return the probability of the bits of a history, over the secret offset, the memoized bits and the flips."""
     parts = 1 << 20
     points = [round(value * parts) for value in history]
     turns = sorted({0, parts, *(-point % parts for point in points)})
@@ -125,7 +125,7 @@ def test_one_bit_mean_of_numbers_whose_cells_are_equal_in_the_same_places_keeps_
 
 
 def test_one_bit_mean_of_numbers_that_share_a_cell_for_some_offsets_exceeds_its_bound() -> None:
-    """(.2, .3) and (.2, .9) change at the same moments as raw values: the loss goes with the flip, whatever ε is."""
+    """(.2, .3) and (.2, .9) change at the same moments as raw values: the loss depends on the flip, for every ε."""
     first, second = [0.2, 0.3] * 4, [0.2, 0.9] * 4
     assert are_equal_in_same_places(first, second)
     assert not ONE_BIT_MEAN.are_neighbours(first, second)  # type: ignore[attr-defined]

@@ -38,36 +38,36 @@ def printed_gamma(epsilon: float) -> mpf:
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.1, 1, 5, 30, 700])
-def test_the_default_gamma_is_the_printed_one(epsilon):
+def test_default_gamma_is_the_printed_one(epsilon):
     assert least_variance_gamma(epsilon) == pytest.approx(float(printed_gamma(epsilon)), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 4, 10])
 @pytest.mark.parametrize(("objective", "moment"), [("least-variance", 1), ("least-absolute-error", 0)])
-def test_no_other_gamma_has_a_smaller_error(epsilon, objective, moment):
+def test_default_gamma_has_the_smallest_error(epsilon, objective, moment):
     gamma = Staircase.calibrate(epsilon=epsilon, objective=objective).parameters["gamma"]
     least = noise_moments(epsilon, gamma)[moment]
     others = [noise_moments(epsilon, other / 500)[moment] for other in range(501)]
     assert least <= min(others) * (1 + 1e-14)
-    for beside in (gamma * 0.99, gamma * 1.01):
-        assert noise_moments(epsilon, beside)[moment] > least
+    for near in (gamma * 0.99, gamma * 1.01):
+        assert noise_moments(epsilon, near)[moment] > least
 
 
-def test_the_gamma_of_least_absolute_error():
+def test_gamma_of_least_absolute_error_matches():
     mechanism = Staircase.calibrate(epsilon=2, objective="least-absolute-error")
     assert mechanism.parameters["gamma"] == pytest.approx(1 / (1 + math.e))
     # Geng and Viswanath: the least E|X| is e^{ε/2} / (e^ε - 1).
     assert mechanism.utility()["mean_absolute_error"] == pytest.approx(math.e / (math.e**2 - 1))
 
 
-def test_it_has_less_noise_than_laplace():
+def test_noise_is_smaller_than_laplace():
     for epsilon in (0.5, 1, 5, 10):
         laplace = ldp_budget.mechanism("laplace").calibrate(epsilon=epsilon)
         assert Staircase.calibrate(epsilon=epsilon).variance < laplace.variance
     assert Staircase.calibrate(epsilon=10).variance < laplace.variance / 20
 
 
-def test_parameters_give_the_scheme_of_intervals():
+def test_parameters_give_the_intervals_of_the_scheme():
     parameters = Staircase.calibrate(epsilon=1, lower=0, upper=10, gamma="0.3").parameters
     assert parameters == pytest.approx({"gamma": 0.3, "upper_step": 3, "lower_step": 7, "decay": math.exp(-1)})
 
@@ -79,14 +79,14 @@ def test_parameters_give_the_scheme_of_intervals():
 def test_brute_force_finds_the_declared_loss(gamma):
     mechanism = Staircase.calibrate(epsilon="1.5", lower=10, upper=20, gamma=gamma)
     assert mechanism.guarantee.loss() == (Decimal("1.5"), 0)
-    # Reports between the values' multiples of a half, so that none lies on a step's edge.
+    # Reports between the values' multiples of a half, so that none is on a step's edge.
     worst = worst_log_ratio(mechanism, np.linspace(10, 20, 21), np.linspace(-10.13, 40.12, 403))
     assert worst == pytest.approx(1.5, rel=1e-12)
 
 
 @pytest.mark.some(5)
 @pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), (2, "0.7"), (2, "0"), (2, "1")])
-def test_the_density_integrates_to_one_and_has_the_stated_moments(epsilon, gamma):
+def test_density_integrates_to_one_and_has_the_stated_moments(epsilon, gamma):
     mechanism = Staircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma)
     share = mechanism.parameters["gamma"]
     steps = sorted({step for k in range(60) for step in (k, k + share)})
@@ -119,7 +119,7 @@ def digit_probability(thresholds: list[int], count: int) -> Fraction:
 
 @settings(deadline=None)
 @given(st.decimals("0.02", 5, places=8))
-def test_neighbouring_counts_differ_by_epsilon_at_most(epsilon):
+def test_neighboring_counts_differ_by_at_most_epsilon(epsilon):
     thresholds = digit_thresholds(epsilon)
     count = 4 << (len(thresholds) - 1)
     masses = [digit_probability(thresholds, k) for k in range(count)]
@@ -158,7 +158,7 @@ def exact_channel(steps: StaircaseSteps, periods: int) -> list[dict[int, Fractio
 
 @settings(deadline=None)
 @given(st.decimals("0.05", 12, places=6), st.integers(0, 6))
-def test_the_clients_exact_loss_is_epsilon(epsilon, reach):
+def test_client_exact_loss_is_epsilon(epsilon, reach):
     channel = exact_channel(StaircaseSteps(epsilon, reach, 6), periods=9)
     within = range(-6 * 7, 6 * 7)
     worst = max(p[cell] / q[cell] for p, q in permutations(channel, 2) for cell in within)
@@ -179,11 +179,11 @@ def test_draws_have_the_exact_probabilities():
 @pytest.mark.parametrize(
     ("epsilon", "gamma", "seed"), [("0.01", None, 193), (1, None, 194), (8, None, 195), (2, 1, 196)]
 )
-def test_a_million_values_err_as_stated(epsilon, gamma, seed):
+def test_reports_of_a_million_values_have_the_stated_errors(epsilon, gamma, seed):
     assert_errors_as_stated(Staircase.calibrate(epsilon=epsilon, gamma=gamma, lower="1.67", upper="1.85"), seed)
 
 
-def test_the_mean_is_estimated_without_bias():
+def test_mean_estimate_is_unbiased():
     mechanism = Staircase.calibrate(epsilon=2, lower=-5, upper=5)
     values = np.linspace(2, 3, 100_000)
     estimate = mechanism.estimate(mechanism.randomize(values, rng=SeededStream(197)))
@@ -193,7 +193,7 @@ def test_the_mean_is_estimated_without_bias():
 
 @settings(deadline=None)
 @given(epsilons)
-def test_every_loss_in_range_can_be_drawn(epsilon):
+def test_losses_over_the_whole_range_can_be_drawn(epsilon):
     mechanism = Staircase.calibrate(epsilon=epsilon, lower=0, upper=1)
     assert np.isfinite(mechanism.randomize([0, 0.3, 1], rng=SeededStream(198))).all()
 
@@ -201,12 +201,12 @@ def test_every_loss_in_range_can_be_drawn(epsilon):
 @pytest.mark.parametrize(
     ("declared", "option", "expected"),
     [
-        ({}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "gamma": "1.01"}, "gamma", ">= 0 and <= 1; found 1.01"),
-        ({"epsilon": 1, "gamma": "-0.1"}, "gamma", "found -0.1"),
+        ({}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "gamma": "1.01"}, "gamma", ">= 0 and <= 1: got 1.01"),
+        ({"epsilon": 1, "gamma": "-0.1"}, "gamma", "got -0.1"),
         ({"epsilon": 1, "objective": "least"}, "objective", "least-variance, least-absolute-error"),
-        ({"epsilon": 1, "gamma": "0.3", "objective": "least-absolute-error"}, "gamma", "nothing beside"),
-        ({"epsilon": 1, "lower": 0}, "upper", "go together"),
+        ({"epsilon": 1, "gamma": "0.3", "objective": "least-absolute-error"}, "gamma", "left out"),
+        ({"epsilon": 1, "lower": 0}, "upper", "Give both lower and upper"),
     ],
 )
 def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):
@@ -215,6 +215,6 @@ def test_bad_input_is_refused_with_option_range_and_value(declared, option, expe
     assert caught.value.option == option
 
 
-def test_without_a_domain_there_is_no_client():
+def test_client_without_a_domain_is_refused():
     with pytest.raises(NotSupported, match="lower and upper"):
         Staircase.calibrate(epsilon=1, sensitivity=2).randomize([1])

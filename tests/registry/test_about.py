@@ -1,4 +1,4 @@
-"""What respondents are told: texts alone, so that every language writes and hashes them alike."""
+"""Texts for respondents: plain strings, so that every language writes and hashes them alike."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from ldp_budget.registry.public_definition import About, guarantee_in_words
 @pytest.mark.parametrize(
     ("languages", "why"),
     [
-        (["ko"], "an object with a name for each language"),
-        (None, "an object with a name for each language"),
-        ({"😀": {"title": "a"}}, "language tags, such as ko and de-AT"),
-        ({"__proto__": {"title": "a"}}, "language tags"),
-        ({10: {"title": "a"}}, "language tags"),
-        ({"ko": "title"}, "title, question, purpose, answers for ko"),
-        ({"ko": {"contact": "a"}}, "title, question, purpose, answers for ko"),
-        ({"ko": {"title": 1.5}}, "a text as title in ko"),
-        ({"ko": {"question": ["a"]}}, "a text as question in ko"),
-        ({"ko": {"answers": [1.0, 2.0]}}, "a list of texts as answers in ko"),
-        ({"ko": {"answers": "ab"}}, "a list of texts as answers in ko"),
-        ({"ko": {"answers": 5}}, "a list of texts as answers in ko"),
-        ({"ko": {"answers": ["a", "\ud800"]}}, "a list of texts as answers in ko"),
+        (["ko"], "a dict from language tags"),
+        (None, "a dict from language tags"),
+        ({"😀": {"title": "a"}}, "a dict from language tags, such as ko and de-AT"),
+        ({"__proto__": {"title": "a"}}, "a dict from language tags"),
+        ({10: {"title": "a"}}, "a dict from language tags"),
+        ({"ko": "title"}, "a dict of title, question, purpose, answers for ko"),
+        ({"ko": {"contact": "a"}}, "a dict of title, question, purpose, answers for ko"),
+        ({"ko": {"title": 1.5}}, "texts with a string as title in ko"),
+        ({"ko": {"question": ["a"]}}, "texts with a string as question in ko"),
+        ({"ko": {"answers": [1.0, 2.0]}}, "texts with a list of strings as answers in ko"),
+        ({"ko": {"answers": "ab"}}, "texts with a list of strings as answers in ko"),
+        ({"ko": {"answers": 5}}, "texts with a list of strings as answers in ko"),
+        ({"ko": {"answers": ["a", "\ud800"]}}, "texts with a list of strings as answers in ko"),
     ],
 )
-def test_languages_hold_texts_alone(languages: Any, why: str) -> None:
-    with pytest.raises(InvalidParameter, match=f"languages: expected {why}"):
+def test_about_languages_accept_texts_only(languages: Any, why: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"languages must be {why}"):
         About(languages=languages)
 
 
 @pytest.mark.parametrize("title", ["\ud800", 5, None])
-def test_a_title_is_a_text(title: Any) -> None:
-    with pytest.raises(InvalidParameter, match="title: expected a text"):
+def test_about_title_must_be_a_text(title: Any) -> None:
+    with pytest.raises(InvalidParameter, match="title must be a string"):
         About(title)
 
 
-def test_tags_and_texts_of_any_letters_will_do() -> None:
+def test_about_with_any_letters_is_accepted() -> None:
     words = {"title": "여론 조사 😀\u2028", "answers": ["a", "b"]}
     assert (
         About("x", languages={"ko": words, "de-AT": words, "zh-Hant-TW": words}).to_json()["languages"]["ko"] == words
     )
 
 
-def test_a_guarantee_says_no_more_than_is_bounded() -> None:
+def test_public_guarantee_states_only_bounded_figures() -> None:
     """However many reports: of all there can be where that is bounded, else of those of one answer."""
     rappor = mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.5", q="0.75")
     assert "However many reports of one and the same answer are sent" in guarantee_in_words(rappor.guarantee)["words"]

@@ -1,4 +1,4 @@
-"""Certificates: kept for exactly what was checked, and no trouble where the file is."""
+"""Certificates: stored for exactly the checked code, without errors for a missing or broken file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Toy(Mechanism):
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where certificates are kept in this test."""
+    """The folder of the certificates in this test."""
     path = tmp_path / "kept" / "certificates.json"
     monkeypatch.setenv(certification.VARIABLE, str(path))
     forget()
@@ -74,12 +74,12 @@ def certificate(cls: type[Mechanism], verdict: str = "exact", **changed: Any) ->
 
 
 @pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
-def test_our_own_are_checked_with_every_release(store: Path, cls: type[Mechanism]) -> None:
+def test_certificate_of_built_ins_is_that_of_the_release(store: Path, cls: type[Mechanism]) -> None:
     assert checked(cls) == "exact"
     assert not store.exists()
 
 
-def test_what_is_taken_at_its_word_is_never_called_checked(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_of_declared_is_never_checked(store: Path, toy: type[Mechanism]) -> None:
     assert [cls.name for cls in mechanisms() if not cls.checkable] == ["declared"]
     assert checked(mechanism("declared")) == "no"
     record(certificate(toy))
@@ -87,31 +87,31 @@ def test_what_is_taken_at_its_word_is_never_called_checked(store: Path, toy: typ
     assert checked(toy) == "no"
 
 
-def test_a_third_party_is_not_checked_until_it_was(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_of_a_third_party_is_missing_until_a_check(store: Path, toy: type[Mechanism]) -> None:
     assert checked(toy) == "no"
     record(certificate(toy))
     assert checked(toy) == "exact"
 
 
 @pytest.mark.parametrize("verdict", ["exact", "audited", "no"])
-def test_what_was_found_is_what_is_shown(store: Path, toy: type[Mechanism], verdict: str) -> None:
+def test_certificate_shows_the_result_of_the_check(store: Path, toy: type[Mechanism], verdict: str) -> None:
     record(certificate(toy, verdict))
     assert checked(toy) == verdict
 
 
-def test_a_verdict_that_nobody_gives_counts_for_nothing(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_with_an_unknown_verdict_is_ignored(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy, "certainly"))
     assert checked(toy) == "no"
 
 
-def test_a_later_check_replaces_an_earlier_one(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_is_replaced_by_a_later_check(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     record(certificate(toy, "no"))
     assert checked(toy) == "no"
     assert len(json.loads(store.read_text())["certificates"]) == 1
 
 
-def test_others_records_stay(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_write_keeps_other_records(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     record(certificate(toy, distribution="another"))
     assert checked(toy) == "exact"
@@ -121,7 +121,9 @@ def test_others_records_stay(store: Path, toy: type[Mechanism]) -> None:
 # -- what a record is bound to --------------------------------------------------------------------------------
 
 
-def test_another_version_is_not_checked(store: Path, toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificate_of_another_version_is_ignored(
+    store: Path, toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
+) -> None:
     record(certificate(toy))
     installed_as(monkeypatch, toy, "1.3")
     assert checked(toy) == "no"
@@ -152,7 +154,9 @@ def edit_data(package: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [edit, edit_another, add, rename, remove, edit_data])
-def test_changed_code_is_not_checked(store: Path, toy: type[Mechanism], change: Callable[[Path], None]) -> None:
+def test_certificate_of_changed_code_is_ignored(
+    store: Path, toy: type[Mechanism], change: Callable[[Path], None]
+) -> None:
     record(certificate(toy))
     assert checked(toy) == "exact"
     module = sys.modules[toy.__module__]
@@ -213,7 +217,7 @@ def test_source_digest_covers_the_version_and_the_files_of_ldp_budget(
     assert source_digest(toy) != before
 
 
-def test_what_python_writes_beside_the_sources_changes_nothing(store: Path, toy: type[Mechanism]) -> None:
+def test_source_digest_ignores_files_written_by_python(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     cache = Path(str(sys.modules[toy.__module__].__file__)).parent / "__pycache__"
     cache.mkdir(exist_ok=True)
@@ -222,14 +226,14 @@ def test_what_python_writes_beside_the_sources_changes_nothing(store: Path, toy:
     assert checked(toy) == "exact"
 
 
-def test_a_class_of_the_same_name_that_is_not_installed_is_not_checked(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_of_an_uninstalled_class_of_the_same_name_is_ignored(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     copy = type("Toy", (toy,), {})
     assert checked(copy) == "no"
     assert checked(type("Oue", (ldp_budget.mechanism("oue"),), {})) == "no"
 
 
-def test_a_class_without_source_files_is_never_checked(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_of_a_class_without_source_files_is_ignored(store: Path, toy: type[Mechanism]) -> None:
     typed_in = type("Typed", (Mechanism,), {"__module__": "nowhere", "name": "typed"})
     assert source_digest(typed_in) is None
     sources_unknown = certificate(toy)
@@ -241,13 +245,13 @@ def test_a_class_without_source_files_is_never_checked(store: Path, toy: type[Me
 # -- the file -------------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_the_users_own(store: Path, toy: type[Mechanism]) -> None:
+def test_certificate_file_is_for_its_owner_only(store: Path, toy: type[Mechanism]) -> None:
     assert record(certificate(toy)) == store
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
-def test_a_failed_write_leaves_the_old_file(
+def test_certificate_failed_write_leaves_the_old_file(
     store: Path, toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(certificate(toy))
@@ -278,7 +282,7 @@ def test_a_failed_write_leaves_the_old_file(
     ],
     ids=range(9),
 )
-def test_a_file_that_cannot_be_understood_is_no_certificate_and_no_crash(
+def test_certificate_file_malformed_is_ignored(
     store: Path, toy: type[Mechanism], content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.parent.mkdir()
@@ -289,7 +293,7 @@ def test_a_file_that_cannot_be_understood_is_no_certificate_and_no_crash(
     assert checked(toy) == "exact"
 
 
-def test_a_file_that_cannot_be_read_is_told_once_and_never_replaced(
+def test_certificate_file_unreadable_is_reported_once_and_never_replaced(
     store: Path, toy: type[Mechanism], capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.mkdir(parents=True)  # a folder in its place
@@ -302,7 +306,7 @@ def test_a_file_that_cannot_be_read_is_told_once_and_never_replaced(
     assert store.is_dir()
 
 
-def test_no_file_is_no_cause_for_a_word(
+def test_certificate_file_missing_is_silent(
     store: Path, toy: type[Mechanism], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert checked(toy) == "no"
@@ -312,7 +316,9 @@ def test_no_file_is_no_cause_for_a_word(
 @pytest.mark.parametrize(
     "entry", [{}, {"distribution": "toy-plugin"}, {"distribution": [], "version": {}, "mechanism": 7}], ids=range(3)
 )
-def test_records_with_gaps_match_nothing(store: Path, toy: type[Mechanism], entry: dict[str, Any]) -> None:
+def test_certificate_records_with_gaps_match_nothing(
+    store: Path, toy: type[Mechanism], entry: dict[str, Any]
+) -> None:
     store.parent.mkdir()
     store.write_text(json.dumps({"format": "ldp-budget certificates 1", "certificates": [entry]}))
     assert checked(toy) == "no"
@@ -320,7 +326,7 @@ def test_records_with_gaps_match_nothing(store: Path, toy: type[Mechanism], entr
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the folder has another name")
 @pytest.mark.parametrize(("settings", "folder"), [(None, "/home/u/.config"), ("/xdg", "/xdg")])
-def test_they_are_kept_beside_the_default_ledger(
+def test_certificate_file_is_next_to_the_default_ledger(
     settings: str | None, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/u")
@@ -332,7 +338,7 @@ def test_they_are_kept_beside_the_default_ledger(
     assert ledger_path(click.Context(cli)) == f"{folder}/ldp-budget/ledger.db"
 
 
-def test_looking_a_built_in_up_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_certificate_lookup_of_a_built_in_loads_nothing_heavy(tmp_path: Path) -> None:
     code = """
 import sys
 from ldp_budget.registry.certification import checked

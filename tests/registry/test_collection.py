@@ -1,4 +1,4 @@
-"""A collection: one set-up agreed by clients and server; its domain is declared, never read off the data."""
+"""Collections: one definition agreed by clients and server; the domain is declared, never taken from the data."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PARTIES = ("left", "centre", "right")
     "made",
     [Collection("poll", OUE, PARTIES), Collection("poll", OUE), Collection("age", AGE), Collection("ü x", OUE)],
 )
-def test_a_collection_read_back_from_json_is_the_same(made: Collection) -> None:
+def test_collection_round_trips_through_json(made: Collection) -> None:
     twin = Collection.from_json(json.loads(json.dumps(made.to_json())))
     assert twin == made
     assert twin.fingerprint == made.fingerprint
 
 
-def test_the_fingerprint_covers_the_meaning_and_not_the_spelling() -> None:
+def test_fingerprint_covers_the_meaning_and_not_the_spelling() -> None:
     made = Collection("poll", OUE, PARTIES)
     same = Collection("poll", ldp_budget.mechanism("optimized-unary-encoding")(epsilon="1.0", domain_size=3), PARTIES)
     assert same.fingerprint == made.fingerprint
@@ -61,41 +61,44 @@ def test_the_fingerprint_covers_the_meaning_and_not_the_spelling() -> None:
         {"format": "something else"},
     ],
 )
-def test_a_definition_that_was_changed_is_refused(change: dict[str, Any]) -> None:
+def test_definition_changed_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"does not match its fingerprint|not a ldp-budget collection of version 1"):
         Collection.from_json({**Collection("poll", OUE, PARTIES).to_json(), **change})
 
 
-def test_a_definition_of_an_unknown_mechanism_says_which() -> None:
-    with pytest.raises(NotSupported, match="needs the mechanism nothing, which no installed plugin brings"):
+def test_definition_of_an_unknown_mechanism_names_it() -> None:
+    with pytest.raises(NotSupported, match="needs the mechanism nothing, which no installed plugin provides"):
         Collection.from_json({**Collection("poll", OUE).to_json(), "mechanism": "nothing"})
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Collection("", OUE), "name: expected a name of at least one character, without a colon"),
-        (lambda: Collection("a:b", OUE), "without a colon; found 'a:b'"),
+        (lambda: Collection("", OUE), "name must be a string of at least one character, without a colon"),
+        (lambda: Collection("a:b", OUE), "without a colon: got 'a:b'"),
         (
             lambda: Collection("poll", OUE, ("a", "b")),
-            "categories: expected as many names as oue has answers, 3; found 2",
+            "categories must be 3 names, one for each answer of oue: got 2 names",
         ),
         (
             lambda: Collection("poll", OUE, ("a", "b", "b")),
-            "at least two distinct, non-empty names; found 'b' 2 times",
+            "at least two distinct, non-empty names: got 'b' 2 times",
         ),
         (lambda: Collection("poll", OUE, ("a", "b", "")), "at least two distinct, non-empty names"),
-        (lambda: Collection("age", AGE, ("a", "b")), "none, as gaussian asks for a number; found a, b"),
+        (
+            lambda: Collection("age", AGE, ("a", "b")),
+            "left out, because the answers of gaussian are numbers: got a, b",
+        ),
         (lambda: check_categories(["only"]), "at least two distinct"),
         (lambda: check_categories([]), "at least two distinct"),
     ],
 )
-def test_a_collection_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
+def test_collection_with_invalid_values_is_refused(make: Any, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         make()
 
 
-def test_a_hundred_thousand_categories_are_checked_in_linear_time() -> None:
+def test_collection_of_many_categories_is_checked_in_linear_time() -> None:
     """Not a question of seconds: counting each among all would take hours."""
     check_categories([str(number) for number in range(100_000)])
 
@@ -111,7 +114,7 @@ def test_categories_are_read_by_name_and_named_in_answers() -> None:
 
 
 @pytest.mark.parametrize("text", ["Left", "left ", "", "0", "centre-left", "nan"])
-def test_an_unknown_category_is_refused_with_its_place(text: str) -> None:
+def test_read_of_an_unknown_category_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(OutsideDomain) as caught:
         Collection("poll", OUE, PARTIES).read_values(["left", text])
     assert (caught.value.position, caught.value.found) == (1, text)
@@ -119,7 +122,7 @@ def test_an_unknown_category_is_refused_with_its_place(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["3", "-1", "1.5", "", "left", "nan", "inf", "1e0", "9" * 400, "9" * 5000])
-def test_a_code_that_is_no_answer_is_refused(text: str) -> None:
+def test_read_of_an_invalid_code_is_refused(text: str) -> None:
     with pytest.raises(OutsideDomain) as caught:
         Collection("poll", OUE).read_values(["2", text])
     assert caught.value.position == 1
@@ -129,7 +132,7 @@ def test_a_code_that_is_no_answer_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["-0.001", "120.5", "nan", "NaN", "inf", "-inf", "1e999", "", "old", "12,5", "9" * 400]
 )
-def test_a_number_outside_its_range_is_refused(text: str) -> None:
+def test_read_of_a_number_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(OutsideDomain) as caught:
         Collection("age", AGE).read_values(["0", "120", "1e1", text])
     assert caught.value.position == 3
@@ -149,17 +152,17 @@ def test_a_number_outside_its_range_is_refused(text: str) -> None:
         np.array([0, 1, 2], object),
     ],
 )
-def test_answers_may_come_in_any_number_type(values: Any) -> None:
+def test_randomize_accepts_any_number_type(values: Any) -> None:
     assert Categories(3).check(values).tolist() == [0, 1, 2]
     assert Interval(Decimal(0), Decimal(2)).check(values).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_yes_and_no_may_be_true_and_false() -> None:
+def test_randomize_accepts_booleans_for_two_categories() -> None:
     assert Categories(2).check([True, False]).tolist() == [1, 0]
 
 
 @given(st.lists(st.integers(-5, 12) | st.floats(allow_nan=True), max_size=8))
-def test_an_array_is_taken_whole_or_refused_at_its_first_stranger(values: list[float]) -> None:
+def test_randomize_of_an_array_is_refused_at_its_first_invalid_value(values: list[float]) -> None:
     strangers = [place for place, value in enumerate(values) if not (0 <= value < 7 and value == math.floor(value))]
     if strangers:
         with pytest.raises(OutsideDomain) as caught:
@@ -194,23 +197,23 @@ STRANGERS = [
 
 
 @pytest.mark.parametrize("values", [[0, 0.5], *STRANGERS])
-def test_what_is_no_answer_is_refused(values: Any) -> None:
+def test_randomize_of_invalid_answers_is_refused(values: Any) -> None:
     with pytest.raises(OutsideDomain, match="whole numbers from 0 to 6"):
         Categories(7).check(values)
 
 
 @pytest.mark.parametrize("values", STRANGERS)
-def test_what_is_no_number_in_the_range_is_refused(values: Any) -> None:
+def test_randomize_of_numbers_out_of_range_is_refused(values: Any) -> None:
     with pytest.raises(OutsideDomain, match="numbers from 0 to 6"):
         Interval(Decimal(0), Decimal(6)).check(values)
 
 
-def test_no_answers_at_all_are_no_error() -> None:
+def test_randomize_of_no_answers_returns_no_reports() -> None:
     assert Categories(7).check([]).tolist() == []
     assert Interval(Decimal(0), Decimal(1)).check([]).tolist() == []
 
 
-def test_a_mechanism_randomizes_all_or_nothing() -> None:
+def test_randomize_is_all_or_nothing() -> None:
     for mechanism, values in ((OUE, [0, 1, 3]), (AGE, [0, 1, 121]), (AGE, [0, math.nan])):
         with pytest.raises(OutsideDomain):
             mechanism.randomize(values)
@@ -233,12 +236,12 @@ def test_column_sums_of_more_rows_than_a_block() -> None:
 @pytest.mark.parametrize(
     ("reports", "said"),
     [
-        (np.zeros((2, 2), np.uint8), r"uint8 of shape \(n, 1\); found uint8 of shape \(2, 2\)"),
-        (np.zeros((2, 1), np.int64), "found int64"),
-        (np.zeros(2, np.uint8), r"found uint8 of shape \(2,\)"),
-        (np.array([[8]], np.uint8), "packed reports of 3 bits; found padding bits that are set"),
+        (np.zeros((2, 2), np.uint8), r"uint8 of shape \(n, 1\): got uint8 of shape \(2, 2\)"),
+        (np.zeros((2, 1), np.int64), "got int64"),
+        (np.zeros(2, np.uint8), r"got uint8 of shape \(2,\)"),
+        (np.array([[8]], np.uint8), "packed reports must have 3 bits: got padding bits that are set"),
     ],
 )
-def test_what_is_no_packed_report_is_refused(reports: Any, said: str) -> None:
+def test_column_sums_of_malformed_reports_are_refused(reports: Any, said: str) -> None:
     with pytest.raises(NotSupported, match=said):
         column_sums(reports, 3)

@@ -19,7 +19,7 @@ from ldp_budget.registry.plugins import Plugin, Registry, _hooks_of
 
 
 class Coin:
-    """An object of somebody's library, which may change."""
+    """An object of another library, which may change."""
 
     __module__ = "coins"
 
@@ -27,7 +27,7 @@ class Coin:
         self.loss = loss
 
     def __repr__(self) -> str:
-        raise AssertionError("nobody prints other people's objects")
+        raise AssertionError("a foreign object was printed")
 
 
 def plugin(
@@ -72,7 +72,9 @@ def ledger(accountant: Accountant) -> Accountant:
 # -- charging -------------------------------------------------------------------------------------------------------
 
 
-def test_whatever_charges_a_mechanism_charges_an_object(ledger: Accountant, installed: Callable[..., None]) -> None:
+def test_foreign_object_is_accepted_in_place_of_a_mechanism(
+    ledger: Accountant, installed: Callable[..., None]
+) -> None:
     installed(plugin(coins))
     coin = Coin()
     assert ledger.quote("alice", coin).epsilon == 0.25
@@ -90,7 +92,7 @@ def test_whatever_charges_a_mechanism_charges_an_object(ledger: Accountant, inst
     assert ledger.verify().ok
 
 
-def test_spend_batch_of_foreign_objects_charges_what_each_is_then(
+def test_spend_batch_of_foreign_objects_charges_their_state_at_the_call(
     ledger: Accountant, installed: Callable[..., None]
 ) -> None:
     installed(plugin(coins))
@@ -106,7 +108,9 @@ def test_spend_batch_of_foreign_objects_charges_what_each_is_then(
     assert ledger.balance("user 3").limits[0].spent.epsilon == 0.5
 
 
-def test_a_key_is_bound_to_what_was_promised(ledger: Accountant, installed: Callable[..., None]) -> None:
+def test_foreign_object_with_another_guarantee_under_a_used_key_is_refused(
+    ledger: Accountant, installed: Callable[..., None]
+) -> None:
     installed(plugin(coins))
     assert ledger.spend("alice", Coin(), key="a")
     assert ledger.spend("alice", Coin(), key="a").repeated
@@ -114,7 +118,7 @@ def test_a_key_is_bound_to_what_was_promised(ledger: Accountant, installed: Call
         ledger.spend("alice", Coin("0.5"), key="a")
 
 
-def test_a_guarantee_of_theirs_composes_with_ours(installed: Callable[..., None]) -> None:
+def test_foreign_guarantee_composes_with_others(installed: Callable[..., None]) -> None:
     installed(plugin(coins))
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=3)
     assert compose([(guarantee_of(Coin()), 4), (guarantee_of(oue), 1)], delta=0).epsilon == 2
@@ -124,7 +128,9 @@ def test_a_guarantee_of_theirs_composes_with_ours(installed: Callable[..., None]
 # -- who is asked ---------------------------------------------------------------------------------------------------
 
 
-def test_what_nobody_knows_is_named_by_its_class(ledger: Accountant, installed: Callable[..., None]) -> None:
+def test_foreign_object_without_an_adapter_is_named_by_its_class(
+    ledger: Accountant, installed: Callable[..., None]
+) -> None:
     installed(plugin(lambda thing: None))
     for ask in (
         lambda: ledger.spend("alice", Coin()),
@@ -133,12 +139,12 @@ def test_what_nobody_knows_is_named_by_its_class(ledger: Accountant, installed: 
         lambda: ledger.simulate(Coin(), every="day"),
         lambda: guarantee_of(Coin()),
     ):
-        with pytest.raises(InvalidParameter, match=r"an object of another library .* found an object of coins\.Coin"):
+        with pytest.raises(InvalidParameter, match=r"an object of a supported library: got an object of coins\.Coin"):
             ask()
     assert ledger.history("alice") == []
 
 
-def test_what_says_that_it_is_a_mechanism_is_none() -> None:
+def test_foreign_object_posing_as_a_mechanism_is_refused() -> None:
     class Says:
         __class__ = ldp_budget.Mechanism  # type: ignore[assignment]
 
@@ -146,7 +152,7 @@ def test_what_says_that_it_is_a_mechanism_is_none() -> None:
         guarantee_of(Says())
 
 
-def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None]) -> None:
+def test_adapter_reason_is_reported(ledger: Accountant, installed: Callable[..., None]) -> None:
     def refuse(thing: object) -> None:
         raise NotSupported("it is about data sets")
 
@@ -162,11 +168,14 @@ def test_a_reason_is_passed_on(ledger: Accountant, installed: Callable[..., None
             lambda thing: 1 / 0,
             "plugin their-plugin 1.2: its guarantee_of raised ZeroDivisionError for an object of coins.Coin",
         ),
-        (lambda thing: 0.5, "its guarantee_of answers 0.5; expected one of the promises"),
-        (lambda thing: Coin(), "its guarantee_of answers an object of coins.Coin"),
+        (lambda thing: 0.5, "its guarantee_of must return a guarantee of ldp_budget.guarantees: got 0.5"),
+        (
+            lambda thing: Coin(),
+            "its guarantee_of must return a guarantee of ldp_budget.guarantees: got an object of coins.Coin",
+        ),
     ],
 )
-def test_a_broken_plugin_is_named(
+def test_adapter_that_fails_is_named(
     ledger: Accountant, installed: Callable[..., None], answer: Callable[[Any], Any], told: str
 ) -> None:
     installed(plugin(answer))
@@ -174,15 +183,15 @@ def test_a_broken_plugin_is_named(
         ledger.spend("alice", Coin())
 
 
-def test_of_other_peoples_plugins_only_one_may_answer(installed: Callable[..., None]) -> None:
+def test_adapters_of_third_parties_that_both_answer_are_refused(installed: Callable[..., None]) -> None:
     installed(plugin(coins), plugin(lambda thing: Pure("0.001"), name="another"))  # type: ignore[arg-type]
     with pytest.raises(
-        PluginError, match=r"their-plugin 1.2 and another 1.2: each says what an object of coins.Coin"
+        PluginError, match=r"their-plugin 1.2 and another 1.2: both have a guarantee for an object of coins.Coin"
     ):
         guarantee_of(Coin())
 
 
-def test_what_we_have_an_adapter_for_nobody_else_is_asked(installed: Callable[..., None]) -> None:
+def test_adapter_built_in_is_asked_before_third_parties(installed: Callable[..., None]) -> None:
     def fail(thing: object) -> None:
         raise AssertionError("asked")
 
@@ -201,7 +210,7 @@ def test_what_we_have_an_adapter_for_nobody_else_is_asked(installed: Callable[..
         (7, "coins.Coin, as their-plugin 1.2 says"),
     ],
 )
-def test_a_source_is_one_line_of_text(
+def test_adapter_source_must_be_one_line(
     ledger: Accountant, installed: Callable[..., None], source: object, stands: str
 ) -> None:
     installed(plugin(coins, lambda thing: source))
@@ -209,7 +218,7 @@ def test_a_source_is_one_line_of_text(
     assert ledger.history("alice")[0]["declared"]["source"] == stands
 
 
-def test_a_long_source_ends_in_its_digest(installed: Callable[..., None]) -> None:
+def test_adapter_long_source_ends_in_its_digest(installed: Callable[..., None]) -> None:
     ends = ["a", "b"]
     installed(plugin(coins, lambda thing: "x" * 10**6 + ends[0]))
     first = third_party.charged_for(Coin())
@@ -222,7 +231,7 @@ def test_a_long_source_ends_in_its_digest(installed: Callable[..., None]) -> Non
 # -- what it costs those who have none of it ------------------------------------------------------------------------
 
 
-def test_nothing_of_any_library_is_imported_to_ask() -> None:
+def test_adapter_lookup_imports_no_library() -> None:
     code = """
 import sys, ldp_budget
 class Odd: __module__ = "opendp.mod"

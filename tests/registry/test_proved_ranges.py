@@ -61,13 +61,13 @@ def test_verify_proves_sketches_within_the_proved_range(name: str, declared: dic
         ("staircase", {"epsilon": 40, "lower": 0, "upper": 1}),
     ],
 )
-def test_a_mechanism_outside_its_proved_range_is_audited(name: str, declared: dict[str, Any]) -> None:
+def test_mechanism_outside_its_proved_range_is_audited(name: str, declared: dict[str, Any]) -> None:
     """The word was that of the class, "exact", for parameters that `verify` leaves open."""
     made = ldp_budget.mechanism(name)(**declared)
     assert checked_at(made) == "audited"
 
 
-def test_a_receipt_has_the_word_of_the_parameters_in_use() -> None:
+def test_receipt_has_the_level_of_the_parameters_in_use() -> None:
     """A receipt said "exact" of ε = 21."""
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=100"], checked=True)
@@ -76,8 +76,8 @@ def test_a_receipt_has_the_word_of_the_parameters_in_use() -> None:
     assert found == ["exact", "audited"]
 
 
-def test_the_list_of_mechanisms_says_where_exact_ones_are_proved() -> None:
-    """It said "exact" of a class and no more, whatever parameters it is used with."""
+def test_mechanisms_command_states_the_proved_ranges() -> None:
+    """It said "exact" of a class, without regard to its parameters."""
     rows = {row["name"]: row for row in mechanism_rows() if row["plugin"] == "ldp-budget"}
     assert {name for name, row in rows.items() if row["checked"] == "exact"} == set(PROVED_RANGES)
     for name, row in rows.items():
@@ -131,7 +131,7 @@ def test_verify_proves_a_number_by_lot_that_counts_as_exact(name: str, number: i
         ({"sampling": "distinct", "ordered": True, "draws": 4}, "audited"),
     ],
 )
-def test_the_word_of_random_substitution_is_that_of_how_it_draws(declared: dict[str, Any], word: str) -> None:
+def test_level_of_random_substitution_depends_on_its_draw(declared: dict[str, Any], word: str) -> None:
     """Of `ordered` and distinct draws the page proved nothing, and receipts said "exact"."""
     made = ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=50, **declared)
     assert checked_at(made) == word

@@ -1,4 +1,4 @@
-"""The plugin host, held against real installed distributions: good ones, and every way to be broken.
+"""The plugin registry with really installed distributions: correct ones, and broken ones of every kind.
 
 A distribution is installed the way Python sees it: a dist-info folder and a module in a directory on the path. Each
 test gets such a directory of its own and looks at it from a process of its own.
@@ -119,7 +119,7 @@ def assert_everything_else_works(answers: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-def test_a_third_party_mechanism_gets_every_command_from_its_fields(site: Site) -> None:
+def test_third_party_mechanism_gets_every_command_from_its_fields(site: Site) -> None:
     fields = "rounds = integer('how often', at_least=1, at_most=9, default=2)\nloud = flag('speak up')"
     promise = "aliases = ('toy-two',)\n@property\ndef parameters(self):\n    return {'rounds': self.rounds}"
     site.install("nice-plugin", toy("toy-one", promise, fields=fields))
@@ -146,21 +146,21 @@ def test_a_third_party_mechanism_gets_every_command_from_its_fields(site: Site) 
     assert json.loads(balance["out"])["limits"][0]["remaining"]["epsilon"] == 0
 
 
-def test_a_third_party_field_validates_its_option(site: Site) -> None:
+def test_third_party_field_validates_its_option(site: Site) -> None:
     site.install(
         "nice-plugin", toy("toy-one", fields="rounds = integer('how often', at_least=1, at_most=9, default=2)")
     )
     for options, said in (
-        (["--epsilon", "0"], "--epsilon: expected a number > 0; found 0"),
-        (["--epsilon", "1", "--rounds", "10"], "--rounds: expected a whole number from 1 to 9; found 10"),
-        ([], "--epsilon: expected a number > 0; nothing was given"),
+        (["--epsilon", "0"], "--epsilon must be a number > 0: got 0"),
+        (["--epsilon", "1", "--rounds", "10"], "--rounds must be a whole number from 1 to 9: got 10"),
+        ([], "--epsilon is missing: it must be a number > 0"),
     ):
         [answer] = site.run(["calibrate", "toy-one", *options])
         assert answer["code"] == 2
         assert said in answer["err"]
 
 
-def test_field_names_may_be_spelt_in_any_way(site: Site) -> None:
+def test_field_names_of_any_spelling_are_accepted(site: Site) -> None:
     # None of them is an option of the commands, though click calls its own parameters so.
     names = ("N", "n", "as_json", "lambda_", "ctx")
     fields = "\n".join(f"{name} = real('a number', default={index})" for index, name in enumerate(names))
@@ -172,7 +172,7 @@ def test_field_names_may_be_spelt_in_any_way(site: Site) -> None:
     assert json.loads(answer["out"])["parameters"] == {"N": 7, "n": 1, "as_json": 8, "lambda_": 3, "ctx": 4}
 
 
-def test_built_ins_are_collected_first_and_by_the_same_hook(site: Site) -> None:
+def test_built_ins_are_registered_first_by_the_same_hook(site: Site) -> None:
     # "aardvark" sorts before the entry point of our own.
     site.install("aardvark", toy("toy-one"))
     assert [row["plugin"] for row in site.mechanisms()][-1] == "aardvark"
@@ -180,7 +180,7 @@ def test_built_ins_are_collected_first_and_by_the_same_hook(site: Site) -> None:
     assert registry().plugins[0].own
 
 
-def test_no_plugins_leaves_third_parties_out(site: Site) -> None:
+def test_no_plugins_option_leaves_third_parties_out(site: Site) -> None:
     site.install("nice-plugin", toy("toy-one"))
     site.install("loud-plugin", "raise RuntimeError('boom')")
     for value in ("1", "yes"):
@@ -217,15 +217,24 @@ BROKEN = {
     "is empty": ("", "implements no hook"),
     "reserves options": (
         "import ldp_budget\n@ldp_budget.hookimpl\ndef reserve_options(): return ['epsilon']",
-        "it implements reserve_options, which is for the front ends of ldp-budget",
+        "it implements reserve_options, which only ldp-budget may implement",
     ),
-    "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "no subclass"),
-    "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "no subclass of Mechanism"),
-    "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "no subclass of Mechanism"),
-    "has no name": (toy("toy-one").replace("    name = 'toy-one'\n", ""), "Toy has the name ''"),
-    "has a name with capitals": (toy("Toy"), "Toy has the name 'Toy'; expected lower-case words joined by hyphens"),
-    "has a bad alias": (toy("toy-one", "aliases = ('a b',)"), "Toy has the name 'a b'"),
-    "forgets a comma": (toy("toy-one", "aliases = ('abc')"), "Toy has the aliases 'abc'; expected a tuple"),
+    "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "not a subclass"),
+    "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "not a subclass of Mechanism"),
+    "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "not a subclass of Mechanism"),
+    "has no name": (
+        toy("toy-one").replace("    name = 'toy-one'\n", ""),
+        "the name of Toy must be lower-case words joined by hyphens: got ''",
+    ),
+    "has a name with capitals": (toy("Toy"), "the name of Toy must be lower-case words joined by hyphens: got 'Toy'"),
+    "has a bad alias": (
+        toy("toy-one", "aliases = ('a b',)"),
+        "the name of Toy must be lower-case words joined by hyphens: got 'a b'",
+    ),
+    "forgets a comma": (
+        toy("toy-one", "aliases = ('abc')"),
+        "the aliases of Toy must be a tuple of names: got 'abc'",
+    ),
     "promises nothing": (toy("toy-one", guarantee=False), "Toy defines no guarantee"),
     "hides a method": (toy("toy-one", fields="estimate = real('x', default=1)"), "Toy has a field 'estimate'"),
     "registers a name twice": (
@@ -262,7 +271,7 @@ def crowded(crowd: Site) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_plugin_is_reported_with_the_reason(crowded: list[dict[str, Any]], case: str) -> None:
+def test_broken_plugin_is_reported_with_the_reason(crowded: list[dict[str, Any]], case: str) -> None:
     [row] = [row for row in crowded if row["plugin"] == distribution(case)]
     assert row["name"] == "-"
     assert row["plugin_version"] == "2.1"
@@ -271,7 +280,7 @@ def test_a_broken_plugin_is_reported_with_the_reason(crowded: list[dict[str, Any
     assert row["status"].isprintable()
 
 
-def test_broken_plugins_hurt_nobody_else(crowd: Site, crowded: list[dict[str, Any]]) -> None:
+def test_broken_plugins_do_not_affect_others(crowd: Site, crowded: list[dict[str, Any]]) -> None:
     assert set(failures(crowded)) == set(map(distribution, BROKEN))
     working = {row["name"]: row["plugin"] for row in crowded if row["status"] == "ok"}
     assert working.pop("toy-nice") == "nice-plugin"
@@ -282,19 +291,19 @@ def test_broken_plugins_hurt_nobody_else(crowd: Site, crowded: list[dict[str, An
 
 @pytest.mark.some(3)  # all of them are seen in the crowd
 @pytest.mark.parametrize("case", ["exits at import", "raises what is no Exception", "takes a built-in name"])
-def test_one_broken_plugin_alone(site: Site, case: str) -> None:
+def test_broken_plugin_alone_is_reported(site: Site, case: str) -> None:
     site.install("broken-plugin", BROKEN[case][0])
     listed, *others = site.run(["mechanisms", "--json"], *OTHER_COMMANDS)
     assert list(failures(rows(listed))) == ["broken-plugin"]
     assert_everything_else_works(others)
 
 
-def test_the_commands_reserve_their_options() -> None:
+def test_commands_reserve_their_options() -> None:
     assert registry().reserved == set(OPTIONS)
     assert len(OPTIONS) == len(set(OPTIONS))
 
 
-def test_a_field_named_like_an_option_of_the_commands_is_refused() -> None:
+def test_field_named_as_an_option_of_the_commands_is_refused() -> None:
     from ldp_budget.errors import PluginError
     from ldp_budget.registry.plugins import check_mechanism
     from ldp_budget.sdk.mechanism import Mechanism
@@ -306,7 +315,7 @@ def test_a_field_named_like_an_option_of_the_commands_is_refused() -> None:
             check_mechanism(made, registry().reserved)
 
 
-def test_a_reserved_field_is_reported_like_any_other_mistake(site: Site) -> None:
+def test_reserved_field_is_reported_with_the_plugin(site: Site) -> None:
     for field in ("reports", "key", "policy", "users", "total_epsilon"):
         site.install(
             f"broken-{field}", toy(f"toy-{field.replace('_', '-')}", fields=f"{field} = real('x', default=1)")
@@ -319,7 +328,7 @@ def test_a_reserved_field_is_reported_like_any_other_mistake(site: Site) -> None
     assert_everything_else_works(others)
 
 
-def test_a_reserved_field_is_refused_in_python_too(site: Site) -> None:
+def test_reserved_field_is_refused_in_python(site: Site) -> None:
     site.install("nice-plugin", toy("toy-one", fields="label = real('x', default=1)"))
     code = """
 import sys, ldp_budget
@@ -336,15 +345,15 @@ print("click" in sys.modules)
     assert click_loaded == "False"
 
 
-def test_the_failure_is_said_where_the_mechanism_is_asked_for(site: Site) -> None:
+def test_broken_plugin_is_named_when_its_mechanism_is_requested(site: Site) -> None:
     site.install("broken-plugin", "1 / 0")
     [answer] = site.run(["calibrate", "toy-one", "--epsilon", "1"])
     assert answer["code"] == 2
-    assert "no mechanism is called 'toy-one'" in answer["err"]
+    assert "No mechanism or collection is named 'toy-one'" in answer["err"]
     assert "broken-plugin 2.1 (ZeroDivisionError: division by zero)" in answer["err"]
 
 
-def test_what_a_plugin_prints_is_kept_out_of_the_output(site: Site) -> None:
+def test_output_printed_by_a_plugin_is_suppressed(site: Site) -> None:
     site.install("chatty-plugin", "print('hello')\n" + toy("toy-one"))
     command = [sys.executable, "-c", "from ldp_budget_cli import main; main()", "mechanisms", "--json"]
     done = subprocess.run(command, env=site.environment(), capture_output=True, text=True, timeout=60, check=True)
@@ -356,7 +365,7 @@ def test_what_a_plugin_prints_is_kept_out_of_the_output(site: Site) -> None:
 
 
 @pytest.mark.parametrize("names", [("a-plugin", "z-plugin"), ("z-plugin", "a-plugin")])
-def test_third_parties_that_clash_both_fail_whichever_is_loaded_first(site: Site, names: tuple[str, str]) -> None:
+def test_third_parties_with_one_name_both_fail_in_any_order(site: Site, names: tuple[str, str]) -> None:
     site.install(names[0], toy("toy-one", "aliases = ('only-mine',)"))
     site.install(names[1], toy("toy-two", "aliases = ('toy-one',)"))
     listed, asked, innocent, *others = site.run(
@@ -370,11 +379,11 @@ def test_third_parties_that_clash_both_fail_whichever_is_loaded_first(site: Site
     assert {row["plugin"] for row in rows(listed) if row["status"] == "ok"} == {OWN_DISTRIBUTION}
     assert asked["code"] == 1
     assert why in asked["err"]
-    assert "no mechanism is called 'toy-two'" in innocent["err"]
+    assert "No mechanism or collection is named 'toy-two'" in innocent["err"]
     assert_everything_else_works(others)
 
 
-def test_a_third_claimant_does_not_win_what_two_others_fight_over(site: Site) -> None:
+def test_third_parties_three_with_one_name_all_fail(site: Site) -> None:
     for name in ("a-plugin", "b-plugin", "c-plugin"):
         site.install(name, toy("toy-one"))
     listed = site.mechanisms()
@@ -402,14 +411,14 @@ def test_entry_points_that_cannot_be_read_are_reported(site: Site, entry_points:
     assert_everything_else_works(others)
 
 
-def test_an_entry_point_that_leads_nowhere_is_reported(site: Site) -> None:
+def test_entry_point_without_a_target_is_reported(site: Site) -> None:
     values = ("not a module!", "plugin_1:nothing", "no.such.module")
     for number, value in enumerate(values):
         site.install(f"plugin-{number}", "", entry_points=f"[ldp_budget]\nbroken{number} = {value}\n")
     assert set(failures(site.mechanisms())) == {"plugin-0", "plugin-1", "plugin-2"}
 
 
-def test_a_distribution_without_a_name_is_reported_by_its_module(site: Site) -> None:
+def test_distribution_without_a_name_is_reported_by_its_module(site: Site) -> None:
     site.install("broken-plugin", "1 / 0", metadata="Metadata-Version: 2.1\n")
     assert failures(site.mechanisms()) == {"broken_plugin": "failed: ZeroDivisionError: division by zero"}
 
@@ -417,7 +426,7 @@ def test_a_distribution_without_a_name_is_reported_by_its_module(site: Site) -> 
 # -- names of collections -------------------------------------------------------------------------------------
 
 
-def test_a_plugin_that_is_installed_later_takes_no_collections_name_over(site: Site) -> None:
+def test_plugin_installed_later_does_not_take_the_name_of_a_collection(site: Site) -> None:
     add = ["collection", "add", "toy-one", "oue", "--epsilon", "0.5", "--domain-size", "3"]
     assert [answer["code"] for answer in site.run(add)] == [0]
     site.install("nice-plugin", toy("toy-two", "aliases = ('toy-one',)"))
@@ -428,12 +437,12 @@ def test_a_plugin_that_is_installed_later_takes_no_collections_name_over(site: S
     )
     assert both["code"] == 2
     assert "'toy-one' is both the mechanism toy-two and a collection of this ledger" in both["err"]
-    assert "collection:toy-one means the collection" in both["err"]
+    assert "For the collection, write collection:toy-one" in both["err"]
     assert json.loads(meant["out"])["cost"]["epsilon"] == 0.5
     assert json.loads(other["out"])["cost"]["epsilon"] == 0.25
 
 
-def test_a_broken_plugin_does_not_hide_a_collection(site: Site) -> None:
+def test_broken_plugin_does_not_hide_a_collection(site: Site) -> None:
     add = ["collection", "add", "toy-one", "oue", "--epsilon", "0.5", "--domain-size", "3"]
     assert [answer["code"] for answer in site.run(add)] == [0]
     site.install("broken-plugin", toy("toy-one", guarantee=False))

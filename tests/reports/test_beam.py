@@ -1,4 +1,4 @@
-"""Partitions added up by Apache Beam: to the last bit what one process makes of them, whatever fails on the way."""
+"""Partitions summed by Apache Beam: equal to one process to the last bit, with any failures on the way."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parts(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runner", ["bundles", "processes", "dask"])
-def test_a_pipeline_comes_to_what_one_process_does(runner: str, parts: Path) -> None:
+def test_pipeline_result_equals_that_of_one_process(runner: str, parts: Path) -> None:
     pytest.importorskip("apache_beam")
     pytest.importorskip("distributed")
     done = subprocess.run(
@@ -61,7 +61,7 @@ def combine() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_what_arrives_twice_ends_the_pipeline(combine: Any, parts: Path) -> None:
+def test_pipeline_with_a_partition_twice_fails(combine: Any, parts: Path) -> None:
     one, two = (str(parts / name) for name in ("1.parquet", "2.parquet"))
     first = combine.add_input(combine.create_accumulator(), one)
     both = combine.merge_accumulators([first, combine.add_input(combine.create_accumulator(), two)])
@@ -77,10 +77,10 @@ def test_what_arrives_twice_ends_the_pipeline(combine: Any, parts: Path) -> None
     assert combine.merge_accumulators([]).to_bytes() == Partial(POLL).to_bytes()
 
 
-def test_without_beam_the_extra_is_named() -> None:
+def test_pipeline_without_beam_names_the_extra() -> None:
     code = "import sys; sys.modules['apache_beam'] = None; import ldp_budget.reports.beam"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (
-        f"{NotSupported.__name__}: a pipeline of Beam needs apache-beam: pip install 'ldp-budget[beam]'"
+        f"{NotSupported.__name__}: a Beam pipeline needs the package apache-beam. Install it: pip install 'ldp-budget[beam]'"
         in done.stderr
     )

@@ -13,7 +13,7 @@ BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "clusters.py"
 
 
 @pytest.mark.slow
-def test_they_come_to_the_same_to_the_last_bit_in_little_memory(tmp_path: Path) -> None:
+def test_estimates_by_every_way_are_equal_in_little_memory(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     command = [sys.executable, str(BENCHMARK), "reports", "--reports", "300000", "--engines", "files,processes"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=200)

@@ -67,13 +67,13 @@ def same(one: Any, other: Any) -> bool:
     return all(np.array_equal(value, vars(other)[name]) for name, value in vars(one).items())
 
 
-def test_every_mechanism_that_is_installed_is_tried() -> None:
+def test_partial_cases_include_every_installed_mechanism() -> None:
     found = {each.name for each in ldp_budget.mechanisms() if each.__module__.startswith("ldp_budget_mechanisms")}
     assert found - set(KINDS) <= {"declared"}  # which is charged here, and drawn and added up elsewhere
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_kept_sent_and_merged_in_any_order_it_is_the_aggregate_of_the_whole(name: str, tmp_path: Path) -> None:
+def test_partial_stored_and_merged_in_any_order_equals_the_whole(name: str, tmp_path: Path) -> None:
     mechanism = ldp_budget.mechanism(name).calibrate(**KINDS[name])
     collection = Collection("poll", mechanism)
     reports = reports_of(mechanism, 500)
@@ -87,7 +87,7 @@ def test_kept_sent_and_merged_in_any_order_it_is_the_aggregate_of_the_whole(name
     assert aggregate(tmp_path / "total", collection).to_bytes() == total.to_bytes()
 
 
-def test_it_estimates_as_the_mechanism_does(tmp_path: Path) -> None:
+def test_partial_estimate_equals_that_of_the_mechanism(tmp_path: Path) -> None:
     reports = OUE.randomize(np.arange(90) % 3, rng=1)
     found = some(1, reports[:50], tmp_path).merge(some(2, reports[50:], tmp_path)).estimate()
     np.testing.assert_array_equal(found.counts, OUE.estimate(reports).counts)  # type: ignore[attr-defined]
@@ -99,7 +99,7 @@ def test_it_estimates_as_the_mechanism_does(tmp_path: Path) -> None:
         Partial(POLL).estimate()
 
 
-def test_merging_changes_neither_of_the_two(tmp_path: Path) -> None:
+def test_partial_merge_changes_neither_operand(tmp_path: Path) -> None:
     sketch = Collection("words", ldp_budget.mechanism("cms")(**SKETCH))
     one, other = (some(n, sketch.randomize(np.zeros(20, int)), tmp_path, sketch) for n in (1, 2))
     before = one.to_bytes(), other.to_bytes()
@@ -112,43 +112,41 @@ def test_merging_changes_neither_of_the_two(tmp_path: Path) -> None:
     assert empty.reports == 0
 
 
-def test_partials_that_share_a_partition_do_not_merge(tmp_path: Path) -> None:
+def test_partial_merge_with_a_shared_partition_is_refused(tmp_path: Path) -> None:
     rows = OUE.randomize(np.arange(30) % 3)
     a, b, c = (some(number, rows, tmp_path) for number in range(3))
     for one, other in ((a, a), (a.merge(b), b.merge(c)), (a.merge(b).merge(c), b), (b, c.merge(b))):
-        with pytest.raises(
-            InvalidParameter, match=r"counted once; found \d.parquet \(task monday/\d\), a copy of \d"
-        ):
+        with pytest.raises(InvalidParameter, match=r"counted once: got \d.parquet \(task monday/\d\), a copy of \d"):
             one.merge(other)
     # The task again, with fresh noise: the same users, and so no new evidence.
-    anew = some(1, OUE.randomize(np.arange(30) % 3), tmp_path)
+    again = some(1, OUE.randomize(np.arange(30) % 3), tmp_path)
     with pytest.raises(InvalidParameter, match=r"another run of the task of 1\.parquet"):
-        a.merge(b).merge(anew)
+        a.merge(b).merge(again)
     kept = Partial.from_bytes(a.merge(b).to_bytes(), POLL)
     with pytest.raises(InvalidParameter, match="a copy of"):
         kept.merge(b)
 
 
-def test_empty_partitions_are_remembered_as_well(tmp_path: Path) -> None:
+def test_partial_remembers_empty_partitions(tmp_path: Path) -> None:
     empty = some(1, np.empty((0, 1), np.uint8), tmp_path)
     assert (empty.reports, len(empty.partitions)) == (0, 1)
     with pytest.raises(InvalidParameter, match="a copy of"):
         empty.merge(Partial.from_bytes(empty.to_bytes(), POLL))
 
 
-def test_partials_of_other_collections_and_sandboxes_do_not_merge(tmp_path: Path) -> None:
+def test_partial_merge_of_other_collections_or_sandboxes_is_refused(tmp_path: Path) -> None:
     one = some(1, OUE.randomize([0]), tmp_path)
     for other in (Collection("other", OUE, POLL.categories), replace(POLL, sandbox=True)):
         part = some(2, OUE.randomize([0]), tmp_path, other)
         with pytest.raises(
-            InvalidParameter, match=r"other: expected a partial of collection poll \(.*; found one of"
+            InvalidParameter, match=r"other must be a partial of collection poll \(.*: got a partial of"
         ):
             one.merge(part)
         with pytest.raises(ReportFileError, match=r"made for collection other|made in a sandbox"):
             Partial.from_bytes(part.to_bytes(), POLL, place="p")
 
 
-def test_a_report_file_is_a_partial_without_partitions(tmp_path: Path) -> None:
+def test_partial_of_a_report_file_has_no_partitions(tmp_path: Path) -> None:
     rows = OUE.randomize(np.arange(30) % 3)
     with ReportWriter(tmp_path / "r", POLL) as writer:
         writer.write(rows)
@@ -157,7 +155,7 @@ def test_a_report_file_is_a_partial_without_partitions(tmp_path: Path) -> None:
     assert found.to_bytes() == aggregate_reports(rows, POLL).to_bytes()
 
 
-def test_whatever_byte_is_changed_or_missing_is_found(tmp_path: Path) -> None:
+def test_partial_with_a_changed_or_missing_byte_is_refused(tmp_path: Path) -> None:
     data = some(1, OUE.randomize(np.arange(30) % 3), tmp_path).to_bytes()
     for place in range(len(data)):
         for wrong in (data[:place], data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]):
@@ -181,7 +179,7 @@ def test_whatever_byte_is_changed_or_missing_is_found(tmp_path: Path) -> None:
         ("more", 1),
     ],
 )
-def test_a_state_that_no_aggregate_has_is_refused(tmp_path: Path, name: str, value: object) -> None:
+def test_partial_with_an_impossible_state_is_refused(tmp_path: Path, name: str, value: object) -> None:
     import hashlib
     import json
 
@@ -194,7 +192,7 @@ def test_a_state_that_no_aggregate_has_is_refused(tmp_path: Path, name: str, val
         Partial.from_bytes(forged + hashlib.sha256(forged).digest(), POLL)
 
 
-def test_what_has_no_form_to_keep_says_so() -> None:
+def test_partial_of_a_mechanism_without_a_stored_form_is_refused() -> None:
     class Odd:
         fingerprint, reports = "x", 1
 
@@ -206,7 +204,7 @@ def test_what_has_no_form_to_keep_says_so() -> None:
         replace(part, total=Odd()).to_bytes()  # type: ignore[arg-type]
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_partial_with_wrong_arguments_names_them() -> None:
     for call in (
         lambda: Partial(POLL).merge(3),  # type: ignore[arg-type]
         lambda: Partial(OUE),  # type: ignore[arg-type]

@@ -65,13 +65,13 @@ def refused(path: Any, why: str, collection: Collection = POLL) -> None:
         np.empty((0, 4), np.uint8),
     ],
 )
-def test_every_shape_and_number_type_comes_back(tmp_path: Path, rows: Any) -> None:
+def test_partition_of_every_shape_and_number_type_round_trips(tmp_path: Path, rows: Any) -> None:
     found = read(write(tmp_path / "a.parquet", rows[:1], rows[1:]))
     np.testing.assert_array_equal(found, rows)
     assert found.dtype.newbyteorder("=") == rows.dtype.newbyteorder("=")
 
 
-def test_it_is_read_by_group_however_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partition_is_read_by_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "_GROUP_ROWS", 1000)
     reports = OUE.randomize(np.arange(25_500) % 3, rng=1)
     write(tmp_path / "a.parquet", *np.array_split(reports, 300))
@@ -85,7 +85,7 @@ def test_it_is_read_by_group_however_it_was_written(tmp_path: Path, monkeypatch:
         np.testing.assert_array_equal(np.concatenate(blocks), reports)
 
 
-def test_what_was_handed_in_may_change_afterwards(tmp_path: Path) -> None:
+def test_partition_writer_copies_its_input(tmp_path: Path) -> None:
     rows = FEW.copy()
     with PartitionWriter(tmp_path / "a.parquet", POLL) as writer:
         writer.write(rows)
@@ -93,24 +93,24 @@ def test_what_was_handed_in_may_change_afterwards(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path / "a.parquet"), FEW)
 
 
-def test_other_programs_read_the_reports_as_binary(tmp_path: Path) -> None:
+def test_partition_reports_are_binary_for_other_programs(tmp_path: Path) -> None:
     table = parquet.read_table(write(tmp_path / "a.parquet", FEW))
     assert table.column("report").to_pylist() == [row.tobytes() for row in FEW]
 
 
-def test_a_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     for place in (tmp_path / "a.parquet", "memory://whole/a.parquet"):
         with pytest.raises(InvalidParameter):
             write(place, FEW, "no reports")
         with pytest.raises(ReportFileError):
             aggregate(place, POLL)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ReportFileError, match="it was not written"):
+    with pytest.raises(ReportFileError, match=r"no reports were given. Nothing was written"):
         write(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_addresses_are_read_and_written_as_paths_are(tmp_path: Path) -> None:
+def test_partition_url_works_as_a_path(tmp_path: Path) -> None:
     write("memory://round/7/a.parquet", FEW)
     write("memory://round/7/b.parquet", FEW[:1])
     write("memory://round/7/_metadata.parquet", FEW)
@@ -120,13 +120,11 @@ def test_addresses_are_read_and_written_as_paths_are(tmp_path: Path) -> None:
     assert aggregate(tmp_path / "a.parquet", POLL).reports == aggregate(f"file://{tmp_path}", POLL).reports == 4
     with pytest.raises(ReportFileError, match="Protocol not known: nowhere"):
         aggregate("nowhere://a", POLL)
-    with pytest.raises(InvalidParameter, match="out: expected a path"), Accountant(":memory:") as accountant:
+    with pytest.raises(InvalidParameter, match="out must be a path"), Accountant(":memory:") as accountant:
         release("memory://a.parquet", POLL, accountant, np.array([0]), ["alice"], policy="default")
 
 
-def test_without_pyarrow_the_extra_is_named_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partition_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a.parquet", FEW)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with Accountant(tmp_path / "ledger.db") as accountant:
@@ -143,7 +141,7 @@ def test_without_pyarrow_the_extra_is_named_before_anything_is_done(
 # -- counted once --------------------------------------------------------------------------------------------
 
 
-def test_honest_twins_are_two_partitions(tmp_path: Path) -> None:
+def test_partition_with_equal_reports_counts_twice(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / f"{name}.parquet", FEW[:1])
     write(tmp_path / "c.parquet", FEW[:1], task="monday/3")
@@ -151,13 +149,13 @@ def test_honest_twins_are_two_partitions(tmp_path: Path) -> None:
     assert aggregate(tmp_path, POLL).reports == 4
 
 
-def test_a_task_that_is_repeated_replaces_what_it_wrote(tmp_path: Path) -> None:
+def test_partition_of_a_repeated_task_is_replaced(tmp_path: Path) -> None:
     write(tmp_path / "3.parquet", FEW, task="monday/3")
     write(tmp_path / "3.parquet", FEW[:2], task="monday/3")
     assert aggregate(tmp_path, POLL).reports == 2
 
 
-def test_a_task_counts_once_wherever_it_wrote(tmp_path: Path) -> None:
+def test_partition_of_a_task_in_two_places_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "3.parquet", FEW, task="monday/3")
     write(tmp_path / "again-3.parquet", FEW[:2], task="monday/3")
     with pytest.raises(ReportFileError, match=r"again-3.parquet \(task monday/3\), another run of the task of 3\.p"):
@@ -165,17 +163,17 @@ def test_a_task_counts_once_wherever_it_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", [None, "monday/3"])
-def test_a_copy_counts_once_whatever_it_is_called(tmp_path: Path, task: str | None) -> None:
+def test_partition_copy_of_any_name_counts_once(tmp_path: Path, task: str | None) -> None:
     (tmp_path / "one").mkdir()
     one = write(tmp_path / "one" / "a.parquet", FEW, task=task)
     copy = tmp_path / "copy.parquet"
     copy.write_bytes(one.read_bytes())
     for files in ([one, copy], [one.parent, copy], [one.parent, one.parent], [copy, one, one]):
-        with pytest.raises(ReportFileError, match=r"counted once, and this is there twice: .*, a copy of "):
+        with pytest.raises(ReportFileError, match=r"a partition must be given once: got .*, a copy of "):
             estimate_files(POLL, [str(file) for file in files])
 
 
-def test_packed_anew_it_is_the_same_partition(tmp_path: Path) -> None:
+def test_partition_rewritten_is_the_same_partition(tmp_path: Path) -> None:
     one = write(tmp_path / "a.parquet", FEW)
     file = parquet.ParquetFile(one)
     said = {key: value for key, value in file.metadata.metadata.items() if key.startswith(b"ldp-budget")}
@@ -186,7 +184,7 @@ def test_packed_anew_it_is_the_same_partition(tmp_path: Path) -> None:
         aggregate(tmp_path, POLL)
 
 
-def test_partitions_and_report_files_are_one_estimate(tmp_path: Path) -> None:
+def test_partitions_and_report_files_give_one_estimate(tmp_path: Path) -> None:
     reports = OUE.randomize(np.arange(900) % 3, rng=2)
     (tmp_path / "parts").mkdir()
     write(tmp_path / "parts" / "a.parquet", reports[:300])
@@ -198,7 +196,7 @@ def test_partitions_and_report_files_are_one_estimate(tmp_path: Path) -> None:
     np.testing.assert_array_equal(estimated.counts, OUE.estimate(reports).counts)  # type: ignore[attr-defined]
 
 
-def test_released_reports_may_be_a_partition(tmp_path: Path) -> None:
+def test_partition_can_hold_released_reports(tmp_path: Path) -> None:
     with Accountant(tmp_path / "ledger.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         accountant.spend("bob", POLL)
@@ -206,14 +204,12 @@ def test_released_reports_may_be_a_partition(tmp_path: Path) -> None:
         out = tmp_path / "day.parquet"
         release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
         assert aggregate(out, POLL).reports == 2
-        with pytest.raises(ReportFileError, match="it is there already"):
+        with pytest.raises(ReportFileError, match="it already exists"):
             release(out, POLL, accountant, values, ["alice", "bob", "carol"], policy="default")
 
 
-def test_a_release_that_is_gone_on_with_makes_the_same_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was killed when the partition had its name already, and somebody had taken a copy of it."""
+def test_partition_of_a_resumed_release_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was killed when the partition already had its name, and another process had copied it."""
     with Accountant(tmp_path / "ledger.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         given = (tmp_path / "day.parquet", POLL, accountant, np.array([0, 1]), ["alice", "bob"])
@@ -227,7 +223,7 @@ def test_a_release_that_is_gone_on_with_makes_the_same_partition(
         aggregate(tmp_path, POLL)
 
 
-def test_only_one_writes_a_partition_at_a_time(tmp_path: Path) -> None:
+def test_partition_has_one_writer_at_a_time(tmp_path: Path) -> None:
     with PartitionWriter(tmp_path / "a.parquet", POLL, task="monday/3") as writer:
         writer.write(FEW)
         with pytest.raises(ReportFileError, match="another run is writing it"):
@@ -235,7 +231,7 @@ def test_only_one_writes_a_partition_at_a_time(tmp_path: Path) -> None:
     assert aggregate(tmp_path, POLL).reports == 4
 
 
-def test_a_name_says_what_is_written(tmp_path: Path) -> None:
+def test_partition_name_suffix_selects_the_format(tmp_path: Path) -> None:
     assert isinstance(writer_to(tmp_path / "a.parquet", POLL), PartitionWriter)
     assert isinstance(writer_to("memory://a.parquet", POLL), PartitionWriter)
     assert isinstance(writer_to("memory://a", POLL), ReportWriter)
@@ -245,7 +241,7 @@ def test_a_name_says_what_is_written(tmp_path: Path) -> None:
 # -- refused by name -----------------------------------------------------------------------------------------
 
 
-def test_that_of_another_collection_or_a_sandbox_is_refused(tmp_path: Path) -> None:
+def test_partition_of_another_collection_or_a_sandbox_is_refused(tmp_path: Path) -> None:
     other = Collection("other", OUE, POLL.categories)
     one = write(tmp_path / "a.parquet", FEW, collection=other)
     refused(one, "made for collection other with fingerprint")
@@ -255,8 +251,8 @@ def test_that_of_another_collection_or_a_sandbox_is_refused(tmp_path: Path) -> N
     assert aggregate(one, replace(POLL, sandbox=True)).reports == 4
 
 
-def test_a_folder_without_partitions_and_partitions_without_reports(tmp_path: Path) -> None:
-    with pytest.raises(ReportFileError, match=r"there is no \*\.parquet in this folder"):
+def test_partition_folder_empty_and_partitions_without_reports_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ReportFileError, match=r"this folder has no \*\.parquet file"):
         aggregate(tmp_path, POLL)
     write(tmp_path / "a.parquet", FEW[:0])
     write(tmp_path / "b.parquet", FEW[:0])
@@ -265,12 +261,12 @@ def test_a_folder_without_partitions_and_partitions_without_reports(tmp_path: Pa
         estimate_files(POLL, [str(tmp_path)])
 
 
-def test_foreign_parquet_is_refused(tmp_path: Path) -> None:
+def test_partition_of_foreign_parquet_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"report": [b"a"]}), path)
-    refused(path, "it is Parquet, but no report partition")
+    refused(path, "this Parquet file is not a report partition")
     path.write_bytes(b"")
-    refused(path, "truncated, damaged or no Parquet file")
+    refused(path, "truncated, damaged or not a Parquet file")
 
 
 def rewritten(path: Path, table: Any = None, **changes: dict[str, Any]) -> None:
@@ -289,18 +285,18 @@ def rewritten(path: Path, table: Any = None, **changes: dict[str, Any]) -> None:
     ("changes", "why"),
     [
         ({"end": {"reports": 3}}, "its 4 reports are not the 3 that were written"),
-        ({"end": {"sha256": "00"}}, "SHA-256 is another"),
+        ({"end": {"sha256": "00"}}, "SHA-256 differs"),
         ({"end": {"reports": "many"}}, "its header is damaged"),
-        ({"partition": {"name": "task other"}}, "SHA-256 is another"),
-        ({"partition": {"sandbox": False}}, "SHA-256 is another"),
+        ({"partition": {"name": "task other"}}, "SHA-256 differs"),
+        ({"partition": {"sandbox": False}}, "SHA-256 differs"),
         ({"partition": {"shape": [2]}}, "its columns are not those"),
         ({"partition": {"shape": [0]}}, "its header is damaged"),
-        ({"partition": {"dtype": "<i1"}}, "these are no reports of poll: expected packed"),
+        ({"partition": {"dtype": "<i1"}}, "these are not reports of poll: packed reports must"),
         ({"partition": {"dtype": "O"}}, "its header is damaged"),
-        ({"partition": {"version": 2}}, "expected a partition of version 1; found 2"),
+        ({"partition": {"version": 2}}, "its version must be 1: got 2"),
     ],
 )
-def test_a_changed_line_is_found(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+def test_partition_with_a_changed_row_is_refused(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
     path = write(tmp_path / "a.parquet", FEW)
     rewritten(path, **changes)
     refused(path, why)
@@ -323,13 +319,13 @@ def columns() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("table", [*columns()], ids=lambda table: f"{table.num_columns} of {table.num_rows}")
-def test_a_report_more_or_less_or_elsewhere_is_found(tmp_path: Path, table: Any) -> None:
+def test_partition_with_an_added_missing_or_moved_report_is_refused(tmp_path: Path, table: Any) -> None:
     path = write(tmp_path / "a.parquet", FEW)
     rewritten(path, table)
-    refused(path, "SHA-256 is another|one is missing|its columns are not those|no reports of poll: .* padding bits")
+    refused(path, "SHA-256 differs|one is missing|its columns are not those|not reports of poll: .* padding bits")
 
 
-def test_wherever_it_is_cut_short_it_is_refused(tmp_path: Path) -> None:
+def test_partition_truncated_anywhere_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", FEW)
     whole = path.read_bytes()
     for size in range(len(whole)):
@@ -339,7 +335,7 @@ def test_wherever_it_is_cut_short_it_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_whatever_byte_is_changed_no_other_report_is_counted(tmp_path: Path) -> None:
+def test_partition_with_any_changed_byte_counts_no_other_report(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", OUE.randomize(np.arange(40) % 3, rng=3), task="monday/3")
     whole, known = path.read_bytes(), aggregate(path, POLL)
     found = 0

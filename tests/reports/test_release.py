@@ -1,4 +1,4 @@
-"""Charging and releasing: nobody is charged twice, nothing is released uncharged, nothing is drawn again."""
+"""Charged releases: no user is charged twice, nothing is released uncharged, nothing is drawn again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rows(out: Path, survey: Collection) -> list[list[int]]:
     return [row for block in read_reports(out, survey) for row in block.tolist()]
 
 
-def test_everybody_is_charged_and_every_report_released(
+def test_release_charges_every_user_and_writes_every_report(
     tmp_path: Path, survey: Collection, accountant: Accountant
 ) -> None:
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
@@ -60,7 +60,7 @@ def test_everybody_is_charged_and_every_report_released(
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing else is left"
 
 
-def test_release_of_what_cannot_be_drawn_charges_nobody(
+def test_release_of_invalid_answers_charges_no_user(
     tmp_path: Path, survey: Collection, accountant: Accountant
 ) -> None:
     """Reports are drawn after the charge, so what would stop that must be found before it."""
@@ -73,14 +73,16 @@ def test_release_of_what_cannot_be_drawn_charges_nobody(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_refused_send_nothing(tmp_path: Path, survey: Collection, accountant: Accountant) -> None:
+def test_release_writes_no_report_of_refused_users(
+    tmp_path: Path, survey: Collection, accountant: Accountant
+) -> None:
     for user in USERS[3:7]:
         accountant.spend(user, survey.mechanism)
     assert run(tmp_path / "out", survey, accountant) == room.Released(21, 4)
     assert len(rows(tmp_path / "out", survey)) == 21
 
 
-def test_a_file_in_which_everybody_is_refused_is_a_whole_file_without_reports(
+def test_release_with_all_users_refused_writes_an_empty_file(
     tmp_path: Path, survey: Collection, accountant: Accountant
 ) -> None:
     run(tmp_path / "first", survey, accountant)
@@ -90,7 +92,7 @@ def test_a_file_in_which_everybody_is_refused_is_a_whole_file_without_reports(
 
 @pytest.mark.parametrize("before_charging", [True, False])
 @pytest.mark.parametrize("batch", [0, 1, 2])
-def test_an_interrupted_run_goes_on_and_draws_no_report_twice(
+def test_release_interrupted_resumes_and_draws_no_report_twice(
     tmp_path: Path,
     survey: Collection,
     accountant: Accountant,
@@ -104,7 +106,7 @@ def test_an_interrupted_run_goes_on_and_draws_no_report_twice(
 
     def randomize(self: Any, values: Any, **options: Any) -> Any:
         reports = original(self, values, **options)
-        if len(values) > 1:  # one is tried before anybody is charged
+        if len(values) > 1:  # one is tried before any charge
             drawn.append(reports.tolist())
         return reports
 
@@ -121,7 +123,7 @@ def test_an_interrupted_run_goes_on_and_draws_no_report_twice(
     monkeypatch.setattr(accountant, "spend_many", cut)
     with pytest.raises(PowerCut):
         run(tmp_path / "out", survey, accountant)
-    assert not (tmp_path / "out").exists(), "nothing is released before everybody was charged"
+    assert not (tmp_path / "out").exists(), "nothing is released before all users are charged"
     monkeypatch.setattr(accountant, "spend_many", charge)
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
     assert len(drawn) == 3, "no batch was drawn a second time"
@@ -130,7 +132,7 @@ def test_an_interrupted_run_goes_on_and_draws_no_report_twice(
 
 
 @pytest.mark.parametrize("lost", [1, 5, 64, 65, 200])
-def test_a_batch_that_was_not_stored_whole_is_drawn_again_and_charged_once(
+def test_release_with_a_partly_stored_batch_draws_it_again_and_charges_once(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     with monkeypatch.context() as cut:
@@ -143,7 +145,7 @@ def test_a_batch_that_was_not_stored_whole_is_drawn_again_and_charged_once(
     assert accountant.stats()["entries_by_kind"]["spent"] == 25
 
 
-def test_stored_reports_of_users_whom_a_restored_ledger_refuses_are_struck_out(
+def test_release_drops_stored_reports_of_users_refused_by_a_restored_ledger(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger was replaced by an older backup, in which another program then spent what some users had."""
@@ -162,7 +164,7 @@ def test_stored_reports_of_users_whom_a_restored_ledger_refuses_are_struck_out(
     assert len(rows(tmp_path / "out", survey)) == 21
 
 
-def test_an_interrupted_run_of_another_version_is_refused_and_left_as_it_is(
+def test_release_interrupted_of_another_version_is_refused_and_kept(
     tmp_path: Path, survey: Collection, accountant: Accountant
 ) -> None:
     """Version 1 stored reports before their users were charged."""
@@ -174,7 +176,7 @@ def test_an_interrupted_run_of_another_version_is_refused_and_left_as_it_is(
     assert "spent" not in accountant.stats()["entries_by_kind"]
 
 
-def test_other_input_does_not_take_over_an_interrupted_run(
+def test_release_interrupted_with_other_input_is_refused(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))
@@ -187,7 +189,7 @@ def test_other_input_does_not_take_over_an_interrupted_run(
 # -- a run that has ended ------------------------------------------------------------------------------------
 
 
-def test_a_run_that_ended_is_not_run_again(
+def test_release_completed_is_not_run_again(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accountant.set_policy("default", ["lifetime=9"])
@@ -195,14 +197,14 @@ def test_a_run_that_ended_is_not_run_again(
     run(out, survey, accountant)
     before = out.read_bytes()
     monkeypatch.setattr(room._Store, "add", lambda *args: pytest.fail("drawn"))
-    with pytest.raises(ReportFileError, match=r"out: it is there already.* name another file or move this one away"):
+    with pytest.raises(ReportFileError, match=r"out: it already exists.* Nothing was charged.* choose another file"):
         run(out, survey, accountant)
     assert out.read_bytes() == before
-    assert accountant.stats()["entries_by_kind"]["spent"] == 25, "nobody was charged a second time"
+    assert accountant.stats()["entries_by_kind"]["spent"] == 25, "no user was charged a second time"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_run_that_was_cut_off_at_its_very_end_is_finished_with_the_same_answer(
+def test_release_interrupted_at_its_end_is_completed_with_the_same_result(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """OUT has its name, and OUT.partial is still there."""
@@ -222,23 +224,23 @@ def test_a_run_that_was_cut_off_at_its_very_end_is_finished_with_the_same_answer
 
 
 @pytest.mark.parametrize("start", [b"", room._MAGIC[:7], room._MAGIC + b'{"run": "12'])
-def test_a_run_that_had_drawn_nothing_yet_is_begun_anew(
+def test_release_interrupted_before_any_draw_starts_again(
     tmp_path: Path, survey: Collection, accountant: Accountant, start: bytes
 ) -> None:
     (tmp_path / "out.partial").write_bytes(start)
     assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
     (tmp_path / "out.partial").write_bytes(start)
-    with pytest.raises(ReportFileError, match="it is there already"):
+    with pytest.raises(ReportFileError, match="it already exists"):
         run(tmp_path / "out", survey, accountant)
 
 
-@pytest.mark.parametrize("foreign", [b"somebody's notes\n", b"l", room._MAGIC + b"[1, 2]\n", room._MAGIC + b"{}\n"])
-def test_what_is_no_interrupted_run_is_left_as_it_is(
+@pytest.mark.parametrize("foreign", [b"other notes\n", b"l", room._MAGIC + b"[1, 2]\n", room._MAGIC + b"{}\n"])
+def test_release_leaves_other_partial_files_unchanged(
     tmp_path: Path, survey: Collection, accountant: Accountant, foreign: bytes
 ) -> None:
     partial = tmp_path / "out.partial"
     partial.write_bytes(foreign * 2)
-    with pytest.raises(ReportFileError, match="it holds no interrupted run and was left as it is"):
+    with pytest.raises(ReportFileError, match=r"it does not hold an interrupted run. It was not changed"):
         run(tmp_path / "out", survey, accountant)
     assert partial.read_bytes() == foreign * 2
     assert not (tmp_path / "out").exists()
@@ -248,7 +250,7 @@ def test_what_is_no_interrupted_run_is_left_as_it_is(
 # -- a plan --------------------------------------------------------------------------------------------------
 
 
-def test_under_a_plan_users_are_charged_one_at_a_time_and_an_interrupted_run_goes_on(
+def test_release_under_a_plan_charges_one_user_at_a_time_and_resumes(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accountant.set_policy("default", [], plan=Plan(((survey.mechanism.guarantee, 1),), Decimal("1e-6")))
@@ -274,7 +276,7 @@ def test_under_a_plan_users_are_charged_one_at_a_time_and_an_interrupted_run_goe
 # -- two at a time -------------------------------------------------------------------------------------------
 
 
-def test_two_runs_cannot_write_one_file(
+def test_release_by_two_runs_to_one_file_is_refused(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     charge = accountant.spend_many
@@ -293,7 +295,7 @@ def test_two_runs_cannot_write_one_file(
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """What the disk is told, in order: a file's name where it is synchronised, replaced or removed."""
+    """Record the synchronized, replaced and removed file names, in order."""
     lines: list[str] = []
     names = {"replace": os.replace, "unlink": os.unlink}
 
@@ -316,7 +318,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it sees there which file is synchronised")
-def test_nothing_rests_on_what_a_power_cut_could_take_back(
+def test_release_synchronizes_files_before_it_depends_on_them(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch, told: list[str]
 ) -> None:
     """Users are charged before their reports are on the disk, which they are before OUT; OUT is before they go."""
@@ -337,7 +339,7 @@ def test_nothing_rests_on_what_a_power_cut_could_take_back(
     ]
 
 
-def test_stored_reports_are_for_the_owner_alone(
+def test_release_files_are_for_their_owner_only(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))

@@ -1,4 +1,4 @@
-"""Runs that charge and release, killed at every step: each byte that lies on the disk then is read."""
+"""Charged releases killed at every step: each byte on the disk is then read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_release_killed_at_any_step_leaves_only_reports_of_charged_users(tmp_pat
         assert set(row["read"]) <= charged
         stored += not row["released"] and bool(row["read"])
         if "then" in row:
-            assert set(row["then"]["charged"].values()) == {1}, "nobody was charged twice"
+            assert set(row["then"]["charged"].values()) == {1}, "no user was charged twice"
             assert sorted(row["then"]["read"]) == sorted(set(USERS) - set(REFUSED))
             for user, draws in row["read"].items():
                 assert row["then"]["read"][user] == draws, "no report was drawn twice where both can be read"
@@ -46,7 +46,7 @@ def test_release_killed_at_any_step_leaves_only_reports_of_charged_users(tmp_pat
 def test_release_after_a_partly_written_batch_never_shows_two_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a power cut leaves of a batch says nothing about the reports that are drawn again."""
+    """The rest of a batch after a power cut reveals nothing about the reports that are drawn again."""
     monkeypatch.setattr(room, "_BATCH", release_killer.BATCH)
     monkeypatch.setattr(Collection, "randomize", release_killer.tagged)
 

@@ -1,4 +1,4 @@
-"""A mechanism's client as data draws what its client in Python draws, from the same bytes, to the last one."""
+"""Client programs: from the same bytes they draw exactly the reports of the client in Python."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Bytes(Stream):
         return found
 
 
-def test_every_mechanism_with_a_client_is_among_the_cases() -> None:
+def test_cases_include_every_mechanism_with_a_client() -> None:
     named = {mechanism.name for mechanism in CASES.values()}
     assert {entry.name for entry in ldp_budget.mechanisms() if entry.checkable} <= named
 
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", CASES)
-def test_the_program_draws_what_the_client_draws(name: str) -> None:
+def test_program_draws_the_reports_of_the_client(name: str) -> None:
     for answer, secret, data, report in vectors(name, 60):
         stream = Recorder(Bytes(data))
         assert interpreted(name, answer, secret, stream) == report
@@ -40,7 +40,7 @@ def test_the_program_draws_what_the_client_draws(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_program_survives_its_json_form(name: str) -> None:
+def test_program_round_trips_through_json(name: str) -> None:
     program = CASES[name].client_program()
     text = json.dumps(program.to_json())
     assert Program.from_json(json.loads(text)) == program
@@ -48,7 +48,7 @@ def test_a_program_survives_its_json_form(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_layout_says_what_reports_are(name: str) -> None:
+def test_program_layout_describes_the_reports(name: str) -> None:
     mechanism = CASES[name]
     program = mechanism.client_program()
     answer, secret, _, report = next(vectors(name, 1))

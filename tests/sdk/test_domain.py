@@ -1,4 +1,4 @@
-"""What a mechanism asks for is asked of its `domain`, whatever family it comes from."""
+"""The domain of a mechanism, for each family of mechanisms."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def made(name: str, **target: Any) -> ldp_budget.Mechanism:
     ],
     ids=repr,
 )
-def test_each_family_says_what_it_asks_for(mechanism: ldp_budget.Mechanism, domain: object) -> None:
+def test_domain_of_each_family_matches(mechanism: ldp_budget.Mechanism, domain: object) -> None:
     assert mechanism.domain == domain
 
 
-def test_a_mechanism_without_a_client_asks_for_nothing() -> None:
+def test_domain_of_a_mechanism_without_a_client_is_none() -> None:
     class Priced(ldp_budget.Mechanism):
         name = "priced"
         epsilon = real("privacy loss of one report", above=0)
@@ -54,12 +54,12 @@ def test_a_mechanism_without_a_client_asks_for_nothing() -> None:
         made("laplace", epsilon=1).read_values(["1"])
 
 
-def test_a_domain_says_in_words_what_it_admits() -> None:
+def test_domain_in_words_describes_the_valid_answers() -> None:
     assert str(Categories(7)) == "whole numbers from 0 to 6"
     assert str(Interval(Decimal("-0.5"), Decimal(2))) == "numbers from -0.5 to 2"
 
 
-def test_text_is_read_as_what_the_domain_admits() -> None:
+def test_domain_reads_text_as_its_answers() -> None:
     assert Categories(3).read(["2", " 0 "]).tolist() == [2, 0]
     assert Interval(Decimal(0), Decimal(2)).read(["2", "5e-1"]).tolist() == [2.0, 0.5]
     for domain, text in ((Categories(3), "3"), (Categories(3), "1.0"), (Interval(Decimal(0), Decimal(2)), "2.1")):
@@ -67,13 +67,13 @@ def test_text_is_read_as_what_the_domain_admits() -> None:
             domain.read(["1", text])
 
 
-def test_names_are_given_to_answers_that_are_listed() -> None:
+def test_domain_of_listed_answers_accepts_names() -> None:
     assert Collection("poll", made("rappor", **FILTER, domain_size=2), ("yes", "no")).categories == ("yes", "no")
-    with pytest.raises(InvalidParameter, match="asks for any whole numbers from 0 to 999999999999"):
+    with pytest.raises(InvalidParameter, match="are whole numbers from 0 to 999999999999"):
         Collection("poll", made("rappor", **FILTER), ("yes", "no"))
 
 
-def test_a_text_stands_for_one_number_in_every_client() -> None:
+def test_domain_reads_a_text_as_one_number_in_every_client() -> None:
     free = Categories(2**63, listed=False)
     assert free.read(["0", "12", "a"]).tolist() == [0, 12, 1569561202733858467]
     digest = hashlib.blake2b(b"a", digest_size=8, person=b"ldp-budget text").digest()

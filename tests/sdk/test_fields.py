@@ -83,9 +83,7 @@ def toy(**changes: object) -> Toy:
         (Matrix(""), np.eye(2), ((1, 0), (0, 1))),
     ],
 )
-def test_a_field_reads_what_it_means(
-    field: Real | Integer | Choice | Flag | Matrix, good: object, value: object
-) -> None:
+def test_field_parses_its_values(field: Real | Integer | Choice | Flag | Matrix, good: object, value: object) -> None:
     field.name = "x"
     read = field.parse(good)
     assert read == value
@@ -113,7 +111,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("field", "expected", "found"), [(f, e, v) for f, e, values in BAD for v in values])
-def test_an_error_names_the_field_the_range_and_the_value(
+def test_field_error_names_the_field_the_range_and_the_value(
     field: Real | Integer | Choice | Flag | Matrix, expected: str, found: object
 ) -> None:
     field.name = "the_name"
@@ -121,8 +119,9 @@ def test_an_error_names_the_field_the_range_and_the_value(
         field.parse(found)
     assert caught.value.option == "the_name"
     assert expected in caught.value.expected
-    assert str(caught.value).startswith(f"the_name: expected {expected}")
-    assert caught.value.describe("--the-name").startswith("--the-name: expected")
+    form = "is missing: it must be" if found is None else "must be"
+    assert str(caught.value).startswith(f"the_name {form} {expected}")
+    assert caught.value.describe("--the-name").startswith(f"--the-name {form}")
     if not isinstance(field, Matrix):
         assert caught.value.found == found
 
@@ -130,7 +129,7 @@ def test_an_error_names_the_field_the_range_and_the_value(
 # -- a mechanism ---------------------------------------------------------------------------------------------
 
 
-def test_declared_values_are_exact_and_defaults_are_part_of_them() -> None:
+def test_declaration_is_exact_and_includes_defaults() -> None:
     assert toy(epsilon=0.1).epsilon == Decimal("0.1")
     assert toy().shift is None
     assert toy().declared == {"bits": 8, "epsilon": "1", "order": "sorted", "rounding": "0.5", "visible": False}
@@ -139,42 +138,42 @@ def test_declared_values_are_exact_and_defaults_are_part_of_them() -> None:
 @pytest.mark.parametrize(
     ("declared", "option", "message"),
     [
-        ({"bits": 8}, "epsilon", "epsilon: expected a number > 0 and <= 100; nothing was given"),
-        ({"epsilon": None, "bits": 8}, "epsilon", "nothing was given"),
-        ({"epsilon": 1, "bits": 65}, "bits", "bits: expected a whole number from 1 to 64; found 65"),
+        ({"bits": 8}, "epsilon", "epsilon is missing: it must be a number > 0 and <= 100"),
+        ({"epsilon": None, "bits": 8}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "bits": 65}, "bits", "bits must be a whole number from 1 to 64: got 65"),
         (
             {"epsilon": 1, "bits": 8, "size": 3},
             "size",
-            "one of epsilon, bits, rounding, shift, order, visible for toy",
+            "no such parameter: got 3. Parameters: epsilon, bits, rounding, shift, order, visible.",
         ),
-        ({"epsilon": 1, "bits": 8, "shift": 0.75}, "shift", "shift: expected a number <= rounding = 0.5; found 0.75"),
+        ({"epsilon": 1, "bits": 8, "shift": 0.75}, "shift", "shift must be a number <= rounding = 0.5: got 0.75"),
     ],
 )
-def test_a_mechanism_that_makes_no_sense_cannot_be_made(
-    declared: dict[str, object], option: str, message: str
-) -> None:
+def test_mechanism_with_invalid_fields_is_refused(declared: dict[str, object], option: str, message: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         Toy(**declared)
     assert caught.value.option == option
     assert message in str(caught.value)
 
 
-def test_calibrate_takes_targets_and_no_parameters_in_their_place() -> None:
+def test_calibrate_takes_targets_and_refuses_their_parameters() -> None:
     gaussian = ldp_budget.mechanism("gaussian")
     assert gaussian(sigma=10).parameters == {"sigma": 10}
-    with pytest.raises(InvalidParameter, match=r"sigma: expected a target; build gaussian\(sigma=...\) directly"):
+    with pytest.raises(
+        InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
+    ):
         gaussian.calibrate(sigma=10)
 
 
 @pytest.mark.parametrize("spelling", [1, 1.0, "1", "1.00", "1e0", Decimal("1.0"), np.float64(1), np.int64(1)])
-def test_one_meaning_has_one_fingerprint(spelling: object) -> None:
+def test_fingerprint_of_one_meaning_is_one(spelling: object) -> None:
     made = toy(epsilon=spelling, bits="8.0")
     assert made == toy()
     assert hash(made) == hash(toy())
     assert made.fingerprint == toy().fingerprint
 
 
-def test_a_default_said_aloud_is_the_same_mechanism() -> None:
+def test_mechanism_with_an_explicit_default_is_equal() -> None:
     assert toy(rounding="0.50", order="sorted", visible=False, shift=None) == toy()
 
 
@@ -182,12 +181,12 @@ def test_a_default_said_aloud_is_the_same_mechanism() -> None:
     "changes",
     [{"epsilon": "1.000000000000000000001"}, {"bits": 9}, {"order": "drawn"}, {"visible": True}, {"shift": 0}],
 )
-def test_another_meaning_has_another_fingerprint(changes: dict[str, object]) -> None:
+def test_fingerprint_of_another_meaning_differs(changes: dict[str, object]) -> None:
     assert toy(**changes) != toy()
     assert toy(**changes).fingerprint != toy().fingerprint
 
 
-def test_the_fingerprint_is_that_of_the_canonical_declaration() -> None:
+def test_fingerprint_is_of_the_canonical_declaration() -> None:
     """Written down so that ledgers and report files outlive a change of the code."""
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=7)
     text = '{"declared":{"domain_size":7,"epsilon":"1"},"mechanism":"oue"}'
@@ -195,20 +194,20 @@ def test_the_fingerprint_is_that_of_the_canonical_declaration() -> None:
 
 
 @given(st.decimals(min_value="0.001", max_value="100", allow_nan=False))
-def test_a_declaration_read_back_is_the_same_mechanism(epsilon: Decimal) -> None:
+def test_declaration_round_trips(epsilon: Decimal) -> None:
     made = toy(epsilon=epsilon)
     assert Toy(**made.declared) == made
     assert made.epsilon == epsilon
 
 
-def test_the_name_is_part_of_the_fingerprint() -> None:
+def test_fingerprint_includes_the_name() -> None:
     sue, oue = (ldp_budget.mechanism(name)(epsilon=1, domain_size=3) for name in ("sue", "oue"))
     assert sue.declared == oue.declared
     assert sue.fingerprint != oue.fingerprint
     assert sue != oue
 
 
-def test_a_mechanism_is_frozen() -> None:
+def test_mechanism_is_frozen() -> None:
     made = toy()
     with pytest.raises(AttributeError, match="frozen"):
         made.epsilon = Decimal(2)
@@ -222,7 +221,7 @@ def test_a_mechanism_is_frozen() -> None:
     assert made == toy()
 
 
-def test_a_mechanism_survives_pickling_and_copying() -> None:
+def test_mechanism_can_be_pickled_and_copied() -> None:
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=7)
     _ = oue.thresholds  # a cached value does not travel, and is not missed
     for twin in (pickle.loads(pickle.dumps(oue)), copy.copy(oue), copy.deepcopy(oue)):
@@ -231,24 +230,24 @@ def test_a_mechanism_survives_pickling_and_copying() -> None:
         assert twin.thresholds == oue.thresholds
 
 
-def test_mechanisms_work_as_keys() -> None:
+def test_mechanism_is_hashable() -> None:
     assert {toy(): "a"}[toy(epsilon="1.0")] == "a"
     assert len({toy(), toy(epsilon="1.0"), toy(epsilon=2)}) == 2
 
 
-def test_a_mechanism_without_a_client_says_so() -> None:
+def test_mechanism_without_a_client_reports_it() -> None:
     for call in (toy().randomize, toy().aggregate, toy().estimate, toy().read_values):
         with pytest.raises(NotSupported, match="toy has no"):
             call([1])
 
 
-def test_errors_can_be_sent_between_processes() -> None:
+def test_errors_can_be_pickled() -> None:
     error = InvalidParameter("epsilon", "a number > 0", "-1")
     twin = pickle.loads(pickle.dumps(error))
     assert (twin.option, twin.expected, twin.found, str(twin)) == ("epsilon", "a number > 0", "-1", str(error))
 
 
-def test_a_matrix_option_is_a_file(tmp_path: object) -> None:
+def test_matrix_option_is_a_file(tmp_path: object) -> None:
     field = Matrix("")
     field.name = "matrix"
     path = f"{tmp_path}/m.csv"
@@ -258,11 +257,11 @@ def test_a_matrix_option_is_a_file(tmp_path: object) -> None:
         (Fraction(1, 2), Fraction(1, 4)),
         (Fraction(1, 2), Fraction(3, 4)),
     )
-    with pytest.raises(InvalidParameter, match="matrix: expected a readable CSV file"):
+    with pytest.raises(InvalidParameter, match="matrix must be a readable CSV file"):
         field.parse_option(f"{tmp_path}/nowhere.csv")
 
 
-def test_matrix_is_a_field() -> None:
+def test_matrix_field_parses_and_validates() -> None:
     class Table(Mechanism):
         name = "table"
         table = matrix("probabilities")
@@ -272,7 +271,7 @@ def test_matrix_is_a_field() -> None:
     assert Table(**made.declared) == made
 
 
-def test_fields_of_several_bases_are_all_declared() -> None:
+def test_fields_of_several_base_classes_are_all_declared() -> None:
     """Those of the first base alone were, and the others refused as unknown."""
 
     class Priced(Mechanism):

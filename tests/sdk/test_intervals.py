@@ -1,4 +1,4 @@
-"""Intervals cover as often as they say: by the exact law of the reports, computed here in another way."""
+"""Confidence intervals: their coverage by the exact distribution of the reports, computed here in another way."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def binomial(trials: int, probability: float) -> tuple[int, Floats]:
 
 
 def support_law(mechanism: Any, users: int, held: int, least: float = 1e-7) -> tuple[NDArray[np.int64], Floats]:
-    """How many draws support the last answer, and how likely that is, where `held` users hold it."""
+    """Return the possible numbers of draws that support the last answer, with probabilities, if `held` users hold it."""
     keep, noise = map(float, mechanism.support_probabilities[-1])
     first, own = binomial(mechanism.draws_per_report * held, keep)
     other_first, other = binomial(mechanism.draws_per_report * (users - held), noise)
@@ -66,7 +66,7 @@ def estimates_of(mechanism: Any, users: int, support: NDArray[np.int64]) -> Coun
 
 
 def held_by(users: int) -> list[int]:
-    """Nobody, one user, a rare answer, half and all of them."""
+    """No user, one user, a rare answer, half and all of them."""
     return sorted({0, 1, max(1, users // 200), users // 2, users})
 
 
@@ -110,7 +110,7 @@ def test_intervals_of_counts_cover_at_any_number_of_reports(
 
 
 def misses(mechanism: Any, users: int, held: int, level: float) -> float:
-    """How often an interval misses the truth on either side, over the probability with which it may."""
+    """Return the rate of misses on either side, divided by the permitted probability."""
     support, chances = support_law(mechanism, users, held, least=1e-16)
     low, high = estimates_of(mechanism, users, support).interval(level)
     missed = (low > held + 1e-6) | (held - 1e-6 > high)
@@ -133,14 +133,14 @@ def test_intervals_of_counts_cover_at_confidences_above_99_percent(
 
 
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
-def test_for_many_reports_they_are_no_wider_than_normal_ones(name: str, parameters: dict[str, Any]) -> None:
+def test_intervals_for_many_reports_are_no_wider_than_normal_ones(name: str, parameters: dict[str, Any]) -> None:
     mechanism = ldp_budget.mechanism(name)(epsilon=1, **parameters)
     for held in held_by(10**5):
         for level, _, wider in coverages(mechanism, 10**5, held):
             assert wider <= 1.02, (held, level, wider)
 
 
-def test_the_normal_intervals_in_their_place_would_cover_half_as_often() -> None:
+def test_intervals_by_the_normal_law_would_cover_half_as_often() -> None:
     oue = ldp_budget.mechanism("oue")(epsilon=6, domain_size=8)
     support, chances = support_law(oue, 1, 1)
     found = estimates_of(oue, 1, support)
@@ -150,7 +150,7 @@ def test_the_normal_intervals_in_their_place_would_cover_half_as_often() -> None
     assert chances[(low <= 1) & (high >= 1)].sum() == pytest.approx(1)
 
 
-def test_an_interval_ends_within_the_number_of_reports_and_holds_its_estimate() -> None:
+def test_interval_is_within_the_number_of_reports_and_contains_its_estimate() -> None:
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
     found = oue.estimate(CountAggregate(oue.fingerprint, 100, np.array([0, 27, 50, 100])))
     low, high = found.interval()
@@ -163,12 +163,12 @@ def test_an_interval_ends_within_the_number_of_reports_and_holds_its_estimate() 
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5])
-def test_a_level_is_a_probability(level: float) -> None:
+def test_interval_level_must_be_a_probability(level: float) -> None:
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
     bit = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1)
     noise = ldp_budget.mechanism("laplace")(epsilon=1, lower=0, upper=1)
     for mechanism, values in ((oue, [0, 1]), (bit, [0.5, 1]), (noise, [0.5, 1])):
-        with pytest.raises(InvalidParameter, match="level: expected a number > 0 and < 1"):
+        with pytest.raises(InvalidParameter, match="level must be a number > 0 and < 1"):
             mechanism.estimate(mechanism.randomize(values, rng=1)).interval(level)
 
 
@@ -177,7 +177,7 @@ def test_a_level_is_a_probability(level: float) -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("buckets", "bits"), [(5, 4), (50, 4), (1000, 1)])
-def test_intervals_cover_where_reports_tell_of_some_answers(buckets: int, bits: int) -> None:
+def test_intervals_cover_if_reports_support_some_answers(buckets: int, bits: int) -> None:
     rng = np.random.default_rng(5)
     runs = 4000
     for epsilon, users in itertools.product((1, 8), (1, 20, 500, 10**5)):
@@ -247,7 +247,7 @@ def test_intervals_of_bounded_reports_cover_what_they_are_on_average(name: str, 
 
 
 @pytest.mark.slow
-def test_rounds_of_the_same_users_are_not_independent() -> None:
+def test_errors_of_rounds_of_the_same_users_are_not_independent() -> None:
     mechanism = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=4, memoize=True)
     users, rounds, runs = 50, 6, 300
     values = np.arange(users) % 4
@@ -299,11 +299,11 @@ def test_errors_of_unequal_rounds_are_the_sum_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("rounds", [[], [499], [500, 1], [250]])
-def test_rounds_must_be_those_of_the_reports(rounds: list[int]) -> None:
+def test_rounds_must_match_the_reports(rounds: list[int]) -> None:
     mechanism = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25)
     found = mechanism.estimate(SumAggregate(mechanism.fingerprint, 500, 240))
     parts = [mechanism.estimate(SumAggregate(mechanism.fingerprint, count, count // 2 + 1)) for count in rounds]
-    with pytest.raises(InvalidParameter, match="rounds: expected estimates of rounds whose reports add up to 500"):
+    with pytest.raises(InvalidParameter, match="rounds must be estimates of rounds whose reports add up to 500"):
         found.repeated(parts)
     with pytest.raises(InvalidParameter, match="rounds"):
         found.repeated([CountEstimate(500, np.zeros(1), np.zeros(1))])
@@ -318,6 +318,6 @@ def test_interval_at_the_ends_of_the_confidences_is_finite(level: float) -> None
     assert (low <= high).all()
 
 
-def test_quantile_of_the_largest_confidence_is_that_of_the_exact_tail() -> None:
+def test_quantile_of_the_largest_confidence_matches_the_exact_tail() -> None:
     assert quantile(1 - 2**-53) == pytest.approx(8.2923611, rel=1e-6)  # a tail of 2^-54
     assert quantile(0.95) == pytest.approx(1.9599639845400545, rel=1e-15)

@@ -1,4 +1,4 @@
-"""Who may do what: every route with every scope, every binding, and without a key, against the table of access."""
+"""Authorization: every route with every scope, every binding, and without a key, against the table of access."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ REQUESTS: dict[tuple[str, str], Asked] = {
     ("GET", "/v1/users/{user}/balance"): asks("/v1/users/a/balance"),
     ("GET", "/v1/users/{user}/history"): asks("/v1/users/a/history"),
     ("GET", "/v1/users/{user}/remaining"): asks("/v1/users/a/remaining"),
-    ("DELETE", "/v1/users/{user}"): asks("/v1/users/nobody"),
+    ("DELETE", "/v1/users/{user}"): asks("/v1/users/unknown"),
     ("POST", "/v1/users:balance"): asks("/v1/users:balance", {"user": "a"}),
     ("POST", "/v1/users:remaining"): asks("/v1/users:remaining", {"user": "a"}),
     ("POST", "/v1/users:history"): asks("/v1/users:history", {"user": "a"}),
     ("POST", "/v1/users:reservations"): asks("/v1/users:reservations", {"user": "a"}),
     ("POST", "/v1/users:reservation"): asks("/v1/users:reservation", {"receipt": "RECEIPT"}),
     ("POST", "/v1/users:erased"): asks("/v1/users:erased", {"user": "a"}),
-    ("POST", "/v1/users:erase"): asks("/v1/users:erase", {"user": "nobody"}),
+    ("POST", "/v1/users:erase"): asks("/v1/users:erase", {"user": "unknown"}),
     ("POST", "/v1/balances"): asks("/v1/balances", {"users": ["a"]}),
     ("GET", "/v1/policies"): asks("/v1/policies"),
     ("GET", "/v1/policies/{name}"): asks("/v1/policies/default"),
@@ -181,7 +181,7 @@ class Site:
         )
 
 
-def test_the_table_has_every_route_and_no_other() -> None:
+def test_table_has_every_route_and_no_other() -> None:
     found = set()
     for router in ROUTERS:
         for route in router.routes:
@@ -190,12 +190,12 @@ def test_the_table_has_every_route_and_no_other() -> None:
     assert found == set(REQUESTS) == set(ACCESS)
 
 
-def test_route_without_a_row_in_the_table_cannot_be_made() -> None:
+def test_route_without_a_row_in_the_table_is_refused() -> None:
     with pytest.raises(KeyError):
         router_of().get("/v1/nothing")(lambda: None)
 
 
-def test_the_description_says_which_scope_each_operation_asks_for(site: Site) -> None:
+def test_description_states_the_scope_of_each_operation(site: Site) -> None:
     for path, methods in site.client.app.openapi()["paths"].items():  # type: ignore[attr-defined]
         for method, operation in methods.items():
             assert operation["x-scope"] == ACCESS[method.upper(), path].scope
@@ -207,17 +207,17 @@ NOT_THERE = {
     ("POST", "/v1/calibrate"),
     ("POST", "/v1/ledger/keys:revoke"),
 }
-"""What is asked of these is not there, which is said to a caller who was let in."""
+"""Routes whose object does not exist, which an authorized caller learns."""
 
 
 def _let_in(route: tuple[str, str], status: int) -> bool:
-    """Whether a status says that the caller was let in; what came of it then is another test's."""
+    """True if a status shows that the caller was authorized."""
     return status in (200, 400, 409) or (status == 404 and route in NOT_THERE)
 
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.some(3)
-def test_a_scope_opens_what_it_is_for_and_nothing_else(site: Site, scope: str) -> None:
+def test_scope_opens_its_routes_and_no_others(site: Site, scope: str) -> None:
     wrong = {}
     for route in ROUTES:
         status, asked = site.ask(route, scope).status_code, ACCESS[route].scope
@@ -234,7 +234,7 @@ def test_a_scope_opens_what_it_is_for_and_nothing_else(site: Site, scope: str) -
 
 @pytest.mark.parametrize("secret", [None, "", "ldpb_nonsense", "revoked", "expired", "pending"])
 @pytest.mark.some(3)
-def test_without_a_key_that_is_good_now_only_what_is_open_answers(site: Site, secret: str | None) -> None:
+def test_request_without_a_valid_key_reaches_open_routes_only(site: Site, secret: str | None) -> None:
     for route in ROUTES:
         answer = site.ask(route, secret)
         if ACCESS[route].scope == OPEN:
@@ -257,7 +257,7 @@ def test_malformed_body_without_a_key_is_unauthorized(site: Site, secret: str | 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("binding", ["policy", "collection"])
 @pytest.mark.some(4)
-def test_a_bound_key_reaches_what_the_table_says(site: Site, binding: str, scope: str) -> None:
+def test_bound_key_reaches_the_routes_of_the_table(site: Site, binding: str, scope: str) -> None:
     """A key bound to one collection set any policy, and one bound to anything read `/metrics` with all key names."""
     wrong = {}
     for route in ROUTES:
@@ -281,7 +281,7 @@ def test_a_bound_key_reaches_what_the_table_says(site: Site, binding: str, scope
 
 
 @pytest.mark.parametrize("binding", ["policy", "collection"])
-def test_a_bound_key_sees_its_own_rows_alone(site: Site, binding: str) -> None:
+def test_bound_key_sees_only_its_own_rows(site: Site, binding: str) -> None:
     own, others = "other", {"policy": "default", "collection": "party"}[binding]
     for route in ROUTES:
         if getattr(ACCESS[route], binding) == ROWS:
@@ -292,7 +292,7 @@ def test_a_bound_key_sees_its_own_rows_alone(site: Site, binding: str) -> None:
             assert {row.get(binding, row.get("name")) for row in rows} <= {others}, route
 
 
-def test_a_bound_key_is_told_no_charges_of_others_in_a_balance(site: Site) -> None:
+def test_bound_key_balance_shows_no_charges_of_others(site: Site) -> None:
     """A key bound to one policy read from `/v1/users:balance` how often the user was charged under every policy."""
     site.accountant.spend("zoe", mechanism("oue")(epsilon="1", domain_size=3))
     asked = {"user": "zoe", "policy": "other"}
@@ -300,12 +300,12 @@ def test_a_bound_key_is_told_no_charges_of_others_in_a_balance(site: Site) -> No
         bearer = {"Authorization": f"Bearer {site.secrets[secret]}"}
         told = site.client.post("/v1/users:balance", headers=bearer, json=asked).json()
         assert len(told["units"]["charges"]) == charges
-    everybody = site.client.post("/v1/balances", headers=bearer, json={"all": True, "policy": "other"})
-    assert everybody.status_code == 403
+    every_user = site.client.post("/v1/balances", headers=bearer, json={"all": True, "policy": "other"})
+    assert every_user.status_code == 403
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_history_of_an_erased_user_is_gone_and_a_bound_key_learns_of_no_erasure(site: Site, method: str) -> None:
+def test_history_of_an_erased_user_is_gone_and_hides_the_erasure_from_a_bound_key(site: Site, method: str) -> None:
     site.accountant.erase("quinn", unknown=True)
     told = {}
     for secret in ("admin", "admin-policy-other", "admin-collection-other"):
@@ -321,12 +321,12 @@ def test_history_of_an_erased_user_is_gone_and_a_bound_key_learns_of_no_erasure(
 
 
 @pytest.mark.parametrize("bound", ["admin-policy-other", "admin-collection-other"])
-def test_each_line_of_a_batch_is_held_against_the_bounds(site: Site, bound: str) -> None:
+def test_batch_checks_the_bounds_of_each_line(site: Site, bound: str) -> None:
     [line] = site.ask(("POST", "/v1/spends:batch"), bound).text.splitlines()
     assert '"/problems/forbidden"' in line
 
 
-def test_an_invitation_opens_its_own_report_and_page_and_nothing_else(site: Site) -> None:
+def test_invitation_opens_its_report_and_page_only(site: Site) -> None:
     for route in ROUTES:
         status = site.ask(route, "invitation").status_code
         if ACCESS[route].scope in (OPEN, INVITED):

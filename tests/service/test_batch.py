@@ -151,7 +151,7 @@ def test_batch_of_10000_lines_is_charged(served: Served) -> None:
 def test_batch_of_10001_lines_is_refused_and_charges_nothing(served: Served, key: str | None) -> None:
     answer = ask(served, body(*users(MOST_LINES + 1)), served.secret("spend"), key)
     assert problem(answer) == (413, "too-large")
-    assert "at most 10000 lines, this one has 10001" in answer.json()["detail"]
+    assert "at most 10000 lines: got 10001" in answer.json()["detail"]
     assert charged(served) == 0
 
 

@@ -1,4 +1,4 @@
-"""Whatever becomes of a server, of a connection or of an instance: nothing is lost, and nothing is charged twice."""
+"""Crashes of a server, a connection or an instance: nothing is lost, and nothing is charged twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNITS = 1_000_000  # ε of MECHANISM, in the ledger's units
 
 
 class Crowd:
-    """Clients that spend one after the other, each until it has an answer, until they are told to stop."""
+    """Clients that spend one after the other, each until it has an answer, until they are stopped."""
 
     def __init__(self, secret: str, ports: list[int], clients: int = CLIENTS) -> None:
         self.answers: dict[str, tuple[str, Answer]] = {}
@@ -48,19 +48,19 @@ class Crowd:
             caller.close()
 
     def stop(self) -> None:
-        """Have everybody finish what they have begun."""
+        """Let all clients finish their requests."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)
         assert not self._failed, self._failed
 
     def replays(self) -> int:
-        """How many had their answer to an earlier try."""
+        """Return the number of answers that belong to an earlier try."""
         return sum(answer.headers["Idempotency-Replayed"] == "true" for _, answer in self.answers.values())
 
 
 def check_exactly_once(place: str, crowd: Crowd) -> None:
-    """Every answer stands in the ledger once, and nothing else does."""
+    """Check that the ledger has every answer once, and nothing else."""
     granted = {key: answer.json()["receipt"] for key, (_, answer) in crowd.answers.items() if answer.status == 200}
     assert len(set(granted.values())) == len(granted)
     by_user = Counter(user for user, answer in crowd.answers.values() if answer.status == 200)
@@ -73,9 +73,7 @@ def check_exactly_once(place: str, crowd: Crowd) -> None:
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_servers_that_are_killed_lose_nothing_and_charge_nothing_twice(
-    farm: Farm, tmp_path: Path, kills: int
-) -> None:
+def test_killed_servers_lose_nothing_and_charge_nothing_twice(farm: Farm, tmp_path: Path, kills: int) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1000000")
     port, moments = farm.listen(), random.Random(kills)
@@ -98,7 +96,7 @@ def test_servers_that_are_killed_lose_nothing_and_charge_nothing_twice(
 
 
 @pytest.mark.slow
-def test_whoever_is_charged_while_the_service_ends_is_answered(farm: Farm, tmp_path: Path) -> None:
+def test_spend_during_shutdown_is_answered(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1000000")
     server = farm.start(place, notice=0.3)
@@ -109,7 +107,7 @@ def test_whoever_is_charged_while_the_service_ends_is_answered(farm: Farm, tmp_p
         caller.spend(f"user-{number}", "first")
         answered[number] += 1
         begun.wait()
-        while True:  # until nobody listens any more
+        while True:  # until the port is closed
             try:
                 answer = caller.spend(f"user-{number}", str(answered[number]))
             except (OSError, http.client.HTTPException):
@@ -132,7 +130,7 @@ def test_whoever_is_charged_while_the_service_ends_is_answered(farm: Farm, tmp_p
 
 
 @pytest.mark.slow
-def test_what_is_under_way_when_the_service_ends_is_finished(farm: Farm, tmp_path: Path) -> None:
+def test_requests_in_progress_at_shutdown_are_finished(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1")
     server = farm.start(place, notice=0.1)
@@ -145,7 +143,7 @@ def test_what_is_under_way_when_the_service_ends_is_finished(farm: Farm, tmp_pat
             statuses[number] = caller.spend(f"user-{number}", "k").status
 
     with Accountant(place, create=False) as accountant:
-        # Somebody else writes to the ledger, and has not finished.
+        # Another process writes to the ledger, and has not finished.
         writer = threading.Thread(target=ledger_of(accountant).run, args=(lambda transaction: go_on.wait(30),))
         writer.start()
         threads = [threading.Thread(target=spend, args=(number,)) for number in range(CLIENTS)]
@@ -165,7 +163,7 @@ def test_what_is_under_way_when_the_service_ends_is_finished(farm: Farm, tmp_pat
 
 
 def _in_flight(watcher: Caller) -> int:
-    """How many requests are under way, beside that which asks."""
+    """Return the number of requests in progress, without this one."""
     told = watcher.ask("GET", "/metrics").body.decode()
     [line] = [line for line in told.splitlines() if line.startswith("ldp_budget_http_requests_in_flight ")]
     return int(float(line.split()[1])) - 1
@@ -183,7 +181,7 @@ def _wait_until_refused(port: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_service_that_is_about_to_end_says_so_and_keeps_no_connection(farm: Farm, tmp_path: Path) -> None:
+def test_service_in_shutdown_says_so_and_keeps_no_connection(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     server = farm.start(place, notice=1.0)
     secret = new_ledger(place, "lifetime=1")
@@ -240,7 +238,7 @@ class Cutter:
 
 
 @pytest.mark.slow
-def test_a_line_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_path: Path) -> None:
+def test_connection_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1")
     server = farm.start(place)
@@ -259,7 +257,7 @@ def test_a_line_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_path:
 
 
 @pytest.mark.slow
-def test_two_instances_share_a_ledger_one_is_killed_and_nobody_is_charged_beyond_a_limit(farm: Farm) -> None:
+def test_instances_sharing_a_ledger_never_exceed_a_limit_if_one_is_killed(farm: Farm) -> None:
     place = new_postgres(8)
     most = 40
     secret = new_ledger(place, f"lifetime={most * 0.001:g}")

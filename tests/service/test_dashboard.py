@@ -1,4 +1,4 @@
-"""The dashboard and the privacy officer's page in a real browser: what they show is what the ledger holds."""
+"""The dashboard and the privacy officer's page in a real browser: their figures are those of the ledger."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = ("activity", "refusals", "limits", "spread", "mechanisms", "ledger")
 
 
 class Past:
-    """A clock that is set to some days ago, and then goes on as it should."""
+    """A clock that is some days behind, and advances normally."""
 
     def __init__(self, days: int) -> None:
         self.days = days
@@ -75,7 +75,7 @@ Open = Callable[..., Any]
 
 @pytest.fixture
 def opened(browser: Any, site: Site, secrets: dict[str, str]) -> Iterator[Open]:
-    """Opens a page with the key of a scope, or without one; nothing may be asked of others, or go wrong unsaid."""
+    """Open a page with the key of a scope, or without one; fail on script errors and on requests to other hosts."""
     contexts, wrong, asked = [], list[str](), list[str]()
 
     def open_page(path: str = "/", scope: str | None = "read", **options: Any) -> Any:
@@ -106,7 +106,7 @@ def enter(page: Any, secret: str) -> None:
 
 
 def cells(page: Any, name: str) -> list[list[str]]:
-    """What stands in a table, whether it is open or folded away."""
+    """Return the cells of a table, open or collapsed."""
     rows = page.eval_on_selector_all(
         f"[data-table={name}] tr",
         "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))",
@@ -137,7 +137,7 @@ def figure(page: Any, name: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.some(3)
-def test_the_numbers_shown_are_those_of_the_ledger(site: Site, opened: Open) -> None:
+def test_dashboard_numbers_are_those_of_the_ledger(site: Site, opened: Open) -> None:
     page, accountant = opened(), site.accountant
     stats, balances = accountant.stats(), list(accountant.balances())
     assert figure(page, "users") == str(stats["users"])
@@ -161,7 +161,7 @@ def test_the_numbers_shown_are_those_of_the_ledger(site: Site, opened: Open) -> 
 
 
 @pytest.mark.slow
-def test_every_csv_file_holds_what_its_table_shows(opened: Open) -> None:
+def test_csv_files_equal_their_tables(opened: Open) -> None:
     page = opened(scope="admin")
     for name in TABLES:
         shown, file = cells(page, name), saved(page, name)
@@ -173,7 +173,7 @@ def test_every_csv_file_holds_what_its_table_shows(opened: Open) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_left_is_shown_by_tenths(site: Site, opened: Open) -> None:
+def test_dashboard_shows_the_remaining_budget_by_tenths(site: Site, opened: Open) -> None:
     page = opened()
     page.select_option("#policy", "default")
     shown: dict[tuple[str, str], list[int]] = {}
@@ -189,11 +189,11 @@ def test_what_is_left_is_shown_by_tenths(site: Site, opened: Open) -> None:
             tenths[10 * state.spent_units.epsilon // state.limit.capacity.epsilon] += 1
         assert shown["default", period] == tenths
         said = page.locator("#limits svg").nth(place).get_attribute("aria-label")
-        assert f"Of {len(balances)} users" in said
+        assert f" of {len(balances)}. Users with nothing left: " in said
 
 
 @pytest.mark.slow
-def test_days_are_gone_through_by_the_keyboard_and_said(opened: Open) -> None:
+def test_day_slider_works_by_keyboard_and_announces_the_day(opened: Open) -> None:
     page = opened()
     days = cells(page, "activity")[:0:-1]
     slider = page.locator("#activity [role=slider]")
@@ -208,7 +208,7 @@ def test_days_are_gone_through_by_the_keyboard_and_said(opened: Open) -> None:
 
 
 @pytest.mark.slow
-def test_everything_is_reached_by_the_keyboard(opened: Open) -> None:
+def test_dashboard_controls_are_reached_by_keyboard(opened: Open) -> None:
     page = opened()
     page.evaluate("document.activeElement.blur()")
     reached = []
@@ -223,7 +223,7 @@ def test_everything_is_reached_by_the_keyboard(opened: Open) -> None:
 
 
 @pytest.mark.slow
-def test_it_renews_what_it_shows_and_says_when_it_cannot(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+def test_dashboard_updates_itself_and_says_if_it_cannot(site: Site, opened: Open, secrets: dict[str, str]) -> None:
     page = opened()
     before = int(figure(page, "charged"))
     site.accountant.spend("user 3", RR(epsilon="0.01"))
@@ -231,14 +231,14 @@ def test_it_renews_what_it_shows_and_says_when_it_cannot(site: Site, opened: Ope
     page.wait_for_selector(f"[data-figure=charged] .number:text-is('{before + 1}')")
     page.context.set_offline(True)
     page.check("input[value='90']")
-    page.wait_for_selector("text=Not renewed since")
+    page.wait_for_selector("text=Not updated since")
     page.context.set_offline(False)
     page.check("input[value='30']")
-    page.wait_for_selector("text=renewed every 15 seconds")
+    page.wait_for_selector("text=updated every 15 seconds")
 
 
 @pytest.mark.slow
-def test_estimates_are_shown_with_their_intervals_over_the_rounds(
+def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
     opened: Open, site: Site, secrets: dict[str, str]
 ) -> None:
     def round_of(name: str, share: float) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def test_estimates_are_shown_with_their_intervals_over_the_rounds(
     page = opened(scope=None)
     rounds = [round_of("first", 0.25), round_of("second", 0.5)]
     page.route(
-        "**/v1/collections/coins%2C%20many/estimate?by_round=true",
+        "**/v1/collections/coins%2C%20many/estimate?by_round=true&consistent=true",
         lambda route: route.fulfill(json={"rounds": rounds}),
     )
     enter(page, secrets["read"])
@@ -270,30 +270,36 @@ def test_estimates_are_shown_with_their_intervals_over_the_rounds(
     assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
 
 
+@pytest.mark.slow
+def test_dashboard_without_sealed_round_says_that_reports_wait(opened: Open) -> None:
+    """The page said "found 0" of a collection whose reports waited for a round."""
+    assert "no sealed round has enough reports. Reports wait in the inbox" in opened().inner_text("#collections")
+
+
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/officer"])
-def test_a_key_that_does_not_open_it_is_told_so_and_forgotten(
+def test_sign_in_with_a_wrong_key_shows_the_reason_and_forgets_the_key(
     opened: Open, secrets: dict[str, str], path: str
 ) -> None:
     page = opened(path, None)
     enter(page, "ldpb_nobody")
-    page.wait_for_selector("#key-error:has-text('There is no such key')")
+    page.wait_for_selector("#key-error:has-text('The key is unknown, expired or revoked')")
     enter(page, secrets["spend"])
-    page.wait_for_selector("#key-error:has-text('this key has not the scope')")
+    page.wait_for_selector("#key-error:has-text('this API key lacks the scope')")
     assert page.evaluate("sessionStorage.length + localStorage.length") == 0
     assert page.input_value("#key") == ""
 
 
 @pytest.mark.slow
-def test_a_key_is_kept_for_the_tab_and_no_longer_than_asked(opened: Open, site: Site) -> None:
+def test_sign_in_key_is_stored_for_the_tab_until_sign_out(opened: Open, site: Site) -> None:
     page = opened()
     page.reload()
     page.wait_for_selector("html[data-ready=true]")
     page.click("text=Privacy officer")
-    page.wait_for_selector("#key-error:has-text('this key has not the scope policy')")
+    page.wait_for_selector("#key-error:has-text('this API key lacks the scope policy')")
     page = opened()
     page.click("#sign-out")
     assert page.evaluate("sessionStorage.length") == 0
@@ -304,7 +310,7 @@ def test_a_key_is_kept_for_the_tab_and_no_longer_than_asked(opened: Open, site: 
 
 
 @pytest.mark.slow
-def test_a_key_that_ends_while_it_is_used_ends_the_page(site: Site, opened: Open) -> None:
+def test_page_with_a_revoked_key_signs_out(site: Site, opened: Open) -> None:
     keys = ApiKeys(site.accountant)
     page = opened(scope=None)
     enter(page, keys.create("short", ["read"])[1])
@@ -320,7 +326,7 @@ def test_a_key_that_ends_while_it_is_used_ends_the_page(site: Site, opened: Open
 
 
 @pytest.mark.slow
-def test_who_set_which_policy_is_shown(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+def test_officer_page_shows_the_author_of_each_policy(site: Site, opened: Open, secrets: dict[str, str]) -> None:
     key = ApiKeys(site.accountant).find(secrets["admin"])
     assert key is not None
     site.accountant.acting_for(key.caller).set_policy("third", ["lifetime=1"])
@@ -334,10 +340,10 @@ def test_who_set_which_policy_is_shown(site: Site, opened: Open, secrets: dict[s
 
 
 def proposed(page: Any, policy: str, *limits: str) -> Any:
-    """Propose a change on the officer's page; what stands of it there."""
+    """Propose a change on the officer's page, and return its article."""
     page.click("summary")
     page.fill("#proposed-policy", policy)
-    page.press("#proposed-policy", "Tab")  # what stands of it now comes first
+    page.press("#proposed-policy", "Tab")  # the form is filled with the current terms first
     page.fill("#proposed-limits", "\n".join(limits))
     page.click("#propose button")
     said = page.wait_for_selector("#proposals-said:has-text('waits for a second person')").inner_text()
@@ -345,16 +351,16 @@ def proposed(page: Any, policy: str, *limits: str) -> Any:
 
 
 @pytest.mark.slow
-def test_two_keys_raise_a_limit_and_one_alone_does_not(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open, secrets: dict[str, str]) -> None:
     accountant = site.accountant
     accountant.set_policy("raised", ["lifetime=1"])
     first = opened("/officer", "policy")
     first.on("dialog", lambda dialog: dialog.accept())
-    first.click("text=Demand it from now on")
-    first.wait_for_selector("text=no single key can raise what may be charged")
+    first.click("text=Require approval from now on")
+    first.wait_for_selector("text=no single key can raise a limit")
     mine = proposed(first, "raised", "lifetime=2")
     assert "it raises the limit lifetime=1 to lifetime=2" in mine.inner_text()
-    assert "Somebody else approves it" in mine.inner_text()
+    assert "Another person must approve it" in mine.inner_text()
     assert mine.get_by_role("button").all_inner_texts() == ["Withdraw"]
     # Nor does the API let one key do both, or set it without the other.
     number, bearer = mine.get_attribute("data-proposal"), {"Authorization": f"Bearer {secrets['policy']}"}
@@ -372,15 +378,15 @@ def test_two_keys_raise_a_limit_and_one_alone_does_not(site: Site, opened: Open,
     theirs.get_by_role("button", name="Set it").click()
     second.wait_for_selector("#proposals-said:has-text('Policy raised is set, as version 2')")
     assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=2"]
-    second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('admits more')")
+    second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('allows more')")
     newest = cells(second, "policies")[1]
-    assert newest[1:] == ["raised", "2", "admits more", "lifetime=2", "admin-key"]
+    assert newest[1:] == ["raised", "2", "allows more", "lifetime=2", "admin-key"]
     (row,) = [row for row in cells(second, "proposals")[1:] if row[0] == number]
     assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
 
 
 @pytest.mark.slow
-def test_what_is_withdrawn_is_never_approved_and_what_is_no_limit_never_proposed(opened: Open) -> None:
+def test_officer_page_withdraws_a_proposal_and_refuses_an_invalid_one(opened: Open) -> None:
     page = opened("/officer", "policy")
     mine = proposed(page, "given up", "lifetime=7")
     mine.get_by_role("button", name="Withdraw").click()
@@ -394,20 +400,20 @@ def test_what_is_withdrawn_is_never_approved_and_what_is_no_limit_never_proposed
 
 
 @pytest.mark.slow
-def test_a_verification_is_recorded_and_shown(opened: Open) -> None:
+def test_officer_page_verification_is_recorded_and_shown(opened: Open) -> None:
     page = opened("/officer", "admin")
     page.click("text=Verify the ledger now")
     page.wait_for_selector("text=No problem found in")
     page.wait_for_selector("[data-table=records] td:text-is('verified')")
     page = opened("/", "read")
-    assert figure(page, "verified") == "Holds"
+    assert figure(page, "verified") == "Passed"
 
 
 @pytest.mark.slow
-def test_what_a_key_may_not_do_is_said(opened: Open) -> None:
+def test_officer_page_action_without_scope_shows_the_reason(opened: Open) -> None:
     page = opened("/officer", "policy")
     page.click("text=Verify the ledger now")
-    page.wait_for_selector("#verification-said:has-text('this key has not the scope audit')")
+    page.wait_for_selector("#verification-said:has-text('this API key lacks the scope audit')")
 
 
 # -- how the pages are made ----------------------------------------------------------------------------------------
@@ -417,7 +423,7 @@ def test_what_a_key_may_not_do_is_said(opened: Open) -> None:
 @pytest.mark.parametrize(
     "name", ["dashboard.js", "office.js", "charts.js", "tables.js", "office.css", "office.en.json"]
 )
-def test_nothing_runs_that_was_changed_on_its_way(browser: Any, site: Site, name: str) -> None:
+def test_page_with_a_changed_file_does_not_run_it(browser: Any, site: Site, name: str) -> None:
     context = browser.new_context()
     page = context.new_page()
 
@@ -436,7 +442,7 @@ def test_nothing_runs_that_was_changed_on_its_way(browser: Any, site: Site, name
 
 
 @pytest.mark.slow
-def test_the_policy_lets_nothing_else_run(opened: Open) -> None:
+def test_content_security_policy_blocks_other_scripts(opened: Open) -> None:
     page = opened(scope=None)
     found = page.evaluate(
         """async () => {
@@ -471,7 +477,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/officer"])
-def test_axe_finds_nothing_that_keeps_anybody_from_it(opened: Open, axe: str, path: str) -> None:
+def test_axe_finds_no_violation(opened: Open, axe: str, path: str) -> None:
     page = opened(path, None)
     assert axe_core.violations(page, axe) == []
     for options in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 800}}):

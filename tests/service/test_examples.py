@@ -1,4 +1,4 @@
-"""The description of the API: complete, with examples that are what is asked and answered."""
+"""The description of the API: complete, with examples that equal real requests and responses."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def operations(described: Any) -> dict[tuple[str, str], Any]:
     }
 
 
-def test_the_examples_are_asked_in_order_and_answered_so() -> None:
+def test_examples_equal_the_recorded_responses() -> None:
     found = service_examples.play()
     for told, recorded in zip(json.loads(json.dumps(found)), examples(), strict=True):
-        assert same(told, recorded), f"{told['title']}: record anew by `python tests/service_examples.py`"
+        assert same(told, recorded), f"{told['title']}: record again with `python tests/service_examples.py`"
 
 
 def same(told: Any, recorded: Any) -> bool:
@@ -48,14 +48,14 @@ def same(told: Any, recorded: Any) -> bool:
     return bool(told == recorded)
 
 
-def test_every_operation_has_an_example_of_what_is_asked_and_of_what_is_answered(described: Any) -> None:
+def test_operations_have_examples_of_request_and_response(described: Any) -> None:
     played = {(each["method"], each["route"]): each for each in examples() if each["status"] < 300}
     assert set(operations(described)) == set(played)
     for operation, example in played.items():
         assert ("requestBody" in operations(described)[operation]) == (example["body"] is not None), operation
 
 
-def test_what_is_answered_is_what_was_said_of_it(described: Any) -> None:
+def test_responses_match_their_schema(described: Any) -> None:
     for example in examples():
         operation = operations(described)[example["method"], example["route"]]
         assert str(example["status"]) in operation["responses"], example["title"]
@@ -66,7 +66,7 @@ def test_what_is_answered_is_what_was_said_of_it(described: Any) -> None:
                 jsonschema_rs.validate(schema, example["answer"])
 
 
-def test_errors_are_problems_and_nothing_else(described: Any) -> None:
+def test_errors_are_problem_details(described: Any) -> None:
     assert described["openapi"].startswith("3.1")
     for operation, told in operations(described).items():
         for status, response in told["responses"].items():
@@ -74,7 +74,7 @@ def test_errors_are_problems_and_nothing_else(described: Any) -> None:
                 assert list(response["content"]) == ["application/problem+json"], (operation, status)
 
 
-def test_every_route_says_what_it_does(described: Any) -> None:
+def test_routes_have_a_description(described: Any) -> None:
     for operation, told in operations(described).items():
         assert told["summary"], operation
         if operation not in {("GET", "/livez"), ("GET", "/readyz")}:
@@ -82,6 +82,6 @@ def test_every_route_says_what_it_does(described: Any) -> None:
             assert told["tags"], operation
 
 
-def test_every_kind_of_problem_has_a_status_and_a_meaning() -> None:
+def test_problem_types_have_a_status_and_a_meaning() -> None:
     assert set(MEANINGS) == set(STATUSES)
     assert all(meaning.endswith(".") for meaning in MEANINGS.values())

@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana get: metrics of the ledger, and the rules and the dashboard that use them."""
+"""Metrics of the ledger for Prometheus, and the alert rules and the Grafana dashboard that use them."""
 
 from __future__ import annotations
 
@@ -149,14 +149,14 @@ def test_each_query_uses_metrics_labels_and_values_that_are_exported(
                 assert set(values.split("|")) <= known[label]
 
 
-def test_rules_say_what_happened_and_how_bad_it_is() -> None:
+def test_alert_rules_have_a_summary_and_a_severity() -> None:
     assert len({rule["alert"] for rule in rules()}) == len(rules())
     for rule in rules():
         assert rule["labels"]["severity"] in ("warning", "critical")
         assert rule["annotations"]["summary"]
 
 
-def test_panels_of_the_dashboard_have_numbers_and_places_of_their_own() -> None:
+def test_dashboard_panels_have_unique_ids_and_places() -> None:
     assert len({panel["id"] for panel in panels()}) == len(panels())
     taken: set[tuple[int, int]] = set()
     for panel in panels():
@@ -171,7 +171,7 @@ def test_panels_of_the_dashboard_have_numbers_and_places_of_their_own() -> None:
 
 
 class Counting:
-    """An overview that counts its calls, and waits if it is told to."""
+    """An overview that counts its calls, and waits on request."""
 
     def __init__(self) -> None:
         self.calls, self.go_on = 0, threading.Event()

@@ -1,4 +1,4 @@
-"""Figures of the whole ledger over HTTP: true, about nobody, and for those alone who may see them."""
+"""Statistics of the ledger over HTTP: correct, about no single user, and for authorized callers only."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def told(served: Served, path: str, secret: str) -> Any:
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda part: part)
-def test_each_route_is_for_one_scope_and_admin(
+def test_overview_routes_need_their_scope_or_admin(
     served: Served, secrets: dict[str, str], method: str, path: str
 ) -> None:
     allowed = {PATHS[method, path], "admin"}
@@ -62,16 +62,16 @@ def test_each_route_is_for_one_scope_and_admin(
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda part: part)
-def test_a_key_that_is_bound_sees_nothing_of_the_whole(served: Served, method: str, path: str) -> None:
+def test_overview_refuses_a_bound_key(served: Served, method: str, path: str) -> None:
     for bound in ({"policies": ["default"]}, {"collections": ["coins"]}):
         answer = served.ask(method, path, secret=served.secret("admin", **bound))
         assert (answer.status, answer.json()["type"]) == (403, "/problems/forbidden")
 
 
-# -- what is told --------------------------------------------------------------------------------------------------
+# -- figures -------------------------------------------------------------------------------------------------------
 
 
-def test_the_figures_are_those_of_the_ledger(served: Served, secrets: dict[str, str]) -> None:
+def test_overview_figures_are_those_of_the_ledger(served: Served, secrets: dict[str, str]) -> None:
     read = secrets["read"]
     summary, stats = told(served, "/v1/overview", read), served.accountant.stats()
     assert summary["totals"] == {
@@ -93,8 +93,8 @@ def test_the_figures_are_those_of_the_ledger(served: Served, secrets: dict[str, 
     }
 
 
-def test_the_word_of_a_charge_is_that_of_its_parameters() -> None:
-    """It was that of the mechanism: "exact" beside ε = 21, of which nothing is proved."""
+def test_overview_level_of_a_charge_depends_on_its_parameters() -> None:
+    """It was that of the mechanism: "exact" at ε = 21, where nothing is proved."""
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=50"])
         for epsilon in (1, 21):
@@ -107,14 +107,14 @@ def test_the_word_of_a_charge_is_that_of_its_parameters() -> None:
     ]
 
 
-def test_nothing_says_who(served: Served, secrets: dict[str, str]) -> None:
+def test_overview_contains_no_user(served: Served, secrets: dict[str, str]) -> None:
     said = b"".join(
         served.ask(method, path, secret=secrets["admin"]).body for method, path in PATHS if method == "GET"
     )
     assert not [word for word in (b"alice", b"bob", b"at the door") if word in said]
 
 
-def test_a_record_does_not_tell_the_hash_of_a_secret(served: Served, secrets: dict[str, str]) -> None:
+def test_records_do_not_contain_the_hash_of_a_secret(served: Served, secrets: dict[str, str]) -> None:
     rows = told(served, "/v1/officer/records", secrets["policy"])["rows"]
     keys = [row for row in rows if row["kind"] == "key"]
     assert keys
@@ -123,14 +123,14 @@ def test_a_record_does_not_tell_the_hash_of_a_secret(served: Served, secrets: di
     assert len(told(served, "/v1/officer/records?most=2", secrets["policy"])["rows"]) == 2
 
 
-def test_a_version_of_a_policy_says_by_which_key(served: Served, secrets: dict[str, str]) -> None:
+def test_policy_versions_name_the_key_of_their_author(served: Served, secrets: dict[str, str]) -> None:
     body = {"limits": ["lifetime=3"]}
     assert served.ask("PUT", "/v1/policies/research", body, secret=secrets["admin"]).status == 200
     newest = told(served, "/v1/officer/policies", secrets["policy"])["rows"][0]
     assert (newest["policy"], newest["by"], newest["change"]) == ("research", "key-admin", "first")
 
 
-def test_a_verification_is_put_on_record_by_whoever_asked(served: Served, secrets: dict[str, str]) -> None:
+def test_verification_is_recorded_with_the_name_of_its_caller(served: Served, secrets: dict[str, str]) -> None:
     answer = served.ask("POST", "/v1/ledger/verifications", secret=secrets["audit"])
     assert answer.json()["ok"]
     verified = told(served, "/v1/overview", secrets["read"])["ledger"]["verified"]
@@ -139,7 +139,7 @@ def test_a_verification_is_put_on_record_by_whoever_asked(served: Served, secret
 
 
 @pytest.mark.parametrize("query", ["days=0", "days=732", "days=x"])
-def test_a_span_of_days_has_bounds(served: Served, secrets: dict[str, str], query: str) -> None:
+def test_span_of_days_has_bounds(served: Served, secrets: dict[str, str], query: str) -> None:
     assert served.ask("GET", f"/v1/overview/activity?{query}", secret=secrets["read"]).status == 400
 
 
@@ -147,7 +147,7 @@ def test_a_span_of_days_has_bounds(served: Served, secrets: dict[str, str], quer
 
 
 @pytest.mark.parametrize("path", ["/", "/officer"])
-def test_a_page_is_for_everybody_and_holds_nothing(served: Served, path: str) -> None:
+def test_pages_are_public_and_contain_no_data(served: Served, path: str) -> None:
     answer = served.ask("GET", path)
     assert (answer.status, answer.headers.get_content_type()) == (200, "text/html")
     policy = answer.headers["Content-Security-Policy"]
@@ -164,7 +164,7 @@ def test_a_page_is_for_everybody_and_holds_nothing(served: Served, path: str) ->
     assert (again.status, again.body) == (304, b"")
 
 
-def test_no_script_of_ours_writes_html() -> None:
+def test_scripts_write_no_html() -> None:
     folder = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "web" / "static"
     for name in ("office", "tables", "charts", "dashboard", "officer"):
         text = (folder / f"{name}.js").read_text()

@@ -77,7 +77,7 @@ def get(client: TestClient, path: str) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_user_may_be_called_anything(shared: TestClient, name: str) -> None:
+def test_user_name_in_a_path_may_have_any_characters(shared: TestClient, name: str) -> None:
     shared.app.state.accountant.spend(name, coin(2))  # type: ignore[attr-defined]
     for what in ("balance", "history", "remaining"):
         status, body = get(shared, f"/v1/users/{encoded(name)}/{what}")
@@ -88,20 +88,20 @@ def test_a_user_may_be_called_anything(shared: TestClient, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/users/%ff/balance", "/v1/users/%C3/balance", "/v1/reservations?user=%ff"])
-def test_what_is_no_utf_8_names_nobody(shared: TestClient, path: str) -> None:
+def test_path_that_is_no_utf8_names_no_user(shared: TestClient, path: str) -> None:
     status, body = get(shared, path)
     assert status == 400
     assert b"/problems/malformed" in body
 
 
 @pytest.mark.parametrize("path", ["/v1/users//balance", "/v1/users/a/balance/", "/v1/users/a/b/balance", "/v1"])
-def test_other_paths_lead_nowhere(shared: TestClient, path: str) -> None:
+def test_path_unknown_is_not_found(shared: TestClient, path: str) -> None:
     status, body = get(shared, path)
     assert status == 404
     assert b"/problems/not-found" in body
 
 
-def test_a_reading_is_no_older_than_it_is_to_be(client: TestClient, accountant: Accountant) -> None:
+def test_read_with_a_minimum_position_is_not_older(client: TestClient, accountant: Accountant) -> None:
     position = client.get("/v1/users/a/balance").headers["Journal-Position"]
     assert position == accountant.position("a")
     assert client.get("/v1/users/a/balance", params={"min_position": position}).status_code == 200
@@ -117,7 +117,7 @@ def test_a_reading_is_no_older_than_it_is_to_be(client: TestClient, accountant: 
         assert answer.status_code == 400, wrong
 
 
-def test_positions_of_partitions_are_compared_partition_by_partition(clock: Clock) -> None:
+def test_positions_are_compared_partition_by_partition(clock: Clock) -> None:
     with Accountant(ToyStore(3), clock=clock) as accountant:  # type: ignore[arg-type]
         accountant.set_policy("default", ["lifetime=4"])
         with site(accountant) as client:
@@ -130,7 +130,7 @@ def test_positions_of_partitions_are_compared_partition_by_partition(clock: Cloc
                 assert client.get("/v1/policies", params={"min_position": later}).status_code == 409
 
 
-def test_a_path_says_which_methods_it_takes(shared: TestClient) -> None:
+def test_path_with_a_wrong_method_lists_the_allowed_ones(shared: TestClient) -> None:
     assert shared.options("/v1/policies/default").headers["Allow"] == "GET, HEAD, OPTIONS, PUT"
     assert shared.options("/v1/policies/default").status_code == 204
     assert shared.options("/v1/spends").headers["Allow"] == "OPTIONS, POST"
@@ -149,7 +149,7 @@ def test_head_is_get_without_a_body(shared: TestClient) -> None:
     assert shared.head("/v1/spends").status_code == 405
 
 
-def test_the_public_definition_is_open_and_asked_for_once(client: TestClient, accountant: Accountant) -> None:
+def test_public_definition_is_open_and_cacheable(client: TestClient, accountant: Accountant) -> None:
     body = {"name": "a/b", "mechanism": {"name": "oue", "epsilon": "1"}, "categories": ["x", "y", "z"]}
     assert client.post("/v1/collections", json=body).status_code == 200
     assert client.post("/v1/collections", json=body).status_code == 200
@@ -167,7 +167,7 @@ def test_the_public_definition_is_open_and_asked_for_once(client: TestClient, ac
     assert "a/b" not in unknown.text
 
 
-def test_what_no_json_can_hold_is_told_and_not_crashed_on(shared: TestClient) -> None:
+def test_body_with_values_beyond_json_is_refused(shared: TestClient) -> None:
     for content in (
         b'{"user": "\\ud800", "mechanism": {"name": "oue"}}',
         b'{"user": "a", "mechanism": {"name": "\\ud800"}}',
@@ -183,17 +183,15 @@ def test_what_no_json_can_hold_is_told_and_not_crashed_on(shared: TestClient) ->
         assert answer.json()["type"] in ("/problems/invalid-parameter", "/problems/malformed")
 
 
-def test_a_body_that_says_that_it_is_no_json_is_told_what_was_expected(shared: TestClient) -> None:
+def test_body_of_another_content_type_is_refused_with_the_expected_one(shared: TestClient) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = shared.post("/v1/spends", content=b'{"user": "alice"}', headers=form)
     assert answer.status_code == 400
-    assert answer.json()["detail"] == (
-        "Content-Type: expected application/json; found application/x-www-form-urlencoded"
-    )
+    assert answer.json()["detail"] == ("Content-Type must be application/json: got application/x-www-form-urlencoded")
     assert "Content-Type" not in shared.post("/v1/spends", json={"user": 1}).json()["detail"]
 
 
-def test_a_long_history_is_answered_in_parts(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_long_is_returned_in_pages(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The history of 240,000 entries was one answer, for which the service took 583 MiB."""
     accountant: Accountant = client.app.state.accountant  # type: ignore[attr-defined]
     accountant.set_policy("default", ["lifetime=4"])

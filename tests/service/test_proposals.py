@@ -36,12 +36,12 @@ def end(served: Served, secret: str, number: int, how: str) -> tuple[int, Any]:
     return answer.status, answer.json()
 
 
-def test_whoever_sets_a_policy_is_told_that_it_may_need_an_approval(served: Served) -> None:
+def test_set_policy_response_says_that_it_may_need_an_approval(served: Served) -> None:
     answers = served.ask("GET", "/openapi.json").json()["paths"]["/v1/policies/{name}"]["put"]["responses"]
     assert "approval-needed" in answers["409"]["description"]
 
 
-def test_one_proposes_another_approves_and_either_sets_it(served: Served, secrets: dict[str, str]) -> None:
+def test_proposal_approved_by_another_key_can_be_set_by_either(served: Served, secrets: dict[str, str]) -> None:
     served.accountant.set_policy("default", ["lifetime=1"])
     asked = served.ask("PUT", "/v1/approvals", {"demanded": True}, secret=secrets["ana"])
     assert asked.json() == {"demanded": True}
@@ -62,13 +62,13 @@ def test_one_proposes_another_approves_and_either_sets_it(served: Served, secret
     assert served.ask("PUT", "/v1/approvals", {"demanded": False}, secret=secrets["ana"]).status == 409
 
 
-def test_what_lowers_takes_one(served: Served, secrets: dict[str, str]) -> None:
+def test_policy_that_lowers_a_limit_needs_one_key(served: Served, secrets: dict[str, str]) -> None:
     served.accountant.set_policy("lowered", ["lifetime=2"], override="a test")
     lower = served.ask("PUT", "/v1/policies/lowered", {"limits": ["lifetime=1"]}, secret=secrets["ana"])
     assert (lower.status, lower.json()["version"]) == (200, 2)
 
 
-def test_a_proposal_is_for_the_policy_as_it_was(served: Served, secrets: dict[str, str]) -> None:
+def test_proposal_for_a_changed_policy_is_refused(served: Served, secrets: dict[str, str]) -> None:
     served.accountant.set_policy("moving", ["lifetime=2"], override="a test")
     number = propose(served, secrets["ana"], "moving", "lifetime=3")["number"]
     served.accountant.set_policy("moving", ["lifetime=1"])
@@ -78,7 +78,7 @@ def test_a_proposal_is_for_the_policy_as_it_was(served: Served, secrets: dict[st
     assert [row["state"] for row in rows if row["number"] == number] == ["past"]
 
 
-def test_a_key_bound_elsewhere_has_no_say(served: Served, secrets: dict[str, str]) -> None:
+def test_proposal_by_a_key_of_another_policy_is_refused(served: Served, secrets: dict[str, str]) -> None:
     number = propose(served, secrets["ana"], "mine", "lifetime=3")["number"]
     for how in ("approve", "withdraw", "set"):
         status, problem = end(served, secrets["bound"], number, how)
@@ -89,6 +89,6 @@ def test_a_key_bound_elsewhere_has_no_say(served: Served, secrets: dict[str, str
 
 
 @pytest.mark.parametrize("number", ["0", "x", "999"])
-def test_a_proposal_that_is_not_there(served: Served, secrets: dict[str, str], number: str) -> None:
+def test_proposal_unknown_is_not_found(served: Served, secrets: dict[str, str], number: str) -> None:
     answer = served.ask("POST", f"/v1/proposals/{number}/approve", secret=secrets["ana"])
     assert answer.status == (404 if number == "999" else 400)

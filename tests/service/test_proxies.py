@@ -189,10 +189,8 @@ def test_proxy_bounds_a_body_and_allows_a_larger_batch(proxy: Proxy, bearer: dic
     assert (status, body.count(b'"status":"spent"')) == (200, 400)
 
 
-def test_proxy_lets_others_in_while_bodies_are_half_sent(
-    proxy: Proxy, served: Served, bearer: dict[str, str]
-) -> None:
-    """Half-sent bodies kept everybody out of the service."""
+def test_proxy_serves_others_while_bodies_are_half_sent(proxy: Proxy, served: Served, bearer: dict[str, str]) -> None:
+    """Half-sent bodies locked all others out of the service."""
     head = b"POST /v1/spends HTTP/1.1\r\nHost: budget.example.org\r\nContent-Type: application/json\r\n"
     lines = [proxy.connect() for _ in range(20)]
     try:

@@ -1,4 +1,4 @@
-"""Reports over HTTP: charged to their collection and kept once; and what they say together, never one alone."""
+"""Reports over HTTP: charged to their collection and stored once; estimates of many reports, never of one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def code(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["type"].rpartition("/")[2]
 
 
-def test_a_report_is_charged_to_its_user_and_collection_and_kept_once(site: Site) -> None:
+def test_report_is_charged_to_its_user_and_collection_and_stored_once(site: Site) -> None:
     first = site.send("Zo%C3%AB", "k", b"\2")
     assert (first.status_code, first.json()["status"], first.json()["user"]) == (200, "spent", "Zoë")
     assert "Journal-Position" in first.headers
@@ -82,7 +82,7 @@ def test_a_report_is_charged_to_its_user_and_collection_and_kept_once(site: Site
     assert site.accountant.reports.waiting(PARTY.name) == 1
 
 
-def test_what_is_wrong_costs_nothing(site: Site) -> None:
+def test_report_malformed_costs_nothing(site: Site) -> None:
     assert code(site.send("a", "k", b"\2", headers={"X-Collection": "0" * 64})) == (409, "wrong-collection")
     told = site.send("a", "k", b"\2", headers={"X-Collection": "0" * 64}).json()["detail"]
     assert "0" * 64 in told
@@ -97,7 +97,7 @@ def test_what_is_wrong_costs_nothing(site: Site) -> None:
     assert site.accountant.stats()["users"] == 0
 
 
-def test_refused_and_other_reports_are_not_kept(site: Site) -> None:
+def test_report_refused_is_not_stored(site: Site) -> None:
     assert site.send("a", "1", b"\1").status_code == 200
     again = site.send("a", "1", b"\2", at=1)  # the answer does not say that another report was the first
     assert (again.status_code, again.content) == (200, site.send("a", "1", b"\1", at=1).content)
@@ -113,13 +113,13 @@ def test_estimate_counts_sealed_rounds_only(site: Site) -> None:
     site.fill(41)
     refused = site.estimate()
     assert code(refused) == (409, "too-few-reports")
-    assert refused.json()["detail"] == "0 reports are sealed, and an estimate needs 20. Seal a round: POST …/rounds"
+    assert refused.json()["detail"] == "an estimate needs 20 sealed reports: got 0. Seal a round: POST …/rounds"
     sealed = site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
     assert sealed.json() == {"round": "1", "reports": 40}  # another one alone would show
     assert site.estimate().json()["reports"] == 40
 
 
-def test_what_it_says_is_what_the_command_says_of_the_same_reports(site: Site, tmp_path: Path) -> None:
+def test_estimate_equals_that_of_the_command(site: Site, tmp_path: Path) -> None:
     site.fill(60)
     sealed = site.clients[1].post(f"{HERE}/rounds", json={"round": "2026-W47"})
     assert sealed.json() == {"round": "2026-W47", "reports": 60}
@@ -137,7 +137,7 @@ def test_what_it_says_is_what_the_command_says_of_the_same_reports(site: Site, t
     assert [row["answer"] for row in site.estimate("?candidates=c&candidates=a").json()["answers"]] == ["c", "a"]
 
 
-def test_rounds_are_added_up_and_told_each_alone(site: Site) -> None:
+def test_estimate_of_all_rounds_and_of_each_round(site: Site) -> None:
     site.fill(40)
     site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
     site.fill(30, key="2")
@@ -176,7 +176,7 @@ def test_instances_on_a_server_share_reports_and_rounds(tmp_path: Path, monkeypa
         assert one.verify().ok
 
 
-def test_sketches_are_asked_for_candidates_and_numbers_for_none(site: Site) -> None:
+def test_estimate_of_sketches_needs_candidates_and_of_numbers_refuses_them(site: Site) -> None:
     draws = WORDS.randomize(WORDS.read_values(["yes", "no"] * 15))
     for number, (row, index) in enumerate(zip(*draws, strict=True) if isinstance(draws, tuple) else enumerate(draws)):
         report = (index if not isinstance(draws, tuple) else np.array([row, index])).tobytes()
@@ -193,5 +193,6 @@ def test_sketches_are_asked_for_candidates_and_numbers_for_none(site: Site) -> N
         )
     site.clients[0].post("/v1/collections/height/rounds", json={"round": "1"})
     assert set(site.estimate(of="/v1/collections/height").json()) >= {"reports", "mean", "low", "high"}
+    assert set(site.estimate("?consistent=true", of="/v1/collections/height").json()) >= {"reports", "mean"}
     assert code(site.estimate("?top=1", of="/v1/collections/height")) == (400, "invalid-parameter")
     assert code(site.estimate("?confidence=1", of="/v1/collections/height")) == (400, "malformed")

@@ -1,4 +1,4 @@
-"""What a respondent's invitation is good for over HTTP: `/v1/me`, one report, and nothing else."""
+"""The rights of a respondent's invitation over HTTP: `/v1/me`, one report, and nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(accountant: Accountant) -> TestClient:
 
 
 class Device:
-    """Whoever has an invitation, and what a device does with it."""
+    """A respondent with an invitation, and the requests of the device."""
 
     def __init__(self, client: TestClient, accountant: Accountant, user: str = "alice", **more: Any) -> None:
         [self.token] = tokens(accountant, [user], **more)
@@ -63,7 +63,7 @@ def code(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["type"].rpartition("/")[2]
 
 
-def test_a_respondent_sees_the_budget_what_a_report_costs_and_what_was_charged(device: Device) -> None:
+def test_me_shows_budget_cost_and_charges(device: Device) -> None:
     before = device.me().json()
     assert [(limit["period"], limit["spent"]["epsilon"]) for limit in before["limits"]] == [
         ("lifetime", 0),
@@ -79,13 +79,13 @@ def test_a_respondent_sees_the_budget_what_a_report_costs_and_what_was_charged(d
     assert "Journal-Position" in device.me().headers
 
 
-def test_nothing_of_it_names_the_user_and_no_cache_keeps_it(device: Device) -> None:
+def test_me_does_not_name_the_user_and_is_not_cached(device: Device) -> None:
     answer = device.me()
     assert "alice" not in answer.text
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_without_a_good_invitation_there_is_nothing(
+def test_me_without_a_valid_invitation_is_unauthorized(
     client: TestClient, accountant: Accountant, device: Device, clock: Clock
 ) -> None:
     for bearer in ({}, {"Authorization": "Bearer x"}, {"Authorization": device.token}, {"Authorization": "Bearer "}):
@@ -99,7 +99,7 @@ def test_without_a_good_invitation_there_is_nothing(
     assert code(later.me()) == (401, "unauthorized")
 
 
-def test_an_invitation_is_no_api_key_and_an_api_key_is_no_invitation(
+def test_invitation_is_no_api_key_and_an_api_key_is_no_invitation(
     client: TestClient, accountant: Accountant, device: Device
 ) -> None:
     from ldp_budget.accounting.api_keys import ApiKeys
@@ -110,7 +110,7 @@ def test_an_invitation_is_no_api_key_and_an_api_key_is_no_invitation(
         assert code(client.get(path, headers=device.bearer)) == (401, "unauthorized")
 
 
-def test_a_report_is_charged_and_kept_once_however_often_it_is_sent(
+def test_report_sent_again_is_charged_and_stored_once(
     device: Device, client: TestClient, accountant: Accountant
 ) -> None:
     first, again = device.send(), device.send()
@@ -127,7 +127,7 @@ def test_a_report_is_charged_and_kept_once_however_often_it_is_sent(
     assert Device(client, accountant, round="2").send().json()["receipt"] != first.json()["receipt"]
 
 
-def test_an_invitation_is_for_one_report_of_one_collection(device: Device, accountant: Accountant) -> None:
+def test_invitation_is_for_one_report_of_one_collection(device: Device, accountant: Accountant) -> None:
     assert code(device.send(Idempotency_Key="another")) == (403, "forbidden")
     assert code(device.send(collection="many", report=bytes(4))) == (403, "forbidden")
     assert code(device.send(X_Collection="0" * 64)) == (409, "wrong-collection")
@@ -135,14 +135,14 @@ def test_an_invitation_is_for_one_report_of_one_collection(device: Device, accou
     assert accountant.history("alice") == []
 
 
-def test_what_no_client_sends_is_refused_and_costs_nothing(device: Device, accountant: Accountant) -> None:
+def test_report_that_no_client_sends_is_refused_and_costs_nothing(device: Device, accountant: Accountant) -> None:
     assert code(device.send(b"")) == (400, "malformed")
     for report in (b"\x02\x02", b"\xff"):
         assert code(device.send(report)) == (400, "not-supported")
     assert accountant.history("alice") == []
 
 
-def test_a_refusal_names_the_limits_and_until_when(device: Device, accountant: Accountant, coin: Any) -> None:
+def test_refusal_names_the_limits_and_their_reset(device: Device, accountant: Accountant, coin: Any) -> None:
     accountant.spend("alice", coin("1.5"))
     me = device.me().json()
     assert (me["quote"]["binding"], me["quote"]["affordable_reports"]) == (["day"], 0)
@@ -155,7 +155,7 @@ def test_a_refusal_names_the_limits_and_until_when(device: Device, accountant: A
     assert code(device.send()) == (409, "budget-exceeded")
 
 
-def test_a_memoised_report_is_charged_by_its_label(client: TestClient, accountant: Accountant, clock: Clock) -> None:
+def test_memoized_report_is_charged_by_its_label(client: TestClient, accountant: Accountant, clock: Clock) -> None:
     spent = []
     for day in range(3):
         device = Device(client, accountant, collection="start page", round=str(day))
@@ -166,14 +166,14 @@ def test_a_memoised_report_is_charged_by_its_label(client: TestClient, accountan
     assert spent == [0.5, 0.0, 0.0]
 
 
-def test_an_erased_respondent_has_no_budget(device: Device, accountant: Accountant) -> None:
+def test_erased_respondent_has_no_budget(device: Device, accountant: Accountant) -> None:
     accountant.erase("alice", unknown=True)
     me = device.me().json()
     assert (me["erased"], me["limits"], me["charges"]) == (True, [], [])
     assert code(device.send()) == (409, "budget-exceeded")
 
 
-def test_an_invitation_that_runs_out_while_a_report_waits_is_unauthorized(device: Device, clock: Clock) -> None:
+def test_invitation_that_expires_while_a_report_waits_is_unauthorized(device: Device, clock: Clock) -> None:
     sent = device.send()
     clock.advance(seconds=timedelta(days=1).total_seconds())
     answer = device.client.post(
@@ -182,7 +182,7 @@ def test_an_invitation_that_runs_out_while_a_report_waits_is_unauthorized(device
     assert (sent.status_code, code(answer)) == (200, (401, "unauthorized"))
 
 
-def test_a_respondent_sees_no_charges_of_other_collections(device: Device, accountant: Accountant) -> None:
+def test_me_shows_no_charges_of_other_collections(device: Device, accountant: Accountant) -> None:
     """The link to one survey showed which other surveys the respondent had answered."""
     coin = mechanism("randomized-response")(epsilon="0.1")
     accountant.spend("alice", Collection("health", coin))

@@ -92,7 +92,7 @@ def test_spends_that_arrive_together_share_a_transaction(accountant: Accountant,
     assert accountant.verify().ok
 
 
-def test_spends_that_arrive_together_get_results_of_their_own(accountant: Accountant, sizes: list[int]) -> None:
+def test_spends_that_arrive_together_get_their_own_results(accountant: Accountant, sizes: list[int]) -> None:
     asked = [{"user": f"user-{n % 3}", **({"policy": "none"} if n == 7 else {})} for n in range(40)]
     with Served(accountant) as served:
         answers = ask_together(served, served.secret("spend"), asked)

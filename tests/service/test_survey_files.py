@@ -1,4 +1,4 @@
-"""The pages of respondents as files: texts in every language, a bundle that is up to date, digests of what runs."""
+"""Files of the respondents' pages: texts in every language, an up-to-date bundle, and integrity digests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def places(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
-def test_every_language_says_the_same_things_with_the_same_places(spoken: str) -> None:
+def test_texts_of_every_language_have_the_same_keys_and_placeholders(spoken: str) -> None:
     english, other = texts("en"), texts(spoken)
     assert list(other) == list(english)
     assert other["language"] == spoken
@@ -60,13 +60,11 @@ def test_every_language_says_the_same_things_with_the_same_places(spoken: str) -
 
 
 @pytest.mark.parametrize("spoken", ["ko", "de"])
-def test_nothing_is_left_untranslated(spoken: str) -> None:
-    alike = {key for key, text in texts(spoken).items() if text == texts("en")[key]}
-    # What is the same word there.
-    assert alike <= {"likely.chance"}
+def test_texts_are_all_translated(spoken: str) -> None:
+    assert not {key for key, text in texts(spoken).items() if text == texts("en")[key]}
 
 
-def test_every_text_is_used_and_every_used_text_is_there() -> None:
+def test_texts_are_all_used_and_all_defined() -> None:
     said = "".join(path.read_text() for path in (SOURCES / "src").glob("*.js"))
     said += (PAGES / "static" / "survey.html").read_text()
     keys = set(texts("en"))
@@ -96,11 +94,11 @@ def test_every_text_is_used_and_every_used_text_is_there() -> None:
         (";;,q=,de;q=x", "en"),
     ],
 )
-def test_a_page_speaks_what_the_browser_likes_best(accepted: str, spoken: str) -> None:
+def test_page_language_is_the_preferred_one_of_the_browser(accepted: str, spoken: str) -> None:
     assert language(accepted) == spoken
 
 
-def test_what_the_link_asks_for_counts_more_than_the_browser(client: TestClient) -> None:
+def test_page_language_of_the_link_overrides_the_browser(client: TestClient) -> None:
     asked = client.get("/s/commute?lang=de", headers={"Accept-Language": "ko"})
     liked = client.get("/s/commute?lang=fr", headers={"Accept-Language": "ko"})
     assert ('<html lang="de">' in asked.text, '<html lang="ko">' in liked.text) == (True, True)
@@ -116,9 +114,7 @@ def integrity(body: bytes) -> str:
 
 @pytest.mark.parametrize("path", ["/s/commute", "/s/nix", "/me"])
 @pytest.mark.parametrize("spoken", LANGUAGES)
-def test_every_script_and_style_is_a_file_of_this_host_and_named_by_its_digest(
-    client: TestClient, path: str, spoken: str
-) -> None:
+def test_page_loads_only_local_files_with_integrity(client: TestClient, path: str, spoken: str) -> None:
     answer = client.get(f"{path}?lang={spoken}")
     assert answer.headers["Content-Security-Policy"] == POLICY
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -135,13 +131,13 @@ def test_every_script_and_style_is_a_file_of_this_host_and_named_by_its_digest(
     assert not re.search(r"<style|\sstyle=|\son[a-z]+=", answer.text)
 
 
-def test_no_file_names_another_host(client: TestClient) -> None:
+def test_page_files_name_no_other_host(client: TestClient) -> None:
     page = client.get("/s/commute").text
     for text in (page, *(path.read_text() for path in (PAGES / "static").glob("survey*"))):
         assert set(re.findall(r"(?:https?:)?//[a-z][\w.-]+\.[a-z]+", text)) <= {"http://www.w3.org"}, "an address"
 
 
-def test_of_a_survey_that_there_is_not_the_status_says_so(client: TestClient) -> None:
+def test_page_of_an_unknown_survey_is_404(client: TestClient) -> None:
     assert [client.get(f"/s/{name}").status_code for name in ("commute", "start%20page", "nix", "a%2Fb")] == [
         200,
         200,
@@ -150,21 +146,21 @@ def test_of_a_survey_that_there_is_not_the_status_says_so(client: TestClient) ->
     ]
 
 
-def test_a_page_that_the_browser_has_is_not_sent_again(client: TestClient) -> None:
+def test_page_unchanged_is_304(client: TestClient) -> None:
     first = client.get("/s/commute")
     again = client.get("/s/commute", headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert first.headers["Cache-Control"] == "no-cache"
 
 
-def test_the_page_knows_what_the_device_may_spend(client: TestClient) -> None:
+def test_page_has_the_limits_of_the_device(client: TestClient) -> None:
     assert '<body data-lifetime="3" data-day="0.5">' in client.get("/me").text
 
 
 # -- the bundle ----------------------------------------------------------------------------------------------------
 
 
-def test_the_bundle_was_made_from_the_sources_as_they_are() -> None:
+def test_bundle_has_the_digest_of_its_sources() -> None:
     first = (PAGES / "static" / "survey.js").read_text().partition("\n")[0]
     found = re.fullmatch(
         r"// made by clients/survey/build\.mjs from (\d+) files with the digest ([0-9a-f]{64})", first
@@ -198,7 +194,7 @@ def npm(folder: Path, *words: str) -> str:
 
 
 @pytest.mark.slow
-def test_building_it_again_makes_the_same_bundle(package: Path) -> None:
+def test_bundle_build_is_reproducible(package: Path) -> None:
     made: Any = package.parents[1] / "service" / "ldp_budget_service" / "web" / "static" / "survey.js"
     made.unlink()
     npm(package, "run", "build")
@@ -206,5 +202,5 @@ def test_building_it_again_makes_the_same_bundle(package: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_types_of_the_sources_are_checked_strictly(package: Path) -> None:
+def test_sources_pass_strict_type_checks(package: Path) -> None:
     npm(package, "run", "check")

@@ -66,7 +66,7 @@ counts = st.integers(1, 5000).flatmap(lambda total: st.tuples(st.integers(0, tot
 
 
 @given(counts, st.sampled_from([0.5, 0.025, 0.005, 1e-6]))
-def test_the_ends_are_where_their_tails_are_as_likely_as_the_risk(found: tuple[int, int], risk: float) -> None:
+def test_interval_ends_have_tails_of_the_risk(found: tuple[int, int], risk: float) -> None:
     hits, total = found
     low, high = float(lower_end(hits, total, risk)), float(upper_end(hits, total, risk))
     if hits == 0:
@@ -80,7 +80,7 @@ def test_the_ends_are_where_their_tails_are_as_likely_as_the_risk(found: tuple[i
 
 
 @given(counts, counts, st.sampled_from([0.0, 1e-9, 0.01]), st.sampled_from([0.5, 0.95, 0.99]))
-def test_a_certified_bound_is_rounded_down_and_by_very_little(
+def test_certified_bound_is_rounded_down_slightly(
     first: tuple[int, int], second: tuple[int, int], delta: float, confidence: float
 ) -> None:
     totals = (first[1], second[1])
@@ -90,18 +90,18 @@ def test_a_certified_bound_is_rounded_down_and_by_very_little(
     assert bound == pytest.approx(max(likely, 0), abs=1e-6)
 
 
-def test_the_risk_is_split_evenly_over_the_two_proportions() -> None:
+def test_risk_is_split_evenly_over_the_two_proportions() -> None:
     low, high = float(lower_end(480, 1000, 0.005)), float(upper_end(110, 2000, 0.005))
     assert certified_bound(480, 110, (1000, 2000), 0.99, 0.02) == pytest.approx(math.log((low - 0.02) / high))
 
 
-def test_nothing_follows_from_an_event_that_is_no_likelier_than_delta() -> None:
+def test_event_of_probability_at_most_delta_certifies_nothing() -> None:
     assert certified_bound(0, 0, (1000, 1000), 0.99, 0.0) == 0
     assert certified_bound(900, 0, (1000, 1000), 0.99, 0.9) == 0
     assert certified_bound(900, 0, (1000, 1000), 0.99, 0.0) > 5
 
 
-def test_the_interval_of_a_known_example() -> None:
+def test_interval_of_a_known_example_matches() -> None:
     # 10 of 100 at 95 %: (0.04900469, 0.17622260) in every table.
     assert float(lower_end(10, 100, 0.025)) == pytest.approx(0.04900469, abs=1e-8)
     assert float(upper_end(10, 100, 0.025)) == pytest.approx(0.17622260, abs=1e-8)
@@ -112,7 +112,7 @@ def test_the_interval_of_a_known_example() -> None:
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
-def test_an_honest_client_is_certified_to_lose_nearly_what_it_says_and_no_more(mechanism: Any) -> None:
+def test_audit_of_an_honest_client_certifies_nearly_its_loss(mechanism: Any) -> None:
     found = audit(mechanism, samples=300_000, rng=1)
     assert found.declared
     assert 1.9 < found.lower_bound <= 2
@@ -121,13 +121,13 @@ def test_an_honest_client_is_certified_to_lose_nearly_what_it_says_and_no_more(m
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
-def test_a_million_reports_certify_nearly_all_of_the_loss(mechanism: Any) -> None:
+def test_audit_of_a_million_reports_certifies_nearly_all_of_the_loss(mechanism: Any) -> None:
     assert 1.95 <= audit(mechanism, rng=2).lower_bound <= 2
 
 
 @pytest.mark.some(5)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
-def test_a_search_finds_nearly_as_much_without_any_description(mechanism: Any) -> None:
+def test_audit_by_search_finds_nearly_as_much_without_a_description(mechanism: Any) -> None:
     found = audit(mechanism, samples=300_000, search=True, rng=1)
     assert not found.declared
     assert 1.8 < found.lower_bound <= 2
@@ -145,7 +145,7 @@ def test_a_search_finds_nearly_as_much_without_any_description(mechanism: Any) -
     ],
     ids=repr,
 )
-def test_numeric_reports_are_searched_over_the_range_of_the_values(mechanism: Any) -> None:
+def test_audit_searches_numeric_reports_over_the_range_of_the_values(mechanism: Any) -> None:
     found = audit(mechanism, samples=100_000, search=True, rng=3)
     assert 0.3 < found.lower_bound <= 1
     assert found.delta == mechanism.guarantee.delta
@@ -153,7 +153,7 @@ def test_numeric_reports_are_searched_over_the_range_of_the_values(mechanism: An
 
 
 def above(mechanism: Any, repeats: int, samples: int, **options: Any) -> int:
-    """How many audits claim more than the true loss, which is the declared one."""
+    """Count the audits that claim more than the true loss, which is the declared one."""
     truth = mechanism.guarantee.epsilon
     return sum(audit(mechanism, samples=samples, rng=i, **options).lower_bound > truth for i in range(repeats))
 
@@ -163,7 +163,7 @@ GRR = built_in("grr", epsilon=2, domain_size=4)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("search", [False, True])
-def test_sixty_audits_rarely_exceed_the_truth(search: bool) -> None:
+def test_audits_sixty_rarely_exceed_the_true_loss(search: bool) -> None:
     assert above(GRR, 60, 20_000, search=search) <= 4
 
 
@@ -176,18 +176,18 @@ MANY_BITS, FEW_ANSWERS = HONEST[:2], HONEST[2:]
     [*((mechanism, False) for mechanism in HONEST), *((mechanism, True) for mechanism in FEW_ANSWERS)],
     ids=repr,
 )
-def test_two_hundred_audits_rarely_exceed_the_truth(mechanism: Any, search: bool) -> None:
+def test_audits_two_hundred_rarely_exceed_the_true_loss(mechanism: Any, search: bool) -> None:
     assert above(mechanism, 200, 20_000, search=search) <= 7
 
 
 @pytest.mark.slow
-def test_two_hundred_searches_among_many_bits_rarely_exceed_the_truth() -> None:
+def test_audits_by_search_among_many_bits_rarely_exceed_the_true_loss() -> None:
     """Half of them with each encoding, whose reports are read and searched alike."""
     assert sum(above(mechanism, 100, 20_000, search=True) for mechanism in MANY_BITS) <= 7
 
 
 @pytest.mark.slow
-def test_with_less_confidence_more_is_claimed_and_more_often_wrongly() -> None:
+def test_audit_with_less_confidence_claims_more_and_errs_more_often() -> None:
     bold = [audit(GRR, samples=20_000, confidence=0.5, rng=i).lower_bound for i in range(60)]
     careful = [audit(GRR, samples=20_000, confidence=0.99, rng=i).lower_bound for i in range(60)]
     assert np.mean(bold) > np.mean(careful)
@@ -196,7 +196,7 @@ def test_with_less_confidence_more_is_claimed_and_more_often_wrongly() -> None:
 
 
 class SaysNothing(FrequencyMechanism):
-    """128 fair coins, whatever the value is."""
+    """128 fair coins, for every value."""
 
     name = "says-nothing"
     domain_size = integer("number of possible answers", at_least=2, default=128)
@@ -214,7 +214,7 @@ class SaysNothing(FrequencyMechanism):
 
 
 @pytest.mark.slow
-def test_what_a_search_read_into_noise_is_not_certified() -> None:
+def test_audit_does_not_certify_an_event_found_in_noise() -> None:
     # If the reports that proposed an event were counted again, every one of these would be above zero.
     assert above(SaysNothing(), 25, 5_000) <= 2
 
@@ -223,13 +223,13 @@ def test_what_a_search_read_into_noise_is_not_certified() -> None:
 
 
 @pytest.mark.parametrize("search", [False, True])
-def test_a_client_that_only_sets_bits_is_caught(search: bool) -> None:
+def test_audit_catches_a_client_that_only_sets_bits(search: bool) -> None:
     found = audit(OnlySetsBits(), samples=20_000, search=search, rng=4)
     assert found.lower_bound > 5 > OnlySetsBits().guarantee.epsilon
     assert found.second_hits == 0
 
 
-def test_a_client_that_forgets_what_it_memoised_is_caught_over_many_reports() -> None:
+def test_audit_over_many_reports_catches_a_client_without_memoization() -> None:
     broken = FreshEveryTime(epsilon=1, domain_size=8)
     assert audit(broken, samples=50_000, rng=5).lower_bound <= 1
     found = audit(broken, samples=2_000 * 200, reports=200, rng=5)
@@ -238,7 +238,7 @@ def test_a_client_that_forgets_what_it_memoised_is_caught_over_many_reports() ->
 
 
 @pytest.mark.slow
-def test_memoised_reports_stay_below_the_cap_however_many_there_are() -> None:
+def test_audit_of_memoized_reports_stays_below_the_cap() -> None:
     honest = built_in("rappor", bits=8, hashes=1, cohorts=1, f="0.75", p="0.25", q="0.75", domain_size=8)
     found = audit(honest, samples=2_000 * 50, reports=50, rng=7)
     assert 0.3 < found.lower_bound <= float(honest.guarantee.cap)
@@ -247,7 +247,7 @@ def test_memoised_reports_stay_below_the_cap_however_many_there_are() -> None:
 
 
 @pytest.mark.parametrize("search", [False, True])
-def test_the_printed_second_row_of_theorem_6_is_caught(search: bool) -> None:
+def test_audit_catches_the_printed_second_row_of_theorem_6(search: bool) -> None:
     broken = PrintedRowTwo(epsilon=1, lower=0, upper=1, gamma="0.5")
     found = audit(broken, samples=100_000, search=search, rng=7).lower_bound
     assert 1.1 < found <= 1 + math.log(2)
@@ -255,7 +255,7 @@ def test_the_printed_second_row_of_theorem_6_is_caught(search: bool) -> None:
 
 
 @pytest.mark.parametrize("search", [False, True])
-def test_distinct_draws_lose_more_than_one(search: bool) -> None:
+def test_audit_finds_that_distinct_draws_lose_more_than_one(search: bool) -> None:
     broken = AlgorithmTwoLnGamma(gamma=10, domain_size=50, draws=4, sampling="distinct")
     found = audit(broken, samples=200_000, search=search, rng=8).lower_bound
     assert broken.guarantee.epsilon == pytest.approx(math.log(10))
@@ -263,7 +263,7 @@ def test_distinct_draws_lose_more_than_one(search: bool) -> None:
 
 
 @pytest.mark.parametrize("search", [False, True])
-def test_a_chain_calibrated_as_if_there_were_two_answers_is_caught(search: bool) -> None:
+def test_audit_catches_a_chain_calibrated_for_two_answers(search: bool) -> None:
     broken = ChainedGrr(epsilon=1, epsilon_lifetime=4, domain_size=10)
     ratio = broken.compare(0, 1).largest_ratio()
     assert ratio is not None
@@ -272,7 +272,7 @@ def test_a_chain_calibrated_as_if_there_were_two_answers_is_caught(search: bool)
     assert 2 < audit(broken, samples=20_000, search=search, rng=9).lower_bound <= truth
 
 
-def test_the_formula_of_that_chain_is_right_for_two_answers_and_too_small_for_more() -> None:
+def test_chain_formula_is_right_for_two_answers_and_too_small_for_more() -> None:
     for lifetime, epsilon, size in [(4.0, 1.0, 3), (4.0, 1.0, 10), (2.0, 0.5, 128), (8.0, 3.0, 1000)]:
         broken = ChainedGrr(epsilon=epsilon, epsilon_lifetime=lifetime, domain_size=size)
         p, again = broken.keeps
@@ -294,7 +294,7 @@ class LeaksInThePadding(type(HONEST[1])):  # type: ignore[misc]
         return reports
 
 
-def test_a_description_can_mislead_and_a_search_looks_for_itself() -> None:
+def test_audit_by_search_ignores_a_misleading_description() -> None:
     broken = LeaksInThePadding(epsilon=1, domain_size=17)
     declared = audit(broken, samples=20_000, rng=10)
     assert declared.declared
@@ -305,7 +305,7 @@ def test_a_description_can_mislead_and_a_search_looks_for_itself() -> None:
     assert 0 in found.pair
 
 
-def test_a_search_tries_every_answer_of_a_small_domain() -> None:
+def test_audit_by_search_tries_every_answer_of_a_small_domain() -> None:
     spares = SparesAnAnswer(epsilon=1, domain_size=10)
     assert audit(spares, samples=20_000, rng=10).lower_bound <= 1
     found = audit(spares, samples=20_000, search=True, rng=10)
@@ -313,7 +313,7 @@ def test_a_search_tries_every_answer_of_a_small_domain() -> None:
     assert 5 in found.pair
 
 
-def test_a_client_that_emits_unknown_values_is_there_for_others_to_refuse() -> None:
+def test_audit_accepts_a_client_that_emits_unknown_values() -> None:
     honest = built_in("grr", epsilon=1, domain_size=4)
     with pytest.raises(OutsideDomain):
         honest.randomize([0, 17], rng=1)
@@ -342,7 +342,7 @@ class Leaks(FrequencyMechanism):
         return np.where(leaks, 1 + np.asarray(values), 0)
 
 
-def test_a_promised_delta_is_allowed_for() -> None:
+def test_audit_allows_for_a_stated_delta() -> None:
     assert audit(Leaks(), samples=50_000, rng=11).lower_bound == 0
     assert audit(Leaks(hidden=1), samples=50_000, rng=11).lower_bound > 2
     assert audit(Leaks(), samples=50_000, reports=5, rng=11).delta == pytest.approx(0.05)
@@ -375,7 +375,7 @@ class Recorder(FrequencyMechanism):
 
 
 @pytest.mark.parametrize("reports", [1, 7])
-def test_samples_bound_all_the_reports_that_are_drawn(reports: int) -> None:
+def test_audit_samples_bound_the_reports_drawn(reports: int) -> None:
     recorder = Recorder()
     found = audit(recorder, samples=7_000, reports=reports, rng=12)
     drawn = sum(len(values) for values, _ in recorder.calls)
@@ -383,7 +383,7 @@ def test_samples_bound_all_the_reports_that_are_drawn(reports: int) -> None:
     assert found.first_total == found.second_total > 0.3 * 7_000 / reports
 
 
-def test_every_user_has_a_secret_of_its_own_and_keeps_it() -> None:
+def test_audit_gives_each_user_one_secret() -> None:
     recorder = Recorder()
     audit(recorder, samples=5_000, reports=5, rng=13)
     by_user: dict[bytes, list[int]] = {}
@@ -397,7 +397,7 @@ def test_every_user_has_a_secret_of_its_own_and_keeps_it() -> None:
     assert all(len(set(values)) == 1 for values in by_user.values())
 
 
-def test_an_audit_with_a_seed_can_be_repeated_and_one_without_differs() -> None:
+def test_audit_with_a_seed_is_repeatable_and_without_differs() -> None:
     oue = HONEST[0]
     assert audit(oue, samples=5_000, rng=14) == audit(oue, samples=5_000, rng=14)
     assert audit(oue, samples=5_000, search=True, rng=14) == audit(oue, samples=5_000, search=True, rng=14)
@@ -406,7 +406,7 @@ def test_an_audit_with_a_seed_can_be_repeated_and_one_without_differs() -> None:
 
 
 @pytest.mark.parametrize("search", [False, True])
-def test_an_audit_can_be_written_as_json(search: bool) -> None:
+def test_audit_can_be_written_as_json(search: bool) -> None:
     found = audit(GRR, samples=2_000, search=search, rng=15)
     data = json.loads(json.dumps(found.to_json()))
     assert data["lower_bound"] == found.lower_bound
@@ -422,13 +422,13 @@ def test_an_audit_can_be_written_as_json(search: bool) -> None:
     ("option", "value"),
     [("samples", 99), ("samples", 1e6), ("reports", 0), ("reports", 2.5), ("confidence", 0), ("confidence", 1.0)],
 )
-def test_options_out_of_range_are_refused(option: str, value: Any) -> None:
-    with pytest.raises(InvalidParameter, match=f"{option}: expected"):
+def test_audit_options_out_of_range_are_refused(option: str, value: Any) -> None:
+    with pytest.raises(InvalidParameter, match=f"{option} must be"):
         audit(GRR, **{option: value})
 
 
-def test_too_few_users_for_so_many_reports_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match=r"samples: expected a whole number >= 20000"):
+def test_audit_of_too_few_users_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"samples must be a whole number from 20000"):
         audit(GRR, samples=10_000, reports=200)
 
 
@@ -451,17 +451,17 @@ class TooFew(Recorder):
         return np.zeros(1, dtype=np.int64)
 
 
-def test_what_has_no_inputs_or_no_reports_of_numbers_is_refused_with_a_reason() -> None:
+def test_audit_without_inputs_or_numeric_reports_is_refused_with_a_reason() -> None:
     with pytest.raises(NotSupported, match="names no inputs"):
         audit(NoInputs())
-    with pytest.raises(NotSupported, match="expected reports of numbers"):
+    with pytest.raises(NotSupported, match="reports must be numbers"):
         audit(Words(), samples=1_000)
-    with pytest.raises(NotSupported, match="reports of"):
+    with pytest.raises(NotSupported, match=r"users must give .* reports"):
         audit(TooFew(), samples=1_000)
 
 
 class Given(Recorder):
-    """Draws one of the given reports, the same whatever the value is."""
+    """Draws one of the given reports, independent of the value."""
 
     name = "given"
 
@@ -475,7 +475,7 @@ class Given(Recorder):
 
 
 @pytest.mark.parametrize("reports", [1, 4])
-def test_strange_reports_are_read_without_complaint(reports: int) -> None:
+def test_reader_accepts_strange_reports(reports: int) -> None:
     strange = [math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0]
     for given_reports in ([1.0], strange, [*strange, *np.linspace(-1e300, 1e300, 100)], [True, False]):
         assert audit(Given(given_reports), samples=4_000, reports=reports, rng=20).lower_bound == 0
@@ -488,14 +488,14 @@ def words_of(reports: Any) -> list[str]:
     return [feature.words for feature in features_of(reports)]
 
 
-def test_few_values_are_told_apart_and_many_are_put_into_ranges() -> None:
+def test_reader_separates_few_values_and_bins_many() -> None:
     assert words_of(np.array([0, 2, 2, 1])) == ["column 0 = 0", "column 0 = 1", "column 0 = 2"]
     many = features_of(np.linspace(0, 1, 1000))
     assert {feature.kind for feature in many} == {"number", "tail", "bin"}
     assert words_of(np.zeros((5, 3))) == []
 
 
-def test_packed_bits_are_read_one_by_one_and_sets_by_what_they_hold() -> None:
+def test_reader_reads_packed_bits_singly_and_sets_by_members() -> None:
     packed = np.array([[0b00000001, 0], [0b10000001, 0b10]], dtype=np.uint8)
     assert [words for words in words_of(packed) if words.startswith("bit")] == ["bit 7", "bit 9"]
     held = [words for words in words_of(np.array([[1, 2], [2, 3]])) if words.startswith("some")]
@@ -509,7 +509,7 @@ def test_bins_cover_every_number_exactly_once() -> None:
     assert (bins(more).sum(axis=1) == 1).all()
 
 
-def test_a_reader_keeps_its_order_and_reads_any_shape() -> None:
+def test_reader_keeps_its_order_and_reads_any_shape() -> None:
     reports = np.random.default_rng(2).integers(0, 4, size=(50, 2, 3), dtype=np.uint8)
     features = features_of(reports)
     whole = Reader(tuple(features))(reports)
@@ -528,14 +528,14 @@ def test_equal_reports_and_no_others_have_equal_keys() -> None:
 # -- the declared channel --------------------------------------------------------------------------------------------
 
 
-def test_the_rarest_outcome_is_not_chosen_where_it_cannot_be_met() -> None:
+def test_rarest_outcome_is_not_chosen_if_it_cannot_occur() -> None:
     # The worst pair of the printed row differs in one cell in a million; an event that occurs tells more.
     found = audit(PrintedRowTwo(epsilon=1, lower=0, upper=1, gamma="0.5"), samples=20_000, rng=16)
     assert found.declared
     assert found.first_hits > 100
 
 
-def test_a_mechanism_may_describe_its_odds_and_not_number_its_reports() -> None:
+def test_audit_of_a_mechanism_with_odds_only_succeeds() -> None:
     class Unnumbered(OnlySetsBits):
         name = "unnumbered"
 
@@ -547,7 +547,7 @@ def test_a_mechanism_may_describe_its_odds_and_not_number_its_reports() -> None:
     assert found.lower_bound > 5
 
 
-def test_a_report_outside_the_described_outcomes_is_no_part_of_the_event() -> None:
+def test_event_excludes_reports_outside_the_described_outcomes() -> None:
     class Misnumbered(OnlySetsBits):
         name = "misnumbered"
 
@@ -557,7 +557,7 @@ def test_a_report_outside_the_described_outcomes_is_no_part_of_the_event() -> No
     assert audit(Misnumbered(), samples=20_000, rng=18).first_hits == 0
 
 
-def test_what_is_drawn_stands_for_the_declared_probabilities() -> None:
+def test_drawn_reports_match_the_declared_probabilities() -> None:
     for mechanism in (OnlySetsBits(), ChainedGrr(epsilon=1, epsilon_lifetime=4, domain_size=10)):
         found = audit(mechanism, samples=100_000, rng=19)
         masses = mechanism.compare(*found.pair).masses()

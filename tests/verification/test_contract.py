@@ -1,4 +1,4 @@
-"""The contract that every mechanism keeps, kept by our own; `ldp-budget mechanisms` shows them as checked for it.
+"""The contract of mechanisms, checked for the built-in ones; `ldp-budget mechanisms` shows them as checked for it.
 
 The strict form of what a plugin's author inherits: nothing is skipped here. What cannot be checked of a mechanism is
 named in `unchecked`, and then it must be so.
@@ -27,7 +27,7 @@ from random_mechanisms import DRAWS, random_mechanisms
 MEMO = {"memo_is_kept", "many_reports_stay_within_the_cap"}
 CALIBRATED = {"calibration_is_safe"}
 LISTED = {"program_law_is_the_channel"}
-"""What takes draws of which all outcomes can be listed."""
+"""The mechanisms with draws whose outcomes can all be listed."""
 UNIT = {"lower": 0, "upper": 1}
 
 
@@ -91,7 +91,7 @@ class BuiltIn(MechanismContract):
 
 
 class OneOfAKind(BuiltIn):
-    """What stands for others like it in the shorter run, where its proof and its client are held together too."""
+    """The mechanisms that represent others in the shorter run, with their proof and their client together."""
 
     def test_guarantee_is_exact(self, target: Mapping[str, Any]) -> None:
         self.check("guarantee_is_exact", target)
@@ -226,19 +226,19 @@ class TestRappor(BuiltIn):
 # -- the whole of it ------------------------------------------------------------------------------------------
 
 
-def test_every_mechanism_of_ours_is_held_to_the_contract() -> None:
+def test_contract_cases_include_every_built_in_mechanism() -> None:
     held = {cls.mechanism for cls in (*BuiltIn.__subclasses__(), *OneOfAKind.__subclasses__()) if cls != OneOfAKind}
     assert held == {cls for cls, plugin in registry().items() if plugin.own and cls.checkable}
 
 
-def test_every_check_is_a_test_and_every_test_a_check() -> None:
+def test_contract_checks_and_tests_agree() -> None:
     tests = {name[5:] for name, _ in inspect.getmembers(MechanismContract) if name.startswith("test_")}
     assert tests == set(CHECKS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
-def test_parameters_are_found_by_trying(cls: type[Mechanism]) -> None:
+def test_contract_finds_parameters_by_trying(cls: type[Mechanism]) -> None:
     examples = examples_of(cls)
     assert len(examples) >= 2
     assert examples == examples_of(cls)
@@ -251,7 +251,7 @@ def test_parameters_are_found_by_trying(cls: type[Mechanism]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
-def test_what_is_found_by_trying_keeps_the_contract(cls: type[Mechanism]) -> None:
+def test_contract_holds_at_parameters_found_by_trying(cls: type[Mechanism]) -> None:
     for parameters in examples_of(cls):
         results = contract.run_all(made(cls, parameters))
         assert [result for result in results if result.verdict == contract.FAILED] == [], parameters
@@ -262,7 +262,7 @@ SMALL = 10_000  # answers
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWS)
-def test_clients_draw_what_they_describe_at_random_settings(name: str) -> None:
+def test_clients_draw_their_description_at_random_settings(name: str) -> None:
     drawn = random_mechanisms(name, 8, seed=4)
     small = [each for each in drawn if (getattr(each, "domain_size", None) or 0) < SMALL]
     for instance in small[:3]:
@@ -284,7 +284,7 @@ class TestPriced(MechanismContract):
 
 
 @pytest.mark.slow
-def test_an_author_sees_what_is_broken_and_why_something_was_skipped(tmp_path: Path) -> None:
+def test_contract_reports_failures_and_reasons_of_skips(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(AUTHORS_TESTS)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", str(tmp_path)],
@@ -304,7 +304,7 @@ def test_an_author_sees_what_is_broken_and_why_something_was_skipped(tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_contract_needs_no_pytest_and_its_tests_say_how_to_get_it() -> None:
+def test_contract_works_without_pytest_and_its_tests_name_the_package() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None\n"
         "from ldp_budget.verification import contract; assert contract.CHECKS; print('checks')\n"
@@ -316,7 +316,7 @@ def test_the_contract_needs_no_pytest_and_its_tests_say_how_to_get_it() -> None:
 
 
 @pytest.mark.slow
-def test_an_estimate_that_selects_answers_first_is_not_held_to_be_unbiased() -> None:
+def test_contract_skips_bias_of_an_estimate_that_selects_answers() -> None:
     # Two bits cannot tell 32 answers apart: the lasso has to choose among them.
     coarse = {"bits": 2, "hashes": 1, "cohorts": 5, "epsilon": "0.3", "epsilon_lifetime": "0.6", "domain_size": 32}
     pytest.importorskip("sklearn")
@@ -329,7 +329,7 @@ def test_an_estimate_that_selects_answers_first_is_not_held_to_be_unbiased() -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "hashes", "width"), [("cms", 1, 2), ("hcms", 2, 2), ("cms", 1, 4)])
-def test_a_sketch_of_a_handful_of_cells_keeps_the_contract(name: str, hashes: int, width: int) -> None:
+def test_contract_holds_for_a_sketch_of_a_handful_of_cells(name: str, hashes: int, width: int) -> None:
     """These stated too small errors: on average 0.74 of the variance with two functions of two cells."""
     sketch = mechanism(name)(epsilon=5, hashes=hashes, width=width, domain_size=5)
     contract.CHECKS["estimator_is_unbiased"](sketch)

@@ -64,7 +64,7 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
     (careless.TellsOfTheFirst, OUE, "program_law_is_the_channel", "the law of the program is not what compare"),
     (careless.WritesIntoValues, OUE, "inputs_are_left_alone", "read-only"),
     (careless.NeverEmpty, OUE, "no_users_no_reports", "no values give reports"),
-    (careless.MergesShares, OUE, "aggregates_merge", "do not merge"),
+    (careless.MergesShares, OUE, "aggregates_merge", "cannot be merged"),
     (careless.BooleanReports, OUE, "reports_survive_the_file", "damaged"),
     (careless.ShiftsTheMean, UNIT, "estimator_is_unbiased", "biased"),
     (careless.BiasedOnTheSly, UNIT, "estimator_is_unbiased", "biased"),
@@ -80,13 +80,13 @@ SLOWLY = (careless.CountsTenPerCentOff, OUE, "estimator_is_unbiased", "variance"
     [*CAUGHT, pytest.param(*SLOWLY, marks=pytest.mark.slow)],
     ids=lambda item: getattr(item, "name", None),
 )
-def test_a_mistake_is_caught(cls: type[Mechanism], parameters: dict[str, Any], check: str, why: str) -> None:
+def test_contract_catches_a_mistake(cls: type[Mechanism], parameters: dict[str, Any], check: str, why: str) -> None:
     found = run(check, cls(**parameters))
     assert found.verdict == FAILED, found
     assert why in found.why
 
 
-# What these find is in `test_liars`.
+# What these find is in `test_wrong_descriptions`.
 OF_LIARS = {
     "reports_say_no_more_than_described",
     "reports_have_one_form",
@@ -95,7 +95,7 @@ OF_LIARS = {
 }
 
 
-def test_every_check_catches_something() -> None:
+def test_contract_checks_each_catch_a_mistake() -> None:
     assert {check for _, _, check, _ in CAUGHT} | OF_LIARS == set(CHECKS)
 
 
@@ -111,7 +111,7 @@ def test_every_check_catches_something() -> None:
     ],
     ids=lambda item: getattr(item, "name", None),
 )
-def test_one_slip_fails_one_check(cls: type[Mechanism], parameters: dict[str, Any]) -> None:
+def test_contract_mistake_fails_one_check(cls: type[Mechanism], parameters: dict[str, Any]) -> None:
     failed = {result.check for result in run_all(cls(**parameters)) if result.verdict == FAILED}
     assert failed == {check for caught, _, check, _ in CAUGHT if caught is cls}
 
@@ -122,20 +122,20 @@ def test_one_slip_fails_one_check(cls: type[Mechanism], parameters: dict[str, An
     [careless.TenPerCentOff(**UNIT, share=1), careless.CountsTenPerCentOff(**OUE, honest=True)],
     ids=lambda instance: instance.name,
 )
-def test_the_honest_twin_passes(instance: Mechanism) -> None:
+def test_contract_passes_the_correct_twin(instance: Mechanism) -> None:
     assert run("estimator_is_unbiased", instance) == Result("estimator_is_unbiased", PASSED)
 
 
-def test_what_says_nothing_is_not_checked() -> None:
+def test_contract_skips_a_mechanism_without_descriptions() -> None:
     verdicts = {result.check: result for result in run_all(careless.Priced(epsilon=1))}
     assert {check for check, result in verdicts.items() if result.verdict == FAILED} == set()
     assert verdicts["calibration_is_safe"].verdict == PASSED
     assert verdicts["client_matches_channel"] == Result(
-        "client_matches_channel", SKIPPED, "priced names no inputs to compare; define `critical_inputs`"
+        "client_matches_channel", SKIPPED, "mechanism priced names no inputs to compare; define `critical_inputs`"
     )
 
 
-def test_an_error_of_the_mechanism_is_a_failure_and_no_crash() -> None:
+def test_contract_reports_an_error_of_the_mechanism_as_a_failure() -> None:
     class Crashes(careless.Honest):
         name = "crashes"
 
@@ -156,7 +156,7 @@ def certified(cls: type[Mechanism], parameters: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow
-def test_a_client_whose_noise_is_too_rare_to_be_seen_is_audited_at_best() -> None:
+def test_contract_rates_a_client_with_rare_noise_audited_at_most() -> None:
     parameters = {"epsilon": 16, "hashes": 64, "width": 64, "domain_size": 8}
     found = run("client_matches_channel", careless.NeverTurns(**parameters))
     assert found.verdict == SKIPPED
@@ -165,7 +165,7 @@ def test_a_client_whose_noise_is_too_rare_to_be_seen_is_audited_at_best() -> Non
 
 
 @pytest.mark.slow
-def test_what_is_sent_along_is_no_certificate() -> None:
+def test_contract_ignores_a_certificate_sent_by_the_mechanism() -> None:
     for cls, parameters in ((careless.SendsTheAnswerAlong, OUE), (careless.KeepsTheAnswerInBitOne, {"epsilon": 1})):
         # The description is true, and says nothing of it.
         assert run("guarantee_is_exact", cls(**parameters)).verdict == PASSED
@@ -187,7 +187,7 @@ HONEST = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "target", "check", "verdict"), HONEST)
-def test_an_honest_mechanism_does_not_fail_at_the_extremes(
+def test_contract_passes_a_correct_mechanism_at_the_extremes(
     name: str, target: dict[str, Any], check: str, verdict: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # At ε = 9 two runs of 20,000 users agree seven times in a thousand.
@@ -198,7 +198,7 @@ def test_an_honest_mechanism_does_not_fail_at_the_extremes(
 
 
 @pytest.mark.parametrize("check", ["client_matches_channel", "audit_finds_no_more", "aggregates_merge"])
-def test_reports_too_large_to_be_drawn_are_not_checked(check: str) -> None:
+def test_contract_skips_reports_too_large_to_draw(check: str) -> None:
     class Wide(careless.Honest):
         """Reports as large as those of a domain of five hundred million answers."""
 
@@ -216,7 +216,7 @@ def test_reports_too_large_to_be_drawn_are_not_checked(check: str) -> None:
     assert "GB" in found.why
 
 
-def test_too_many_outcomes_to_list_are_no_failure() -> None:
+def test_contract_skips_too_many_outcomes_to_list() -> None:
     class Manifold(careless.Honest):
         """Described by twenty bits of which any may differ."""
 
@@ -227,11 +227,11 @@ def test_too_many_outcomes_to_list_are_no_failure() -> None:
             return Comparison.of(*[bit] * 20)
 
     found = run("client_matches_channel", Manifold(**OUE))
-    why = "the outcomes of the channel are too many to list; a `Pure` promise is checked without"
+    why = "the channel has too many outcomes to list: 1048576. A `Pure` guarantee is checked without a list."
     assert (found.verdict, found.why) == (SKIPPED, why)
 
 
-def test_bounds_may_be_written_as_text() -> None:
+def test_contract_accepts_bounds_as_text() -> None:
     class Textual(careless.Priced):
         name = "textual"
         epsilon = real("privacy loss of one report", above="0", below="0.5")
@@ -239,7 +239,7 @@ def test_bounds_may_be_written_as_text() -> None:
     assert run("bad_parameters_are_refused", Textual(epsilon="0.1")).verdict == PASSED
 
 
-def test_a_class_of_a_notebook_is_checked_but_for_pickling() -> None:
+def test_contract_checks_a_class_of_a_notebook_except_pickling() -> None:
     namespace: dict[str, Any] = {"Priced": careless.Priced, "__name__": "no_module"}
     exec("class Notebook(Priced):\n    name = 'notebook'", namespace)
     found = run("parameters_round_trip", namespace["Notebook"](epsilon=1))

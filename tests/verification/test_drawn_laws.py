@@ -1,4 +1,4 @@
-"""The clients of ours draw what their promises are proved from: whole reports, enumerated in exact fractions.
+"""Built-in clients draw the distributions of their proofs: whole reports, enumerated in exact fractions.
 
 It is this that lets them be called "exact": nothing is sampled, and nothing of a report is left out. Only that each
 draw of `ldp_budget.sampling` has the probability it promises is taken from the tests of that room. Not enumerated
@@ -48,14 +48,14 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ON_A_GRID = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"}
 
 
-def test_every_mechanism_of_ours_is_enumerated_but_those_on_a_grid() -> None:
+def test_enumeration_includes_every_built_in_mechanism_except_grids() -> None:
     own = {cls.name for cls, plugin in registry().items() if plugin.own and cls.checkable}
     assert {name for name, _ in SETTINGS} == own - ON_A_GRID
 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=lambda item: item if isinstance(item, str) else "")
-def test_whole_reports_are_drawn_as_described_and_keep_the_promise(name: str, parameters: dict[str, Any]) -> None:
+def test_reports_are_drawn_as_described_and_within_the_guarantee(name: str, parameters: dict[str, Any]) -> None:
     made = ldp_budget.mechanism(name)(**parameters)
     values = list(made.critical_inputs())
     laws = {value: drawn_law(made, value) for value in values}
@@ -85,12 +85,12 @@ def compared(made: Mechanism, pair: tuple[Any, Any], laws: Any) -> tuple[Compari
 
 
 def same_curve(one: list[tuple[Fraction, Fraction]], other: list[tuple[Fraction, Fraction]]) -> bool:
-    """Whether they are equally hard to tell apart: one divergence at every kink of either."""
+    """True if they are equally hard to distinguish: one divergence at every kink of either."""
     kinks = {p / q for p, q in (*one, *other) if q}
     return all(hockey_stick(one, kink) == hockey_stick(other, kink) for kink in kinks)
 
 
-def test_one_threshold_off_by_one_is_seen() -> None:
+def test_threshold_off_by_one_is_found() -> None:
     """The law is exact: a client whose threshold is one in 2**64 too large is not as described."""
     oue = ldp_budget.mechanism("oue")
 

@@ -34,7 +34,7 @@ def made(name: str, epsilon: Any = 1, **more: Any) -> Mechanism:
 
 
 def holds_for(bound: Bound | None, laws: list[dict[Any, Fraction]]) -> bool:
-    """Whether no pair of laws, which may lack the same tails, is above the bound."""
+    """True if no pair of distributions, which may lack the same tails, is above the bound."""
     assert bound is not None
     for first, second in permutations(laws, 2):
         cells = first.keys() | second.keys()
@@ -61,7 +61,7 @@ def program_of(found: Any, cells: int, **tables: Any) -> Program:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.3", "1", "20"])
-def test_a_client_of_a_grid_is_proved_over_all_values(name: str, epsilon: str) -> None:
+def test_grid_client_is_proved_over_all_values(name: str, epsilon: str) -> None:
     """It held by the few pairs that the mechanism names, and nothing showed that others are no further apart."""
     found = verify(made(name, epsilon))
     assert (found.verdict, found.program) == ("holds", "holds")
@@ -69,7 +69,7 @@ def test_a_client_of_a_grid_is_proved_over_all_values(name: str, epsilon: str) -
 
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 7, 8])
-def test_the_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
+def test_grid_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
     for reach, high, low in product(range(cells + 1), (1, 2, 7, 100), (1, 3)):
         if high < low:
             continue
@@ -88,7 +88,7 @@ def test_the_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
 
 
 @pytest.mark.parametrize(("width", "others", "last"), [(1, 1, 1), (2, 5, 5), (5, 3, 3), (3, 4, 2), (4, 4, 1)])
-def test_the_bound_of_a_moving_window_is_that_of_its_worst_pair(width: int, others: int, last: int) -> None:
+def test_grid_bound_of_a_moving_window_is_that_of_its_worst_pair(width: int, others: int, last: int) -> None:
     for kept in (ONE // 3, ONE - ONE // 5, ONE // 50):
         program = program_of(numeric_grids._Moving(kept, width, others, last), last)
         laws = [law(program, value) for value in range(last + 1)]
@@ -105,7 +105,7 @@ def test_the_bound_of_a_moving_window_is_that_of_its_worst_pair(width: int, othe
 
 @pytest.mark.parametrize("floor", [0, 4000])
 @pytest.mark.parametrize("ratio", ["0.5", "0.9", "0.99"])
-def test_the_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int) -> None:
+def test_grid_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int) -> None:
     cells, first = 9, "1234567.8"
     found = numeric_grids._Weights(Decimal(first), Decimal(ratio), 40, floor, cells)
     program = program_of(found, cells, below=falling(first, ratio, 40, floor, cells))
@@ -122,7 +122,7 @@ def test_the_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_the_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
+def test_grid_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
     """Of thresholds by lot, most of them of no staircase at all, and of those of a true one."""
     cells, reach = 6, CHANCE.randrange(7)
     if number % 2:
@@ -175,7 +175,7 @@ def test_the_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
         ("square-wave", "cell", ["where", ["eq", "value", 7], 0, "inside"]),
     ],
 )
-def test_another_client_is_not_proved(name: str, step: str, expression: Any) -> None:
+def test_grid_with_another_client_is_not_proved(name: str, step: str, expression: Any) -> None:
     """The description is that of the honest client, and its few pairs were all that was looked at."""
     honest = made(name)
     assert any(each == step and was != expression for each, was in honest.client_program().steps)
@@ -184,7 +184,7 @@ def test_another_client_is_not_proved(name: str, step: str, expression: Any) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_promise_below_the_truth_is_not_proved(name: str) -> None:
+def test_grid_with_a_too_small_guarantee_is_not_proved(name: str) -> None:
     honest = made(name)
     for epsilon in (Decimal("0.99"), Decimal("0.9999")):
         found = check_grid(Pure(epsilon), honest.client_program())
@@ -193,7 +193,7 @@ def test_a_promise_below_the_truth_is_not_proved(name: str) -> None:
     assert check_grid(Pure(Decimal("1.0000001")), honest.client_program()).verdict == "holds"  # type: ignore[union-attr]
 
 
-def test_a_smaller_table_a_wider_range_and_another_report_are_not_proved() -> None:
+def test_grid_with_another_table_range_or_report_is_not_proved() -> None:
     weights = made("bounded-laplace")
     table = weights.client_program().tables["below"]
     steeper = {**table, "ratio": "0.9999"}
@@ -210,14 +210,14 @@ def test_a_smaller_table_a_wider_range_and_another_report_are_not_proved() -> No
 
 
 @pytest.mark.parametrize(("name", "more"), [("laplace", {}), ("gaussian", {"delta": "1e-6"})])
-def test_noise_of_a_sensitivity_alone_is_unproven(name: str, more: dict[str, Any]) -> None:
+def test_grid_with_a_sensitivity_only_is_unproven(name: str, more: dict[str, Any]) -> None:
     """Two values were compared, of a mechanism without a client: "holds"."""
     found = verify(ldp_budget.mechanism(name)(epsilon=1, sensitivity=1, **more))
     assert found.verdict == "unproven"
     assert "of values, which the mechanism names as the ones furthest apart" in found.looked_at
 
 
-def test_a_plugin_without_a_program_that_leaks_a_value_it_does_not_name_is_unproven() -> None:
+def test_plugin_without_a_program_that_leaks_a_value_is_unproven() -> None:
     """The value .25 has a hundredth of the noise; only the ends and the centre were compared: "holds"."""
     laplace: Any = ldp_budget.mechanism("laplace")
 
@@ -232,4 +232,4 @@ def test_a_plugin_without_a_program_that_leaks_a_value_it_does_not_name_is_unpro
 
     found = verify(Leaks(epsilon=1, lower=0, upper=1))
     assert (found.verdict, found.method, found.program) == ("unproven", "density", "unproven")
-    assert "nothing shows that these stand for all" in found.problems[0]
+    assert "it is not shown that these cover all other inputs" in found.problems[0]

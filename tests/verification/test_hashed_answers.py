@@ -31,7 +31,7 @@ def promising_less(made: Mechanism) -> Mechanism:
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 @pytest.mark.parametrize(("hashes", "width"), [(64, 2), (64, 8), (600, 8)])
 def test_verify_of_a_tau_that_only_colliding_answers_keep_is_unproven(name: str, hashes: int, width: int) -> None:
-    """τ was held against the critical pair, which collides under some functions, and said to hold for all pairs."""
+    """τ was compared with the critical pair, which collides under some functions, and reported for all pairs."""
     found = verify(promising_less(ldp_budget.mechanism(name)(epsilon=1, hashes=hashes, width=width)))
     assert found.verdict == "unproven"
     assert found.program == "unproven"
@@ -58,7 +58,7 @@ def test_verify_of_rounded_numbers_covers_every_number(flip: str) -> None:
     assert "within the promise for all cells" in found.program_open
 
 
-def test_verify_of_one_rounded_number_that_is_told_is_violated() -> None:
+def test_verify_of_one_rounded_number_that_is_revealed_is_violated() -> None:
     """The rounded value 7 is sent in clear; the ends and the middle were compared, and it was said to hold."""
     made = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=10, rounding=1, flip="0.2")
     told = one_of(made, "report", ["where", ["eq", "cell", 7], 1, ["xor", ["at", "kept", 0], "flip"]])
@@ -112,7 +112,7 @@ def test_verify_of_rappor_of_a_loss_that_only_overlapping_filters_keep_is_unprov
         ("hcms", "report", ["mul", 1, "sign"]),
     ],
 )
-def test_cells_that_are_told_by_some_of_their_bits_alone_are_not_alike(name: str, step: str, expression: Any) -> None:
+def test_cells_revealed_by_some_of_their_bits_are_not_alike(name: str, step: str, expression: Any) -> None:
     """The parity of some bits of a cell tells some cells apart and not others; all were taken to be alike."""
     made = ldp_budget.mechanism(name)(epsilon=1, hashes=4, width=8)
     assert answers_are_alike(made.client_program())
@@ -120,7 +120,7 @@ def test_cells_that_are_told_by_some_of_their_bits_alone_are_not_alike(name: str
 
 
 def test_cells_of_a_function_that_no_report_shows_are_not_alike() -> None:
-    """Two answers with the same cells under other functions have one law; others are told apart."""
+    """Two answers with the same cells under other functions have one distribution; others differ."""
     made = ldp_budget.mechanism("cms")(epsilon=1, hashes=4, width=8)
     program = made.client_program()
     shown = dataclasses.replace(

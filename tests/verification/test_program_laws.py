@@ -1,4 +1,4 @@
-"""The law of every client program that can be listed, enumerated in fractions, is the channel of its proof."""
+"""The distribution of every client program, enumerated in fractions, is the channel of its proof."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ENDLESS = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"}
 
 
-def test_every_mechanism_is_listed_but_those_on_a_grid() -> None:
+def test_programs_of_all_mechanisms_except_grids_are_listed() -> None:
     assert {name for name, _ in SETTINGS} == {each.name for each in CASES.values()} - ENDLESS - {"olh"}
 
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=lambda item: item if isinstance(item, str) else "")
-def test_the_law_is_what_compare_says(name: str, parameters: dict[str, Any]) -> None:
+def test_program_distribution_equals_that_of_compare(name: str, parameters: dict[str, Any]) -> None:
     if name == "rappor":  # of 16 different reports the ways to send four are too many to list
         with pytest.raises(NotChecked, match="the points from 4 reports on were not looked at"):
             program_law_is_the_channel(ldp_budget.mechanism(name)(**parameters))
@@ -56,18 +56,18 @@ def test_the_law_is_what_compare_says(name: str, parameters: dict[str, Any]) -> 
     program_law_is_the_channel(ldp_budget.mechanism(name)(**parameters))
 
 
-def test_a_law_adds_up_to_one() -> None:
+def test_program_distribution_sums_to_one() -> None:
     assert sum(law(CASES["sue"].client_program(), 2).values()) == 1
 
 
 @pytest.mark.parametrize("name", ["oue of 100"])
-def test_what_cannot_be_listed_is_not_checked(name: str) -> None:
+def test_program_that_cannot_be_listed_is_not_checked(name: str) -> None:
     with pytest.raises(NotChecked, match="outcomes"):
         program_law_is_the_channel(CASES[name])
 
 
 @pytest.mark.parametrize("name", ["staircase", "bounded-laplace"])
-def test_a_law_on_a_grid_is_checked_without_being_listed(name: str) -> None:
+def test_program_on_a_grid_is_checked_without_listing(name: str) -> None:
     program_law_is_the_channel(CASES[name])
 
 
@@ -97,7 +97,7 @@ def _changed(mechanism: Mechanism, old: Any, new: Any) -> Mechanism:
         ("subset-selection", ["below", 3], ["below", 2], False),
     ],
 )
-def test_another_program_than_the_client_is_found(name: str, old: Any, new: Any, seen_by_law: bool) -> None:
+def test_program_different_from_the_client_is_found(name: str, old: Any, new: Any, seen_by_law: bool) -> None:
     changed = _changed(CASES[name], old, new)
     with pytest.raises(Broken, match="the program"):
         program_draws_what_the_client_draws(changed)
@@ -106,7 +106,7 @@ def test_another_program_than_the_client_is_found(name: str, old: Any, new: Any,
             program_law_is_the_channel(changed)
 
 
-def test_a_program_that_reads_more_is_found() -> None:
+def test_program_that_reads_more_is_found() -> None:
     made = CASES["randomized-response"]
     program = made.client_program()
     more = Program(program.input, (*program.steps, ("spare", ["below", 7])), program.report)
@@ -125,24 +125,24 @@ def test_a_program_that_reads_more_is_found() -> None:
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
-        ((("a", ["shift", 1]),), "expected a whole number, a name or an operator"),
-        ((("a", ["constructor", 1]),), "expected a whole number, a name or an operator"),
-        ((("a", ["add", 1]),), "add takes a, b; found 1 arguments"),
-        ((("a", ["add", 1, ["below", 2]]),), "below draws, so it stands alone at the top of a step"),
-        ((("a", "later"), ("later", 1)), "nothing before it is called 'later'"),
-        ((("a", 2**53),), "as text"),
-        ((("a", 0.5),), "expected a whole number"),
-        ((("a", 1), ("a", 2)), "a name of its own"),
-        ((("value", 1),), "a name of its own"),
-        ((("a", ["kept_top", "alpha", 0, 20]),), "expected memo"),
+        ((("a", ["shift", 1]),), "an expression must be a whole number, a name or an operator"),
+        ((("a", ["constructor", 1]),), "an expression must be a whole number, a name or an operator"),
+        ((("a", ["add", 1]),), "the arguments of add must be a, b: got 1 arguments"),
+        ((("a", ["add", 1, ["below", 2]]),), "below draws, so it must be the outermost operator of a step"),
+        ((("a", "later"), ("later", 1)), "no earlier step or table is named 'later'"),
+        ((("a", 2**53),), "must be a string"),
+        ((("a", 0.5),), "must be a whole number"),
+        ((("a", 1), ("a", 2)), "its own name"),
+        ((("value", 1),), "its own name"),
+        ((("a", ["kept_top", "alpha", 0, 20]),), "memo must be"),
     ],
 )
-def test_a_bad_program_is_refused_when_it_is_made(steps: Any, why: str) -> None:
+def test_program_malformed_is_refused_at_construction(steps: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Program({"kind": "answer", "count": 2, "text": False}, steps, uint("a", 1))
 
 
-def test_a_mechanism_without_a_program_says_so() -> None:
+def test_mechanism_without_a_program_says_so() -> None:
     class Silent(Mechanism):
         name = "silent"
 
@@ -150,6 +150,6 @@ def test_a_mechanism_without_a_program_says_so() -> None:
         Silent().client_program()
 
 
-def test_fractions_are_those_of_the_thresholds() -> None:
+def test_program_fractions_are_those_of_the_thresholds() -> None:
     made = ldp_budget.mechanism("randomized-response")(p="0.75", q="0.25")
     assert law(made.client_program(), 1) == {b"\x01": Fraction(3, 4), b"\x00": Fraction(1, 4)}

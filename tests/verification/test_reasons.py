@@ -1,4 +1,4 @@
-"""Whatever is left open says why, and what an author can do about it: the second half of the sentence."""
+"""Reasons of open verdicts: each says why, and what an author can do about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Priced(ldp_budget.Mechanism):
 
 
 class Asked(Priced, FrequencyMechanism):
-    """Two answers, and nobody says what becomes of them."""
+    """Two answers, without a description of their reports."""
 
     name = "asked"
     answers = 2
@@ -69,14 +69,14 @@ RANGE = {"lower": 0, "upper": 1}
     ],
     ids=lambda each: each.name if hasattr(each, "name") else "",
 )
-def test_an_unproven_promise_says_what_would_prove_it(made: Any, problems: list[str]) -> None:
+def test_reason_of_an_unproven_guarantee_names_the_missing_description(made: Any, problems: list[str]) -> None:
     found = verify(made)
     assert found.verdict == UNPROVEN
     for problem, said in zip(problems, found.problems, strict=True):
         assert said.startswith(problem)
 
 
-def test_reports_of_one_kept_value_are_asked_for() -> None:
+def test_reason_asks_for_reports_of_one_memoized_value() -> None:
     class Patterned(Repeating):
         guarantee = property(lambda self: Memoised((self.epsilon,), self.epsilon, 2, "same change pattern"))
 
@@ -92,12 +92,12 @@ def test_reports_of_one_kept_value_are_asked_for() -> None:
         (Copies(1, Memoised((Decimal(1),), 1, 1, ANY_INPUTS)), "promise the memoised one itself"),
     ],
 )
-def test_a_promise_of_another_kind_than_the_channel_says_which_kinds_are_checked(guarantee: Any, step: str) -> None:
+def test_reason_of_another_kind_of_guarantee_names_the_checked_kinds(guarantee: Any, step: str) -> None:
     found = check(guarantee, BIT)
     assert (found.verdict, step in found.why) == (UNPROVEN, True)
 
 
-def test_a_claim_that_no_digits_tell_from_the_loss_is_to_be_rounded_up() -> None:
+def test_reason_of_a_claim_equal_to_the_loss_asks_to_round_up() -> None:
     """Bounds of ln 2.333… to a hundred digits are as near as the loss is known; a claim between them is open."""
     thirds = Comparison.of(Factor.bit(Fraction(7, 10), Fraction(3, 10)))
     loss = thirds.loss()
@@ -127,7 +127,7 @@ class Shifted(NumericMechanism):
         return (value,)
 
 
-def test_what_doubles_do_not_decide_is_to_be_described_by_a_channel() -> None:
+def test_reason_beyond_doubles_asks_for_a_channel() -> None:
     made = Shifted(epsilon=1, **RANGE)
     pair = DensityPair(made, 0.0, 1.0)
     close = check_density(Pure(Decimal("0.9999999989999999")), pair)
@@ -137,7 +137,7 @@ def test_what_doubles_do_not_decide_is_to_be_described_by_a_channel() -> None:
     assert other.why.endswith("describe what is drawn by `compare`, which is checked in fractions")
 
 
-def test_a_turn_that_no_breakpoint_announces_is_to_be_named() -> None:
+def test_reason_of_a_missing_breakpoint_asks_for_it() -> None:
     class Unannounced(Shifted):
         def log_density(self, report: float, value: float) -> float:
             plain = super().log_density(report, value)
@@ -158,22 +158,20 @@ def test_a_turn_that_no_breakpoint_announces_is_to_be_named() -> None:
         ("guarantee_is_exact", Asked(epsilon=1), "asked describes no channel; define `compare` and `outcomes`", True),
     ],
 )
-def test_a_skipped_check_says_what_to_define_or_that_it_is_not_asked(
-    check_: str, made: Any, why: str, applies: bool
-) -> None:
+def test_reason_of_a_skipped_check_names_the_missing_method(check_: str, made: Any, why: str, applies: bool) -> None:
     found = run(check_, made)
     assert (found.verdict, found.why, found.applies) == ("skipped", why, applies)
 
 
-def test_what_somebody_does_define_is_not_asked_for() -> None:
+def test_reason_does_not_ask_for_a_defined_method() -> None:
     sensitive = mechanism("laplace")(epsilon=1, sensitivity=2)
     found = run("seed_decides", sensitive)
     assert found.verdict == "skipped"
     assert "define" not in found.why
 
 
-def test_a_proof_of_parts_says_what_it_leaves_open() -> None:
-    """Where a density holds, the law of the client program is proved, which leaves nothing open."""
+def test_reason_of_a_partial_proof_names_the_open_part() -> None:
+    """If a density holds, the distribution of the client program is proved, which leaves nothing open."""
     density, channel = ({"verdict": "holds", "method": method} for method in ("density", "channel"))
     assert _left_open(density, False) == []
     [parts] = _left_open(channel, False)
@@ -181,5 +179,5 @@ def test_a_proof_of_parts_says_what_it_leaves_open() -> None:
     assert _left_open(channel, True) == _left_open({**density, "verdict": "unproven"}, False) == []
 
 
-def test_a_pair_that_is_stated_too_small_is_no_open_question() -> None:
+def test_pair_stated_too_small_is_violated() -> None:
     assert check(SymmetricPair(2, "0.5"), BIT).verdict == "violated"

@@ -1,4 +1,4 @@
-"""`verify` says "holds" of nothing that it did not look at: planted leaks in answers, pairs, values and counts."""
+"""`verify` never says "holds" of an unchecked case: planted leaks in answers, pairs, values and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAKED = 123_456
 
 
 class UpperHalf(ldp_budget.FrequencyMechanism):
-    """Which half of a million answers, flipped with probability 1/4. A plugin, honest but for its program."""
+    """The half of a million answers, flipped with probability 1/4. A plugin, correct except for its program."""
 
     name = "upper-half"
 
@@ -129,13 +129,13 @@ def test_answers_of_a_program_that_treats_one_in_its_own_way_are_not_alike(
     assert not answers_are_alike(dataclasses.replace(program, steps=steps))
 
 
-def test_verify_of_many_answers_one_of_which_is_told_is_unproven() -> None:
+def test_verify_of_many_answers_one_of_which_is_revealed_is_unproven() -> None:
     """Of 100 answers the seventeenth sends a sure bit; six of them were compared, and it was said to hold."""
     made = CASES["oue of 100"]
     told = one_of(made, "row", ["put", "others", "value", ["where", ["eq", "value", 17], 1, "own"]])
     found = verify(emits(made, steps=told))
     assert found.verdict == "unproven"
-    assert "nothing shows that these stand for all" in found.problems[0]
+    assert "it is not shown that these cover all other inputs" in found.problems[0]
 
 
 # -- all of the guarantee -------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def promising(made: Mechanism, promise: Guarantee) -> Mechanism:
     ],
     ids=["tau", "copies", "copies-tau", "pair"],
 )
-def test_verify_holds_the_law_against_all_of_the_guarantee(promise: Guarantee) -> None:
+def test_verify_compares_the_distribution_with_all_of_the_guarantee(promise: Guarantee) -> None:
     """Randomized response at ε = 1 promised a smaller τ, pair, or two copies; ε alone was compared: "holds"."""
     assert promise.epsilon >= 1
     assert promise.costs().rho < Pure(1).costs().rho  # type: ignore[operator]
@@ -186,7 +186,7 @@ def test_verify_of_a_promise_that_is_wide_enough_holds(promise: Guarantee) -> No
 
 
 def test_verify_compares_every_pair_of_answers() -> None:
-    """Only neighbouring answers are told apart as promised; the first and the third are told apart for certain."""
+    """Only neighboring answers are protected as stated; the first and the third are distinguished with certainty."""
     made = ldp_budget.mechanism("oue")(epsilon=1, domain_size=8)
     leak = one_of(made, "row", ["put", "others", "value", ["where", ["eq", "value", 6], 1, "own"]])
     assert verify(emits(made, steps=leak)).verdict == "violated"

@@ -1,4 +1,4 @@
-"""Promises are checked, not believed: true ones hold at random parameters, and the smallest lie is found.
+"""Verification of guarantees: true ones hold at random parameters, and the smallest false one is found.
 
 What is checked against what: `compare` of a mechanism against brute force over whole reports; `verify` against every
 built-in mechanism, each also with its promise lowered by 1e-6; and mechanisms that break theirs.
@@ -45,7 +45,7 @@ from ldp_budget.verification.exact import HOLDS, UNPROVEN, VIOLATED, verify
 from ldp_budget.verification.exact.dominance import HockeySticks, check, hockey_stick, largest_rate, loss_at
 from random_mechanisms import DRAWS, random_mechanisms
 
-LIE = Decimal("1e-6")
+DEFICIT = Decimal("1e-6")
 
 
 def promising(mechanism: Mechanism, promise: Guarantee) -> Mechanism:
@@ -60,16 +60,16 @@ def lowered(promise: Guarantee) -> Guarantee:
     """The promise with ε, or μ, less by 1e-6."""
     match promise:
         case Memoised():
-            curve = tuple(point - LIE for point in promise.curve)
+            curve = tuple(point - DEFICIT for point in promise.curve)
             return dataclasses.replace(promise, curve=curve)
         case Copies():
             return dataclasses.replace(promise, of=lowered(promise.of))
         case Gaussian():
-            return dataclasses.replace(promise, mu=promise.mu - LIE)
+            return dataclasses.replace(promise, mu=promise.mu - DEFICIT)
         case FinitePair():
-            return Pure(promise.loss()[0] - LIE)
+            return Pure(promise.loss()[0] - DEFICIT)
         case Pure() | SymmetricPair() | Laplace():
-            return dataclasses.replace(promise, bound=promise.bound - LIE)
+            return dataclasses.replace(promise, bound=promise.bound - DEFICIT)
     raise AssertionError(promise)
 
 
@@ -83,7 +83,7 @@ PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-se
 @pytest.mark.some(8)
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
-def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
+def test_verify_of_every_built_in_holds_at_random_settings(name: str, count: int) -> None:
     proved = set()
     for mechanism in random_mechanisms(name, count):
         found = verify(mechanism)
@@ -103,14 +103,14 @@ def test_every_promise_holds_at_random_settings(name: str, count: int) -> None:
 @pytest.mark.some(8)
 @pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_promise_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
+def test_verify_of_a_guarantee_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
     for mechanism in random_mechanisms(name, count, seed=2):
         lie = promising(mechanism, lowered(mechanism.guarantee))
         assert verify(lie).verdict == VIOLATED, mechanism
 
 
 @pytest.mark.parametrize("outcomes", [0, 1, 2, 5, 40])
-def test_the_divergence_at_many_slopes_is_the_divergence_at_each(outcomes: int) -> None:
+def test_divergence_at_many_slopes_is_the_divergence_at_each(outcomes: int) -> None:
     chance = random.Random(outcomes)
 
     def share() -> Fraction:
@@ -128,12 +128,12 @@ def test_the_divergence_at_many_slopes_is_the_divergence_at_each(outcomes: int) 
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_every_built_in_mechanism_has_settings(name: str) -> None:
+def test_settings_include_every_built_in_mechanism(name: str) -> None:
     assert {cls.name for cls in ldp_budget.mechanisms()} >= set(DRAWS)
     assert ldp_budget.mechanism(name).name == name
 
 
-def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
+def test_verify_finds_the_loss_of_the_drawn_integers() -> None:
     oue = ldp_budget.mechanism("oue")(epsilon="0.7", domain_size=20)
     keep, noise = (Fraction(drawn, 2**64) for drawn in oue.thresholds)
     odds = keep * (1 - noise) / ((1 - keep) * noise)
@@ -147,7 +147,7 @@ def test_the_loss_found_is_the_one_of_the_drawn_integers() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["2", "0.3"])
-def test_where_delta_is_promised_the_loss_found_is_the_one_at_that_delta(epsilon: str) -> None:
+def test_verify_with_delta_finds_the_loss_at_that_delta(epsilon: str) -> None:
     """Randomized response at ε is (ε', δ) with δ = (e^ε - e^ε')/(e^ε+1), for any ε' below ε."""
     coin = ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
     with mpmath.workdps(40):
@@ -163,7 +163,7 @@ def test_where_delta_is_promised_the_loss_found_is_the_one_at_that_delta(epsilon
 
 
 @given(weights_with_zeros := st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any), weights_with_zeros)
-def test_the_loss_at_a_delta_is_where_the_divergence_falls_to_it(one: list[int], other: list[int]) -> None:
+def test_loss_at_a_delta_is_the_point_where_the_divergence_equals_it(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
     comparison = Comparison.rows(*rows)
     masses, delta = comparison.masses(), Decimal("0.1")
@@ -182,9 +182,7 @@ def test_the_loss_at_a_delta_is_where_the_divergence_falls_to_it(one: list[int],
     "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.slow) for each in ("1", "20", "30"))]
 )
 @pytest.mark.parametrize(("name", "size"), [("subset-selection", {"draws": 999}), ("grr", {}), ("oue", {})])
-def test_standard_errors_are_true_where_p_and_q_nearly_agree_with_one(
-    name: str, size: dict[str, int], epsilon: str
-) -> None:
+def test_standard_errors_are_correct_for_p_and_q_near_one(name: str, size: dict[str, int], epsilon: str) -> None:
     """Of 999 draws out of 1000 both p and q are near 1: at a share of 1, variance(0) + slope is all rounding."""
     made = ldp_budget.mechanism(name)(epsilon=epsilon, domain_size=1000, **size)
     found = verify(made)
@@ -194,7 +192,7 @@ def test_standard_errors_are_true_where_p_and_q_nearly_agree_with_one(
     assert all_hold == pytest.approx([float(2000 * p * (1 - p) / (p - q) ** 2)], rel=1e-12)
 
 
-def test_the_errors_of_a_channel_that_hardly_errs_are_no_rounding() -> None:
+def test_errors_of_a_nearly_noiseless_channel_are_accurate() -> None:
     rare = Fraction(1, 10**14)
     columns = [[f"{1 - rare}", f"{rare}"], [f"{rare}", f"{1 - rare}"]]
     found = ldp_budget.mechanism("matrix-substitution")(matrix=columns)._estimator.spread
@@ -202,7 +200,7 @@ def test_the_errors_of_a_channel_that_hardly_errs_are_no_rounding() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["1", "36"])
-def test_the_error_of_one_bit_at_the_maximum_is_that_at_zero(epsilon: str) -> None:
+def test_error_of_one_bit_at_the_maximum_equals_that_at_zero(epsilon: str) -> None:
     """Both ends err with probability 1/(e^ε+1): at ε = 36 one less the odds of a yes is rounding alone."""
     made = ldp_budget.mechanism("one-bit-mean")(epsilon=epsilon, maximum=10)
     low, high = made.ends
@@ -211,15 +209,15 @@ def test_the_error_of_one_bit_at_the_maximum_is_that_at_zero(epsilon: str) -> No
     assert made.estimate(np.ones(500, dtype=np.uint8)).std_error == pytest.approx((true / 500) ** 0.5, rel=1e-12)
 
 
-def test_a_tau_too_small_is_found() -> None:
+def test_verify_of_a_too_small_tau_is_violated() -> None:
     grr = ldp_budget.mechanism("grr")(epsilon=1, domain_size=10)
-    smaller = dataclasses.replace(grr.guarantee, tau=grr.guarantee.tau - LIE)
+    smaller = dataclasses.replace(grr.guarantee, tau=grr.guarantee.tau - DEFICIT)
     found = verify(promising(grr, smaller))
     assert found.verdict == VIOLATED
     assert "total variation" in found.problems[0]
 
 
-def test_a_cap_too_small_is_found() -> None:
+def test_verify_of_a_too_small_cap_is_violated() -> None:
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
     promise = rappor.guarantee
     cut = Decimal("4.3")
@@ -227,14 +225,14 @@ def test_a_cap_too_small_is_found() -> None:
     assert verify(promising(rappor, Memoised(curve, cut, relation=promise.relation))).verdict == VIOLATED
 
 
-def test_one_report_s_loss_is_no_curve() -> None:
+def test_verify_of_a_curve_of_one_report_is_violated() -> None:
     """The ε of one report promised for every number of them, as Jeong, Hong and Seo 2020 read."""
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
     one = rappor.guarantee.curve[0]
     assert verify(promising(rappor, Memoised((one,), one, relation=rappor.guarantee.relation))).verdict == VIOLATED
 
 
-def test_an_answer_sent_in_clear_is_found_whichever_it_is() -> None:
+def test_verify_of_any_answer_sent_in_clear_is_violated() -> None:
     """The channel says openly that one of ten answers is not randomized."""
     oue = ldp_budget.mechanism("oue")
 
@@ -249,16 +247,16 @@ def test_an_answer_sent_in_clear_is_found_whichever_it_is() -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("wrong", range(1, 12))
-def test_a_curve_that_is_too_low_at_any_length_is_found(wrong: int) -> None:
+def test_verify_of_a_curve_too_low_at_any_length_is_violated(wrong: int) -> None:
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
     promise = rappor.guarantee
     curve = [*promise.curve]
     curve[wrong] = curve[wrong - 1]
-    if curve[wrong] < promise.curve[wrong] - LIE:
+    if curve[wrong] < promise.curve[wrong] - DEFICIT:
         assert verify(promising(rappor, dataclasses.replace(promise, curve=tuple(curve)))).verdict == VIOLATED
 
 
-def test_what_a_memoised_promise_says_of_any_inputs_is_not_proved() -> None:
+def test_verify_of_a_memoized_guarantee_for_any_inputs_is_unproven() -> None:
     flips = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True)
     widened = dataclasses.replace(flips.guarantee, relation="any inputs")
     assert verify(promising(flips, widened)).verdict == UNPROVEN
@@ -273,20 +271,20 @@ def test_what_a_memoised_promise_says_of_any_inputs_is_not_proved() -> None:
         {"epsilon": 2, "domain_size": 4 * 10**6},
     ],
 )
-def test_reports_too_large_to_list_are_proved_too(parameters: dict[str, Any]) -> None:
+def test_verify_of_reports_too_large_to_list_holds(parameters: dict[str, Any]) -> None:
     assert verify(ldp_budget.mechanism("grr")(**parameters)).verdict == HOLDS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 20])
-def test_errors_that_depend_on_all_answers_are_not_called_wrong(size: int) -> None:
+def test_verify_accepts_errors_that_depend_on_all_answers(size: int) -> None:
     """The matrix's errors follow the estimated shares of all answers, which a few reports estimate badly."""
     diagonal = [[30 if row == column else 1 for column in range(size)] for row in range(size)]
     columns = [[f"{weight}/{29 + size}" for weight in row] for row in diagonal]
     assert verify(ldp_budget.mechanism("matrix-substitution")(matrix=columns)).estimator != VIOLATED
 
 
-def test_every_answer_s_estimate_is_checked_and_at_every_share() -> None:
+def test_verify_checks_the_estimate_of_every_answer_at_every_share() -> None:
     oue = ldp_budget.mechanism("oue")
 
     class BiasedLast(oue):  # type: ignore[misc, valid-type]
@@ -309,7 +307,7 @@ def test_every_answer_s_estimate_is_checked_and_at_every_share() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_a_published_variance_that_is_ten_per_cent_off_is_found(factor: float) -> None:
+def test_verify_of_a_variance_ten_percent_off_is_violated(factor: float) -> None:
     oue = ldp_budget.mechanism("oue")
 
     class Advertised(oue):  # type: ignore[misc, valid-type]
@@ -322,7 +320,7 @@ def test_a_published_variance_that_is_ten_per_cent_off_is_found(factor: float) -
     assert "utility states" in found.problems[0]
 
 
-def test_what_promises_nothing_holds_and_what_describes_nothing_is_unproven() -> None:
+def test_verify_without_a_guarantee_holds_and_without_a_description_is_unproven() -> None:
     class Silent(Mechanism):
         name = "silent"
         guarantee = Pure(1)  # type: ignore[assignment]
@@ -334,7 +332,7 @@ def test_what_promises_nothing_holds_and_what_describes_nothing_is_unproven() ->
 # -- comparisons against whole reports, by brute force -------------------------------------------------------
 
 
-def test_two_bits_say_all_that_unary_encoding_says() -> None:
+def test_pair_of_two_bits_equals_that_of_unary_encoding() -> None:
     """Every report of four bits, listed: their worst ratio and total variation are those of the two bits alone."""
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
     p, q = (Fraction(drawn, 2**64) for drawn in oue.thresholds)
@@ -348,7 +346,7 @@ def test_two_bits_say_all_that_unary_encoding_says() -> None:
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_where_two_answers_stand_says_all_that_distinct_draws_say(ordered: bool) -> None:
+def test_pair_of_two_positions_equals_that_of_distinct_draws(ordered: bool) -> None:
     grr = ldp_budget.mechanism("grr")(epsilon=1, domain_size=5, draws=3, sampling="distinct", ordered=ordered)
     hazards = [Fraction(drawn, 2**64) for drawn in grr.thresholds]
 
@@ -367,7 +365,7 @@ def test_where_two_answers_stand_says_all_that_distinct_draws_say(ordered: bool)
 
 
 def same_curve(one: list[tuple[Fraction, Fraction]], other: list[tuple[Fraction, Fraction]]) -> bool:
-    """Whether two pairs of distributions are equally hard to tell apart: one divergence at every kink of either."""
+    """True if two pairs of distributions are equally hard to distinguish: one divergence at every kink of either."""
     kinks = {p / q for p, q in (*one, *other) if q}
     return all(hockey_stick(one, kink) == hockey_stick(other, kink) for kink in kinks)
 
@@ -376,9 +374,7 @@ few_weights = st.lists(st.integers(0, 3), min_size=2, max_size=3).filter(any)
 
 
 @given(st.lists(st.tuples(few_weights, few_weights), min_size=1, max_size=4), st.integers(1, 3))
-def test_outcomes_alike_taken_together_are_as_hard_to_tell_apart(
-    rows: list[tuple[list[int], list[int]]], share: int
-) -> None:
+def test_merging_equal_outcomes_keeps_the_divergence(rows: list[tuple[list[int], list[int]]], share: int) -> None:
     factors = []
     for one, other in rows:
         size = max(len(one), len(other))
@@ -400,9 +396,7 @@ weights = st.lists(st.integers(1, 30), min_size=3, max_size=3)
 
 
 @given(weights, weights)
-def test_the_dominating_pair_of_two_rows_holds_and_any_smaller_loss_does_not(
-    one: list[int], other: list[int]
-) -> None:
+def test_dominating_pair_of_two_rows_holds_and_a_smaller_loss_does_not(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
     comparison = Comparison.rows(*rows)
     pair = dominating_pair(rows)
@@ -410,8 +404,8 @@ def test_the_dominating_pair_of_two_rows_holds_and_any_smaller_loss_does_not(
     assert check(pair, comparison.swapped()).verdict == HOLDS
     epsilon = pair.loss()[0]
     assert check(Pure(epsilon), comparison).verdict == HOLDS
-    if epsilon > LIE:
-        verdicts = {check(Pure(epsilon - LIE), each).verdict for each in (comparison, comparison.swapped())}
+    if epsilon > DEFICIT:
+        verdicts = {check(Pure(epsilon - DEFICIT), each).verdict for each in (comparison, comparison.swapped())}
         assert VIOLATED in verdicts
 
 
@@ -430,7 +424,7 @@ def test_delta_is_checked_at_epsilon(one: list[int], other: list[int], tenths: i
 @given(weights, weights)
 @example([1, 1, 1], [1, 5, 5])
 @example([11, 1, 8], [12, 1, 9])
-def test_rho_is_the_largest_divergence_over_its_order(one: list[int], other: list[int]) -> None:
+def test_rho_is_the_largest_divergence_divided_by_its_order(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
     comparison = Comparison.rows(*rows)
     p, q = (np.log([float(x) for x in row]) for row in rows)
@@ -443,11 +437,11 @@ def test_rho_is_the_largest_divergence_over_its_order(one: list[int], other: lis
     assert float(low) <= max(*rates, first) + 1e-3 * float(high) + 1e-9
     _, claimed = largest_rate(comparison.merged())  # as it is checked; taken together, outcomes round otherwise
     assert check(ZeroConcentrated(claimed), comparison).verdict == HOLDS
-    if low > LIE:
+    if low > DEFICIT:
         assert check(ZeroConcentrated(low * Decimal("0.999")), comparison).verdict == VIOLATED
 
 
-def test_the_rho_of_randomized_response_is_found_sharply() -> None:
+def test_rho_of_randomized_response_is_tight() -> None:
     keep = Fraction(3, 4)
     comparison = Comparison.of(Factor.bit(keep, 1 - keep))
     low, high = largest_rate(comparison.masses())
@@ -456,14 +450,14 @@ def test_the_rho_of_randomized_response_is_found_sharply() -> None:
     assert true <= float(high) <= true * (1 + 2e-4)
 
 
-def test_a_small_divergence_bounds_no_other() -> None:
-    """What hardly ever happens, and then says much: of order one there is next to no divergence, of two there is."""
+def test_divergence_of_one_order_does_not_bound_another() -> None:
+    """A rare outcome of a large loss: the divergence of order one is close to zero, that of order two is not."""
     rare, rarer = Fraction(1, 10**30), Fraction(1, 10**60)
     comparison = Comparison.rows([rare, 1 - rare], [rarer, 1 - rarer])
     assert check(ZeroConcentrated("1e-20"), comparison).verdict != HOLDS
 
 
-def test_one_pair_that_is_not_described_leaves_the_promise_unproven() -> None:
+def test_verify_with_one_undescribed_pair_is_unproven() -> None:
     oue = ldp_budget.mechanism("oue")
 
     class Partly(oue):  # type: ignore[misc, valid-type]
@@ -475,7 +469,7 @@ def test_one_pair_that_is_not_described_leaves_the_promise_unproven() -> None:
     assert verify(Partly(epsilon=1, domain_size=4)).verdict == UNPROVEN
 
 
-def test_an_impossible_report_has_no_bound() -> None:
+def test_verify_of_an_impossible_report_is_unbounded() -> None:
     comparison = Comparison.rows([Fraction(1, 2), Fraction(1, 2)], [Fraction(1), Fraction(0)])
     assert comparison.largest_ratio() is None
     assert check(Pure(30), comparison).verdict == VIOLATED
@@ -483,14 +477,14 @@ def test_an_impossible_report_has_no_bound() -> None:
     assert check(Unbounded(), comparison).verdict == HOLDS
 
 
-def test_a_product_is_bounded_without_being_listed() -> None:
+def test_product_is_bounded_without_listing() -> None:
     bit = Factor.bit(Fraction(3, 4), Fraction(1, 4))
     many = Comparison.of(*[bit] * 500)
     assert many.largest_ratio() == Fraction(3) ** 500
     assert check(Copies(500, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
     assert check(Copies(499, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == VIOLATED
     assert check(Copies(501, SymmetricPair(math.log(3) + 1e-9, 1)), many).verdict == HOLDS
-    with pytest.raises(NotSupported, match="too many to list"):
+    with pytest.raises(NotSupported, match="too many outcomes to list"):
         many.masses()
 
 
@@ -502,12 +496,12 @@ def test_a_product_is_bounded_without_being_listed() -> None:
         lambda: Comparison((Case(Fraction(1, 2), ()),)),
     ],
 )
-def test_what_are_no_probabilities_is_refused(build: Callable[[], Any]) -> None:
-    with pytest.raises(ValueError, match="expected"):
+def test_channel_without_valid_probabilities_is_refused(build: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match="must"):
         build()
 
 
-def test_a_loss_that_delta_covers_whole_is_zero() -> None:
+def test_loss_covered_by_delta_is_zero() -> None:
     # The printed formula at such a δ: nothing is left over for ε, and a search for the least one must end.
     found = verify(ldp_budget.mechanism("gaussian")(epsilon="0.2", delta="0.6", lower=0, upper=1))
     assert (found.verdict, found.upper) == (HOLDS, 0.0)
@@ -535,7 +529,7 @@ SMALL_RAPPOR = {"f": 0.5, "p": 0.25, "q": 0.75, "bits": 4, "hashes": 1, "cohorts
     ],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_verify_of_memoising_mechanism_that_promises_fresh_reports_does_not_hold(
+def test_verify_of_memoizing_mechanism_with_a_guarantee_for_fresh_reports_does_not_hold(
     made: Any, guarantee: Any, verdict: str
 ) -> None:
     """A subclass of d-bit-flip with kept bits promised Pure(1), where A, A and A, B lose ∞; verify said "holds"."""
@@ -545,7 +539,7 @@ def test_verify_of_memoising_mechanism_that_promises_fresh_reports_does_not_hold
 
 
 @pytest.mark.parametrize("flip", [0.05, 0.2, 0.45])
-def test_verify_of_bit_that_is_flipped_at_last_holds_for_any_inputs(flip: float) -> None:
+def test_verify_of_a_finally_flipped_bit_holds_for_any_inputs(flip: float) -> None:
     made = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25, flip=flip, any_inputs=True)
     assert verify(made).verdict == HOLDS
     low = Pure(made.guarantee.bound - Decimal("0.001"))

@@ -1,4 +1,4 @@
-"""What `verify` makes of densities: honest ones at the ends of their range, and ones that break their promise."""
+"""Verification of densities: correct ones at the ends of their range, and wrong ones."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def verdict(promise: Guarantee, made: Any, first: float = 0.0, second: float = 1
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "200", "700", "1000"])
-def test_laplace_holds_however_small_its_density(epsilon: str) -> None:
+def test_laplace_holds_at_any_small_density(epsilon: str) -> None:
     assert verify(LaplaceNoise(epsilon=epsilon, lower=0, upper=1)).verdict == HOLDS
 
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("sigma", ["0.001", "0.01", "1", "1000"])
-def test_gaussian_holds_however_small_its_density(sigma: str) -> None:
+def test_gaussian_holds_at_any_small_density(sigma: str) -> None:
     assert verify(GaussianNoise(sigma=sigma, lower=0, upper=1)).verdict == HOLDS
 
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("method", ["tail", "exact"])
 @pytest.mark.parametrize("sensitivity", ["1e-100", "1e100"])
-def test_gaussian_holds_however_far_apart_its_inputs(sensitivity: str, method: str) -> None:
+def test_gaussian_holds_at_any_distance_of_inputs(sensitivity: str, method: str) -> None:
     """Far out the density of such wide noise is no double any more, and its mass is one."""
     made = GaussianNoise(epsilon=1000, delta="0.5", sensitivity=sensitivity, method=method)
     assert verdict(made.guarantee, made, 0.0, float(sensitivity)) == HOLDS
@@ -80,21 +80,21 @@ def test_rounding_is_no_violation(name: str, epsilon: str, lower: str, upper: st
 
 
 @pytest.mark.parametrize("sigma", ["1e7", "1e8", "1e80"])
-def test_what_doubles_cannot_tell_is_unproven(sigma: str) -> None:
+def test_verify_beyond_double_precision_is_unproven(sigma: str) -> None:
     made = GaussianNoise(sigma=sigma, lower=0, upper=1)
     assert verdict(made.guarantee, made) == UNPROVEN
 
 
-def test_half_the_true_mu_is_found_for_wide_noise() -> None:
+def test_verify_of_half_the_true_mu_is_violated_for_wide_noise() -> None:
     made = GaussianNoise(sigma="1e10", lower=0, upper=1)
     assert verdict(Gaussian(made.guarantee.mu / 2), made) == VIOLATED
 
 
-def test_a_small_loss_is_held_against_a_small_claim() -> None:
+def test_verify_compares_a_small_loss_with_a_small_claim() -> None:
     assert verdict(Pure(Decimal("0.91e-8")), LaplaceNoise(epsilon="1e-8", lower=0, upper=1)) == VIOLATED
 
 
-def test_a_density_that_is_none_is_found() -> None:
+def test_verify_of_an_invalid_density_is_violated() -> None:
     class NormLeftOut(LaplaceNoise):
         def density(self, report: float, value: float) -> float:
             return math.exp(-abs(report - value)) if 0 <= report <= 1 else 0.0
@@ -107,7 +107,7 @@ def test_a_density_that_is_none_is_found() -> None:
     assert "adds up to" in found.problems[0]
 
 
-def test_normal_noise_cut_off_is_not_gaussian() -> None:
+def test_truncated_normal_noise_is_not_gaussian() -> None:
     class Cut(GaussianNoise):
         def density(self, report: float, value: float) -> float:
             if abs(report - value) > 5 * self._sigma:
@@ -133,7 +133,7 @@ def test_normal_noise_has_no_pure_loss() -> None:
 
 
 @pytest.mark.slow
-def test_a_loss_that_rises_and_falls_between_breakpoints_is_unproven() -> None:
+def test_verify_of_a_loss_that_turns_between_breakpoints_is_unproven() -> None:
     class Wavy(LaplaceNoise):
         def density(self, report: float, value: float) -> float:
             wave = 1 + 0.1 * math.sin(20 * math.pi * report) * (value > 0.5) * (0 <= report <= 1)
@@ -146,7 +146,7 @@ def test_a_loss_that_rises_and_falls_between_breakpoints_is_unproven() -> None:
     assert not DensityPair(made, 1.0, 0.0).monotone()
 
 
-def test_the_rule_of_twelve_points_is_that_of_gauss_and_legendre() -> None:
+def test_quadrature_of_twelve_points_is_gauss_legendre() -> None:
     nodes = weighted_nodes(-1.0, 1.0)
     assert nodes == [pytest.approx(each, rel=1e-14) for each in zip(*leggauss(12), strict=True)]
     for power in range(24):
@@ -155,5 +155,5 @@ def test_the_rule_of_twelve_points_is_that_of_gauss_and_legendre() -> None:
 
 
 @pytest.mark.slow
-def test_the_mean_over_one_point_is_the_value_there() -> None:
+def test_quadrature_over_one_point_is_the_value_there() -> None:
     assert average(lambda report: report * 2, [3.0, 3.0]) == 6.0

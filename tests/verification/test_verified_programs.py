@@ -1,4 +1,4 @@
-"""What `verify` makes of client programs: one whose law is not what was promised is violated, with a reason."""
+"""Verification of client programs: a program with another distribution is violated, with a reason."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ldp_budget.verification.exact.program_distribution import law
 @pytest.mark.parametrize(
     "name", ["randomized-response", "oue", "random-substitution", "one-bit-mean", "every kept bucket"]
 )
-def test_a_program_that_draws_what_is_promised_holds(name: str) -> None:
+def test_program_with_the_stated_distribution_holds(name: str) -> None:
     found = verify(CASES[name])
     assert (found.verdict, found.program, found.program_open, found.problems) == ("holds", "holds", "", ())
     assert found.to_json()["program"] == "holds"
 
 
 @pytest.mark.parametrize("name", ["oue of 100", "cms"])
-def test_where_it_cannot_be_listed_that_is_said(name: str) -> None:
+def test_program_that_cannot_be_listed_is_reported(name: str) -> None:
     found = verify(CASES[name])
     assert (found.verdict, found.program, found.problems) == ("holds", "unproven", ())
-    assert "is not listed, so samples and the audit stand for it" in found.program_open
+    assert "is not listed, so samples and the audit check it" in found.program_open
 
 
-def test_a_mechanism_without_a_program_says_so() -> None:
+def test_mechanism_without_a_program_says_so() -> None:
     class Silent(type(RR)):  # type: ignore[misc]
         def client_program(self) -> Program:
             raise NotSupported("randomized-response has no client program")
@@ -63,11 +63,15 @@ def test_a_mechanism_without_a_program_says_so() -> None:
             "above the claim",
         ),
         (RR, {"steps": (("report", ["div", 1, "value"]),)}, "it makes no report of 0: "),
-        (RR, {"steps": (("report", ["add", 256, "value"]),)}, "it makes no report of 0: expected 1 numbers"),
+        (
+            RR,
+            {"steps": (("report", ["add", 256, "value"]),)},
+            "it makes no report of 0: a report must have 1 numbers",
+        ),
     ],
-    ids=["in-clear", "too-likely", "another", "beside", "divides", "too-large"],
+    ids=["in-clear", "too-likely", "another", "shifted", "divides", "too-large"],
 )
-def test_a_program_that_draws_something_else_is_violated(made: Mechanism, changes: dict[str, Any], why: str) -> None:
+def test_program_with_another_distribution_is_violated(made: Mechanism, changes: dict[str, Any], why: str) -> None:
     if changes.get("steps") == "wide":
         own, likely = ["bit", str(2**63)], ["bit", str(2**62)]
         spare = ["list", *(["at", "plain", i] for i in range(4)), ["where", ["eq", "value", 3], "much", "little"], 0]
@@ -78,14 +82,14 @@ def test_a_program_that_draws_something_else_is_violated(made: Mechanism, change
     assert any(why in problem and problem.startswith("client program: ") for problem in found.problems)
 
 
-def test_every_answer_is_looked_at_and_not_only_the_critical_ones() -> None:
+def test_program_is_checked_at_every_answer() -> None:
     made = ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=40)
     clear = one_of(made, "drawn", ["where", ["eq", "value", 23], "value", ["where", "kept", "value", "moved"]])
     assert verify(emits(made, steps=clear)).verdict == "violated"
 
 
 @pytest.mark.slow
-def test_certificates_say_so() -> None:
+def test_program_check_is_in_the_certificate() -> None:
     leaks = emits(RR, steps=(("report", "value"),))
     type(leaks).examples = ({"epsilon": 1},)
     (found,) = certify([type(leaks)], distribution="x", version="1", samples=5_000)["mechanisms"]
@@ -95,8 +99,8 @@ def test_certificates_say_so() -> None:
 
 
 @pytest.mark.slow
-def test_exact_takes_a_program() -> None:
-    """Of our own; what else is no program of ours is audited at most, whatever is known of its client program."""
+def test_level_exact_needs_a_program() -> None:
+    """Built-in only: another mechanism is audited at most, even if its client program is known."""
 
     class Mute(type(RR)):  # type: ignore[misc]
         examples = ({"epsilon": 1},)
@@ -114,7 +118,7 @@ def test_exact_takes_a_program() -> None:
     assert any("the client program, whose law is proved" in reason for reason in speaks["reasons"])
 
 
-def test_every_mechanism_of_ours_that_has_a_client_has_a_program() -> None:
+def test_built_in_mechanisms_with_a_client_have_a_program() -> None:
     for cls, plugin in registry().items():
         if plugin.own:
             assert cls.client_program is not Mechanism.client_program, cls.name
@@ -123,7 +127,7 @@ def test_every_mechanism_of_ours_that_has_a_client_has_a_program() -> None:
 # -- memoised reports ----------------------------------------------------------------------------------------------
 
 
-def test_a_kept_promise_is_held_against_two_reports_of_one_secret() -> None:
+def test_memoized_guarantee_is_compared_with_two_reports_of_one_secret() -> None:
     """One report alone is drawn as it was promised, but the next one is drawn afresh."""
     flips, *rest = KEPT.client_program().steps
     fresh = (("flips", ["bits", *flips[1][3:]]), ("unused", ["kept_bits", "unused", "value", 0, 1]))
@@ -140,14 +144,14 @@ def test_a_kept_promise_is_held_against_two_reports_of_one_secret() -> None:
         ("noise", (("noise", ["below", 7]),)),
     ],
 )
-def test_a_memo_that_does_not_tell_all_of_the_answer_is_violated(memo: str, steps: Any) -> None:
+def test_memo_that_omits_part_of_the_answer_is_violated(memo: str, steps: Any) -> None:
     """Reports of two answers would be charged as one."""
     found = verify(emits(KEPT, memo=memo, steps=(*steps, *KEPT.client_program().steps)))
     assert found.verdict == "violated"
     assert f"more of the answer than {memo}, the memo that they are charged by" in " ".join(found.problems)
 
 
-def test_a_memo_may_be_worked_out_of_the_answer() -> None:
+def test_memo_computed_from_the_answer_holds() -> None:
     text = json.dumps(KEPT.client_program().steps).replace('"value"', '"same"')
     steps = (("same", ["add", "value", 0]), *((name, step) for name, step in json.loads(text)))
     assert verify(emits(KEPT, memo="same", steps=steps)).program == "holds"
@@ -156,8 +160,8 @@ def test_a_memo_may_be_worked_out_of_the_answer() -> None:
 # -- laws ----------------------------------------------------------------------------------------------------------
 
 
-def test_two_draws_of_the_same_words_are_not_taken_for_one() -> None:
-    """What is below 2**62 is below 2**63, and not the other way round: one word, two thresholds."""
+def test_draws_of_the_same_words_are_not_taken_for_one() -> None:
+    """Below 2**62 implies below 2**63, and not the reverse: one word, two thresholds."""
     twice = (
         ("a", ["kept_bits", "x", 0, str(2**63), 1]),
         ("b", ["kept_bits", "x", 0, str(2**62), 1]),
@@ -180,7 +184,7 @@ def test_two_draws_of_the_same_words_are_not_taken_for_one() -> None:
     ],
     ids=lambda step: step[0],
 )
-def test_what_has_too_many_outcomes_is_told_at_once(step: list[Any]) -> None:
+def test_program_with_too_many_outcomes_is_reported_at_once(step: list[Any]) -> None:
     steps = (("drawn", step), ("report", 1))
     memo = "value" if step[0] == "kept_bits" else ""
     program = Program({"kind": "answer", "count": 2, "text": False}, steps, uint("report", 1), memo=memo)

@@ -99,7 +99,7 @@ class Accountant:
         sandbox: bool | None = False,
     ) -> None:
         if not callable(clock):
-            raise InvalidParameter("clock", "a function that says what time it is", shown(clock))
+            raise InvalidParameter("clock", "a function that returns the time", shown(clock))
         check_bound(clock_bound)
         self._read_clock = clock
         self._ledger = Ledger(connect.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)

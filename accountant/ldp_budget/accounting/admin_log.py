@@ -136,23 +136,25 @@ def check_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -
     """Check the fields of a record whose kind is not one of the library's own. Raises `InvalidParameter`."""
     _check(kind, name, body, expected)
     if is_own(kind):
-        raise InvalidParameter("kind", "a kind of your own, as the library writes this one itself", shown(kind))
+        raise InvalidParameter("kind", "a kind of your own, because the library itself writes this one", shown(kind))
 
 
 def check_own_record(kind: str, name: str, body: Mapping[str, Any], expected: int) -> None:
     """Check the fields of a record of one of the library's own kinds. Raises `InvalidParameter`."""
     _check(kind, name, body, expected)
-    fault = fault_of(kind, name, body) if is_own(kind) else "the library writes no such kind"
+    fault = fault_of(kind, name, body) if is_own(kind) else "the library does not write this kind"
     if fault is not None:
-        raise InvalidParameter("body", f"the body of a record of the kind {kind}: {fault}", shown(body))
+        raise InvalidParameter("body", f"a valid body of a record of the kind {kind}", f"{shown(body)}, but {fault}")
 
 
 def _check(kind: str, name: str, body: Mapping[str, Any], expected: int) -> str:
     """Check the fields of a record and return its body as stored text. Raises `InvalidParameter`."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
-        raise InvalidParameter("kind", "1 to 40 small letters of ASCII and hyphens, a letter first", shown(kind))
+        raise InvalidParameter(
+            "kind", "1 to 40 lower-case ASCII letters and hyphens, with a letter first", shown(kind)
+        )
     if len(check_text("name", name)) > MOST_NAME:
-        raise InvalidParameter("name", f"at most {MOST_NAME} characters", f"{len(name)}")
+        raise InvalidParameter("name", f"at most {MOST_NAME} characters long", f"{len(name)} characters")
     text = _text(body)
     check_whole("expected", expected, 0, LARGEST)
     return text
@@ -166,15 +168,15 @@ def newest_number(reading: Reading) -> int:
 def _text(body: Mapping[str, Any]) -> str:
     """Return a body as stored text. Raises `InvalidParameter`."""
     try:
-        text = canonical_json(check_instance("body", body, dict, "an object that JSON can hold"))
+        text = canonical_json(check_instance("body", body, dict, "a dict that JSON can represent"))
         text.encode("ascii")
         if json.loads(text) == body and len(text) <= MOST_BODY:
             return text
     except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidParameter):
             raise
-        raise InvalidParameter("body", "an object that JSON can hold", shown(body)) from None
-    expected = f"an object that JSON gives back as it is, of at most {MOST_BODY} bytes"
+        raise InvalidParameter("body", "a dict that JSON can represent", shown(body)) from None
+    expected = f"a dict that JSON returns unchanged, of at most {MOST_BODY} bytes"
     raise InvalidParameter("body", expected, f"{len(text)} bytes: {shown(body)}")
 
 

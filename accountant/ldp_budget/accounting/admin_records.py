@@ -66,7 +66,7 @@ def fault_of(kind: str, name: str, body: object) -> str | None:
     if not isinstance(body, dict):
         return "its body is not an object"
     if kind in (KEY, KEY_REVOKED) and not KEY_NAME.fullmatch(name):
-        return "its name is no name of an API key"
+        return "its name is not a valid name of an API key"
     needed, optional = shape
     for member in needed.keys() - body.keys():
         return f"its body lacks {member!r}"
@@ -115,14 +115,14 @@ def moment_of(text: Any) -> datetime | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise ValueError("not a moment")
+        raise ValueError("not a time")
     moment = datetime.fromisoformat(text)
     if moment.utcoffset() is None:
-        raise ValueError("not an aware moment")
+        raise ValueError("not a time with a time zone")
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("not a moment of the years 1 to 9999 in UTC") from None
+        raise ValueError("not a time of the years 1 to 9999 in UTC") from None
 
 
 def _is_moment(value: Any) -> bool:
@@ -199,7 +199,7 @@ def _check_terms(terms: Any) -> bool:
 
 def _texts(value: Any) -> list[str]:
     if not _is_texts(value):
-        raise ValueError("not a list of texts")
+        raise ValueError("not a list of strings")
     found: list[str] = value
     return found
 

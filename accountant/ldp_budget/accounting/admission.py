@@ -72,7 +72,7 @@ class ApplicablePolicy(NamedTuple):
 def _objection(policy: Policy, charge: Charge, quota: int | None) -> str:
     """Explain why a policy admits no such charge at any budget; empty if it does."""
     if policy.checked and charge.checked == NO:
-        return f"policy {policy.name} admits only checked mechanisms; nobody has checked {charge.mechanism} here"
+        return f"policy {policy.name} admits only checked mechanisms, and {charge.mechanism} was not checked here"
     return inadmissible(policy, charge.guarantee, quota)
 
 
@@ -80,8 +80,8 @@ def inadmissible(policy: Policy, guarantee: Guarantee, quota: int | None) -> str
     """Explain an objection that depends only on the policy and the guarantee; empty if there is none."""
     relation = guarantee.relation
     if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
-        return f"policy {policy.name} admits only promises for {ANY_INPUTS}; this one is for {relation}"
-    return f"the plan of policy {policy.name} has no such charge" if quota == 0 else ""
+        return f"policy {policy.name} admits only guarantees for {ANY_INPUTS}, and this one is for {relation}"
+    return f"the plan of policy {policy.name} does not include this mechanism" if quota == 0 else ""
 
 
 def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *, labelled: bool) -> str:
@@ -97,8 +97,8 @@ def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *
     if partial is None:
         return ""
     return (
-        f"the report is memoised and has no label, and limit {partial} of policy {policy.name} does not count all"
-        " earlier reports. Give the label of its value (--label), and a new label for a new value"
+        f"the report is memoized and has no label, and limit {partial} of policy {policy.name} does not count all"
+        " earlier reports. Add the label of its value, and a new label for each new value"
     )
 
 
@@ -110,24 +110,26 @@ def _crowded(policy: Policy, others: tuple[Price, ...]) -> str:
     the account, with at least their true cost. So a plain lifetime limit includes them already.
     """
     if not policy.lifetimes:
-        return f"this user has used another plan, and policy {policy.name} has no lifetime limit that both fit in"
+        return (
+            f"this user has used another plan, and policy {policy.name} has no lifetime limit that both plans fit in"
+        )
     epsilon, delta = policy.planned(others)
     limit = policy.overdrawn_by((epsilon, delta))
     if limit is None:
         return ""
     return (
-        f"this plan and those the user has used cost together (ε = {epsilon:.12g}, δ = {delta:.12g}),"
+        f"this plan and the plans that the user has used cost (ε = {epsilon:.12g}, δ = {delta:.12g}) together,"
         f" and the lifetime limit of policy {policy.name} is (ε = {limit.epsilon:.12g}, δ = {limit.delta:.12g})"
     )
 
 
 # -- decision ----------------------------------------------------------------------------------------------------
 
-ERASED_USER = "this user was erased, and gets no fresh budget"
+ERASED_USER = "this user was erased, and gets no new budget"
 
 
 class ChargeCost(NamedTuple):
-    """What a request costs under a policy, worked out once for all users.
+    """The cost of a request under a policy, computed once for all users.
 
     `costs` are the amounts that it adds in each window in which it counts, by gauge. `rooms` has, for each limit, its
     gauge, and for each amount that it counts the largest sum to which the cost can be added. `units` has the same

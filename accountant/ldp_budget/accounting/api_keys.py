@@ -34,7 +34,7 @@ OVERLAP = timedelta(days=7)
 """The default grace period in which the old secret stays valid after a rotation."""
 
 _SECRET_BYTES = 32
-_NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a digit first"
+_NAME_EXPECTED = "1 to 64 ASCII letters, digits and . _ @ -, with a letter or a digit first"
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,9 @@ class ApiKeys:
             raise InvalidParameter("name", _NAME_EXPECTED, shown(name))
         granted = _scopes(scopes)
         if share is not None and sets_limits(granted):
-            raise InvalidParameter("share", "none with the scope policy or admin, which set limits", shown(share))
+            raise InvalidParameter(
+                "share", "left out with the scopes policy and admin, which can set limits", shown(share)
+            )
         body = {
             "scopes": granted,
             "policies": _some("policies", policies),
@@ -239,7 +241,7 @@ class ApiKeys:
 
         def decide(keys: _Keys) -> None:
             if name in keys.by_name:
-                raise NameTaken("key", name, "there is one of that name already, or was")
+                raise NameTaken("API key", name, "exists or existed. No key was made.", hint="Choose another name.")
 
         return self._make(name, decide, lambda keys: body, starts, expires)
 
@@ -306,7 +308,7 @@ class ApiKeys:
         if body is None:
             self._of(keys, name)
         elif any(key.revoked is not None for key in keys.by_name.get(name, ())):
-            raise NameTaken("key", name, "the key of that name was revoked")
+            raise NameTaken("API key", name, "was revoked", hint="Choose another name.")
         kind = KEY_REVOKED if body is None else KEY
         return self._accountant._record_own(kind, name, body or {}, expected=expected, remote=True)
 
@@ -315,7 +317,7 @@ class ApiKeys:
     ) -> tuple[ApiKey, str]:
         starts, expires = _aware("starts", starts), _aware("expires", expires)
         if expires is not None and expires <= (starts or self._accountant.now()):
-            raise InvalidParameter("expires", "a moment after the key starts", expires.isoformat())
+            raise InvalidParameter("expires", "later than the start of the key", expires.isoformat())
         secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         times = {"starts": _iso(starts), "expires": _iso(expires)}
 
@@ -391,7 +393,7 @@ class ApiKeys:
         mine = keys.by_name.get(check_text("name", name), ())
         if not mine or mine[-1].revoked is not None:
             there = [other for other, them in keys.by_name.items() if them[-1].revoked is None]
-            raise UnknownName("key", name, there)
+            raise UnknownName("API key", name, there, why=f"API key {name!r} is already revoked" if mine else "")
         return mine
 
 
@@ -407,10 +409,10 @@ def _some(option: str, names: Iterable[str] | None) -> list[str] | None:
     """Return sorted names, at least one, or None."""
     if names is None:
         return None
-    expected = "names, at least one, or None for all"
+    expected = "None (for all), or a list of at least one name"
     given = sorted({check_text(option, name) for name in check_many(option, names, expected)})
     if not given:
-        raise InvalidParameter(option, expected, "none")
+        raise InvalidParameter(option, expected, "an empty list")
     return given
 
 
@@ -418,7 +420,7 @@ def _aware(option: str, moment: datetime | None) -> datetime | None:
     if moment is None:
         return None
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
-        raise InvalidParameter(option, "an aware datetime, or None", shown(moment))
+        raise InvalidParameter(option, "a datetime with a time zone, or None", shown(moment))
     return moment.astimezone(UTC)
 
 

@@ -75,7 +75,7 @@ class Approvals:
         """
         check_switch("demanded", demanded)
         if not demanded and self._accountant.caller.number:
-            raise ApprovalConflict(None, "that approvals are demanded is lifted on the machine of the ledger alone")
+            raise ApprovalConflict(None, "the demand for approvals can be lifted only on the machine of the ledger")
         self._agreed.append(lambda _: (DEMANDED, ALL, {"demanded": demanded}))
 
     def propose(
@@ -159,7 +159,7 @@ class Approvals:
             if proposal is None:
                 raise UnknownName("proposal", str(number), [str(each.number) for each in self._open(agreed)])
             if proposal.ended is not None:
-                raise ApprovalConflict(number, f"it was {proposal.ended} by {_person(proposal.ended_by)} already")
+                raise ApprovalConflict(number, f"it was already {proposal.ended} by {_person(proposal.ended_by)}")
             if kind == APPROVED:
                 self._check_approver(proposal)
             return kind, proposal.policy, {"proposal": number}
@@ -171,10 +171,10 @@ class Approvals:
         caller = self._accountant.caller
         if (caller.name if caller.number else None) == proposal.by:
             raise ApprovalConflict(
-                proposal.number, f"{_person(proposal.by)} has proposed it, and another approves it"
+                proposal.number, f"{_person(proposal.by)} proposed it, so another key holder must approve it"
             )
         if not self._is_current(proposal):
-            why = f"policy {proposal.policy} has been changed since it was proposed"
+            why = f"policy {proposal.policy} was changed after the proposal"
             raise ApprovalConflict(proposal.number, why)
 
     def apply(self, number: int) -> Policy:
@@ -198,7 +198,7 @@ class Approvals:
         if proposal is None:
             raise UnknownName("proposal", str(number), [str(each.number) for each in self._open(agreed)])
         if proposal.ended != APPROVED or not self._is_current(proposal):
-            why = "it was not approved" if proposal.ended != APPROVED else "the policy has been changed since"
+            why = "it was not approved" if proposal.ended != APPROVED else "the policy was changed after the approval"
             raise ApprovalConflict(number, why)
         return self._accountant.set_policy(**_arguments(proposal))
 
@@ -253,7 +253,10 @@ def _arguments(proposal: Proposal) -> dict[str, Any]:
     """Return the arguments with which `set_policy` sets a proposal. Raises `NotSupported`."""
     terms: dict[str, Any] = json.loads(proposal.terms)
     if terms.pop("plan") is not None:
-        raise NotSupported("a proposal with a plan is set by whoever has made the plan, with `set_policy`")
+        raise NotSupported(
+            "a proposal with a plan cannot be set from its text",
+            hint="The maker of the plan sets it, with `set_policy`.",
+        )
     shares = {name: [text.partition(":")[2] for text in limits] for name, limits in terms["shares"].items()}
     return {**terms, "shares": shares}
 
@@ -263,4 +266,4 @@ def _follow(agreed: ApprovalState, record: Record) -> ApprovalState:
 
 
 def _person(name: str | None) -> str:
-    return "somebody on the machine of the ledger" if name is None else name
+    return "a user of the ledger's machine" if name is None else name

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
-from .._validation import check_many, check_name, check_text, check_user, check_whole, shown
+from .._validation import check_many, check_user, shown_with_type
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.models import BOUND, CHARGED, SPENT, BatchRunRecord
@@ -23,15 +24,12 @@ from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
 from .charge_request import (
-    MOST_REPORTS,
     ChargeRequest,
-    charge_of,
-    check_digest,
+    RequestTemplate,
     check_key,
-    check_note,
     chosen_of,
     key_hash,
-    request_in,
+    request_template,
 )
 from .policies import DEFAULT
 from .receipts import REFUSED
@@ -39,19 +37,18 @@ from .receipts import REFUSED
 if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
     from ..ledger.keyfile import Key
-    from .charge_request import Charge, Principal
+    from .charge_request import Principal
     from .receipts import Receipt
 
 PART = 1_000
 """Maximum number of lines that are charged in one transaction in one partition."""
 FEW = 8
 """Fewer equal lines than this are charged one by one: a set-based statement has a fixed cost."""
-_MOST_TEMPLATES = 1000
 
 
 # -- lines and results -------------------------------------------------------------------------------------------
 
-_SPENDS = "a `Spend` each, or the error of what cannot be read"
+_SPENDS = "a list of `Spend` objects (or errors, for lines that cannot be read)"
 
 
 class Spend(NamedTuple):
@@ -90,19 +87,6 @@ SPENT_RESULT, _SPENT_BEFORE = SpendResult(SPENT), SpendResult(SPENT, True)
 _REFUSED = SpendResult(REFUSED)
 
 
-class Template(NamedTuple):
-    """The part of a request that several lines have in common: all except the user.
-
-    `alike` is True if set-based statements can charge the lines, as for one report without a label. `identity` has
-    everything that makes two templates the same; the note is not part of it.
-    """
-
-    spend: Spend
-    charge: Charge
-    alike: bool
-    identity: tuple[Any, ...]
-
-
 class Lines(NamedTuple):
     """Checked lines: their users and templates. `errors` has the lines that failed the check.
 
@@ -110,11 +94,11 @@ class Lines(NamedTuple):
     """
 
     users: Sequence[str]
-    templates: Sequence[Template]
+    templates: Sequence[RequestTemplate]
     errors: Mapping[int, LdpBudgetError]
-    common: Template | None = None
+    common: RequestTemplate | None = None
 
-    def template(self, place: int) -> Template:
+    def template(self, place: int) -> RequestTemplate:
         """Return the template of a valid line."""
         return self.common or self.templates[place]
 
@@ -141,32 +125,27 @@ class Lines(NamedTuple):
 
 
 class _Templates:
-    """The templates of lines, each checked and priced once."""
+    """The templates of the lines of one batch."""
 
     def __init__(self) -> None:
         self._foreign: dict[Mechanism | Collection, Mechanism | Collection] = {}
-        self._known: dict[tuple[Any, ...], tuple[Template, object]] = {}
 
-    def check(self, spend: Spend | LdpBudgetError) -> tuple[str, Template]:
+    def check(self, spend: Spend | LdpBudgetError) -> tuple[str, RequestTemplate]:
         """Return the user and the template of a line. Raises `InvalidParameter`, or the error of the line."""
         if isinstance(spend, LdpBudgetError):
             raise spend
         user, mechanism, reports, label, digest, note, policy, key = spend
+        if key is not None:
+            raise InvalidParameter("key", "left out in a line, because the batch has a key", repr(key))
         if not isinstance(mechanism, Mechanism | Collection):
             mechanism = self._of_foreign(mechanism)
-            spend = spend._replace(mechanism=mechanism)
-        asked = id(mechanism), reports, label, digest, note, policy, key
-        try:
-            known = self._known.get(asked)
-        except TypeError:  # a wrong argument, such as a list, has no hash
-            known = None
-        template = self._work_out(asked, spend) if known is None else known[0]
+        template = request_template(mechanism, policy=policy, reports=reports, label=label, digest=digest, note=note)
         return check_user(user), template
 
     def lines(self, spends: Iterable[Spend | LdpBudgetError]) -> Lines:
         """Check lines."""
         users: list[str] = []
-        templates: list[Template] = []
+        templates: list[RequestTemplate] = []
         errors: dict[int, LdpBudgetError] = {}
         for place, spend in enumerate(_checked(spends)):
             try:
@@ -181,31 +160,7 @@ class _Templates:
     def _of_foreign(self, thing: object) -> Mechanism | Collection:
         """Return the mechanism for an object of another library as it is now; equal guarantees share one."""
         chosen = chosen_of(thing)
-        if len(self._foreign) >= _MOST_TEMPLATES:
-            self._foreign.clear()
         return self._foreign.setdefault(chosen, chosen)
-
-    def _work_out(self, asked: tuple[Any, ...], spend: Spend) -> Template:
-        template = template_of(spend)
-        if len(self._known) >= _MOST_TEMPLATES:
-            self._known.clear()
-        self._known[asked] = template, spend.mechanism  # keep it, so that its id is not reused
-        return template
-
-
-def template_of(spend: Spend) -> Template:
-    """Check everything of a line except its user. Raises `InvalidParameter`."""
-    _, mechanism, reports, label, digest, note, policy, key = spend
-    if key is not None:
-        raise InvalidParameter("key", "none, as the batch has one", key)
-    charge = charge_of(mechanism)
-    check_name("policy", policy)
-    check_whole("reports", reports, 1, MOST_REPORTS)
-    check_note(note)
-    if label is not None:
-        check_text("label", label)
-    identity = (*charge.identity, reports, label, check_digest(digest), policy)
-    return Template(spend, charge, reports == 1 and label is None, identity)
 
 
 _NO_TEMPLATE: Any = None
@@ -245,10 +200,23 @@ class Part:
         self.key_hash, self.digest = key or (b"", b"")
         self.explain = explain
 
+    @cached_property
+    def batch_users(self) -> list[bytes] | None:
+        """The sorted hashes of its users, if set-based statements charge all of its lines."""
+        common = self.lines.common
+        alike = common is not None and common.alike and len(self.hashes) >= FEW and self.lines.all_differ
+        return sorted(self.hashes) if alike else None
+
     def request(self, place: int) -> ChargeRequest:
         """Return the charge request of a line."""
-        spend = self.lines.template(place).spend._replace(user=self.lines.users[place])
-        return request_in(self.ledger, self.caller, **spend._asdict())
+        template, ledger = self.lines.template(place), self.ledger
+        return ChargeRequest(
+            template,
+            ledger.key,
+            self.lines.users[place],
+            caller=self.caller,
+            partitions=len(ledger.partitions),
+        )
 
 
 def charge_parts(transactions: Mapping[int, Transaction], parts: Sequence[Part]) -> list[list[SpendResult]]:
@@ -289,7 +257,7 @@ def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], r
     """Charge lines of distinct users with the same template; put their results in their places."""
     template = part.lines.template(places[0])
     try:
-        terms = engine.terms_in(transaction, template.spend.policy, template.charge, part.caller.share)
+        terms = engine.terms_in(transaction, template.policy, template.charge, part.caller.share)
     except LdpBudgetError as error:
         for place in places:
             results[place] = SpendResult(FAILED, error=error)
@@ -298,7 +266,7 @@ def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], r
         hashes = part.hashes if isinstance(places, range) else [part.hashes[place] for place in places]
         written, alike = transaction.writes, True
         try:
-            over = set(engine.charge_alike(transaction, template.charge, terms, template.spend.note, hashes))
+            over = set(engine.charge_alike(transaction, template.charge, terms, template.note, hashes))
         except LedgerError:
             if transaction.writes != written:
                 raise
@@ -444,7 +412,7 @@ class Batch:
         by_partition: dict[int, list[int]] = {}
         # In the order of the hashes, a part changes few pages of their index. A user's lines keep their order. Plain
         # hashes give the same parts after a rotation of the key.
-        order = sorted(range(len(hashes)), key=[*map(secret.plain, hashes)].__getitem__)
+        order = sorted(range(len(hashes)), key=secret.plain_hashes(hashes).__getitem__)
         if partitions == 1:
             by_partition[0] = order
         else:
@@ -514,7 +482,7 @@ def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBu
     """Yield lines of a batch. Raises `InvalidParameter` for what is neither a `Spend` nor an error."""
     for spend in check_many("spends", spends, _SPENDS):
         if not isinstance(spend, Spend | LdpBudgetError):
-            raise InvalidParameter("spends", _SPENDS, shown(spend))
+            raise InvalidParameter("spends", _SPENDS, f"{shown_with_type(spend)} in it")
         yield spend
 
 
@@ -544,6 +512,8 @@ def _request_or_error(
     if isinstance(spend, LdpBudgetError):
         return spend
     try:
-        return request_in(ledger, caller, **spend._asdict())
+        user, mechanism, reports, label, digest, note, policy, key = spend
+        template = request_template(mechanism, policy=policy, reports=reports, label=label, digest=digest, note=note)
+        return ChargeRequest(template, ledger.key, user, key=key, caller=caller, partitions=len(ledger.partitions))
     except LdpBudgetError as error:
         return error

@@ -23,7 +23,7 @@ from ..ledger.keyfile import Key, new_key
 from ..ledger.models import CHARGES
 from ..ledger.snapshot import Account, Replay, promises
 from .admission import ApplicablePolicy, decide
-from .charge_request import ChargeRequest
+from .charge_request import ChargeRequest, RequestTemplate
 from .limits import Limit
 from .receipts import PLAN
 
@@ -210,7 +210,8 @@ def simulate(
     check_series(every, start)
     memoised = isinstance(mechanism.guarantee, Memoised)
     label = "the value" if memoised else None
-    request = ChargeRequest(Key(new_key()), "somebody", mechanism, reports=reports, policy=policy.name, label=label)
+    template = RequestTemplate(mechanism, policy=policy.name, reports=reports, label=label)
+    request = ChargeRequest(template, Key(new_key()), "a user")
     terms = ApplicablePolicy.of(policy, request.charge, labelled=memoised)
     if terms.why:
         raise NotSupported(terms.why)
@@ -220,12 +221,11 @@ def simulate(
 def check_series(every: str, start: datetime | None) -> None:
     """Raise `InvalidParameter` for an invalid interval or start of a series; None starts it now."""
     if not isinstance(every, str) or every not in EVERY:
-        found = every if isinstance(every, str) else shown(every)
-        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", found)
+        raise InvalidParameter("every", f"one of {', '.join(EVERY)}", shown(every))
     if start is None:
         return
     if not isinstance(start, datetime) or start.utcoffset() is None or not _BEGIN <= start < _END:
-        raise InvalidParameter("start", "an aware datetime from 1970 to 9997", shown(start))
+        raise InvalidParameter("start", "a datetime with a time zone, from 1970 to 9997", shown(start))
 
 
 def moments(start: datetime, every: str) -> Iterator[datetime]:
@@ -294,7 +294,7 @@ class _Series:
     def _begin(self, gauges: list[str]) -> None:
         """Start new windows without charges."""
         self._account.spent.update(dict.fromkeys(gauges, ZERO))
-        if self._request.label:
+        if self._request.template.label:
             self._account.reported = {**self._account.reported, **dict.fromkeys(gauges, 0)}
 
     def _note(self, decision: Decision, moment: datetime) -> None:

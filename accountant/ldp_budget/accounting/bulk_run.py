@@ -13,19 +13,18 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts
-from .._validation import check_call, check_users, check_whole, shown
+from .._validation import ONE_USER, check_call, check_users, check_whole, shown
 from ..errors import InvalidParameter, LedgerError, NotSupported
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
-from .batch import SPENT_RESULT, Batch, Lines, Spend, SpendResult, template_of
-from .charge_request import check_digest, check_key, chosen_of
+from .batch import SPENT_RESULT, Batch, Lines, SpendResult
+from .charge_request import check_digest, check_key, chosen_of, request_template
 from .receipts import REFUSED
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
-    from .batch import Template
-    from .charge_request import Principal
+    from .charge_request import Principal, RequestTemplate
 
 BATCH = 50_000
 """The number of users in one batch of a run."""
@@ -66,13 +65,13 @@ def check_shard(shard: Any, key: str | None) -> Shard:
     """Return `shard` if it is valid and the run has a key; the single shard for None. Raises `InvalidParameter`."""
     if shard is None:
         return 1, 1
-    expected = "a pair of whole numbers, which shard from 1 and of how many"
+    expected = "a pair of whole numbers: the number of the shard, from 1, and the number of shards"
     if not isinstance(shard, tuple) or len(shard) != 2:
         raise InvalidParameter("shard", expected, shown(shard))
     shards = check_whole("shard", shard[1], 1)
     if key is None:
         # Only a key identifies a batch of an earlier run, and the shard that charged it.
-        raise InvalidParameter("key", "the run's name, which all its shards share", None)
+        raise InvalidParameter("key", "the name of the run, the same for all its shards", None)
     return check_whole("shard", shard[0], 1, shards), shards
 
 
@@ -88,8 +87,7 @@ def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, 
     The batches are those of the whole list, for any number of shards. Raises `InvalidParameter` at the batch that
     contains anything but texts. The caller must still check each user.
     """
-    expected = "many users; a single text would be charged letter by letter"
-    iterator = iter(check_texts("users", users, expected))
+    iterator = iter(check_texts("users", users, "a list of user names", ONE_USER))
     for number in count():
         batch = list(islice(iterator, BATCH))
         if in_shard(number, shard):
@@ -113,7 +111,7 @@ def spend_many(
 ) -> BulkResult:
     """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
     result = BulkResult()
-    template = template_of(Spend("", chosen_of(mechanism), digest=digest, note=note, policy=policy))
+    template = request_template(chosen_of(mechanism), policy=policy, digest=digest, note=note)
     common = ("spend_many", *template.charge.identity, check_digest(digest), policy)
     if key is not None:
         check_key(key)
@@ -154,12 +152,15 @@ def _count(result: BulkResult, users: list[str], results: list[SpendResult]) -> 
     return refused
 
 
-def _check_policy(ledger: Ledger, template: Template, caller: Principal) -> None:
+def _check_policy(ledger: Ledger, template: RequestTemplate, caller: Principal) -> None:
     """Raise an error if the policy can charge none of the users, before a batch is bound to its key."""
     with ledger.reading() as reading:
-        terms = engine.terms_in(reading, template.spend.policy, template.charge, caller.share)
+        terms = engine.terms_in(reading, template.policy, template.charge, caller.share)
     if terms.policy.plan is not None:
-        raise NotSupported(f"policy {terms.policy.name} holds a plan; charge its users one at a time")
+        raise NotSupported(
+            f"policy {terms.policy.name} has a plan, so its users cannot be charged in bulk",
+            hint="Charge them one at a time.",
+        )
 
 
 def _bind_end(batch: Batch, lines: Lines, common: tuple[Any, ...]) -> None:
@@ -167,5 +168,6 @@ def _bind_end(batch: Batch, lines: Lines, common: tuple[Any, ...]) -> None:
     try:
         batch.charge(lines, common)
     except LedgerError as error:
-        why = "the users of the run were charged, but its end could not be stored; repeat the run with the same key"
-        raise LedgerError(error.path, why, unknown=True) from error
+        why = "the users of the run were charged, but the end of the run could not be stored"
+        hint = "Repeat the run with the same key."
+        raise LedgerError(error.path, why, unknown=True, hint=hint) from error

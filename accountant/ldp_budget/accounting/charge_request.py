@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
 from .._files import canonical_json
-from .._validation import check_name, check_text, check_user, check_whole, shown
+from .._validation import check_name, check_text, check_user, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee, Memoised
 from ..guarantees.costs import cost_in_window, measured
@@ -63,7 +63,9 @@ def check_key(key: object) -> str:
     if found.isascii() and found.isprintable() and found[0] != " " and found[-1] != " ":
         return found
     if found != found.strip() or any(category(each) == "Cc" for each in found):
-        raise InvalidParameter("key", "a text without blanks around it and without control characters", shown(found))
+        raise InvalidParameter(
+            "key", "a string without blanks at its ends and without control characters", shown(found)
+        )
     return found
 
 
@@ -189,7 +191,7 @@ def _guarantee_of(mechanism: Mechanism) -> Guarantee:
     except NotImplementedError:
         promised = None
     if not isinstance(promised, Guarantee):
-        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, which promises {shown(promised)}")
+        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, whose guarantee is {shown(promised)}")
     return promised
 
 
@@ -212,68 +214,152 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
         raise InvalidParameter("mechanism", _EXPECTED, f"{shown(asked)}, which has no name")
     if isinstance(asked, type) and issubclass(asked, Mechanism):
         needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
-        found = f"the mechanism {getattr(asked, 'name', asked.__name__)} without any of its parameters ({needed})"
+        found = f"the class {asked.__name__}"
+        hint = f"Give it its parameters, such as {asked.__name__}({needed.split(', ')[0]}=…): {needed}."
     elif isinstance(asked, str):
-        found = f"the text {shown(asked)}, which is a name alone"
+        found = shown_with_type(asked)
+        hint = f"A name alone has no parameters. Use ldp_budget.mechanism({shown(asked)}) with its parameters."
     else:
-        found = what_is(asked)
+        found, hint = what_is(asked), ""
         foreign = None if asked is None else charged_for(asked)
         if foreign is not None:
             return foreign
-    raise InvalidParameter("mechanism", EXPECTED, found)
+    raise InvalidParameter("mechanism", EXPECTED, found, hint=hint)
+
+
+class RequestTemplate:
+    """The part of a charge request that does not depend on the user: validated and priced once for many requests.
+
+    `charge` is the priced mechanism and `cost` the cost of all reports, unless the reports follow a cost curve: then
+    `curve` is their guarantee. A report without a label is a new value. `kind` is the kind of the journal entry that
+    a granted request becomes. `lasts` is the duration of a reservation, in microseconds. `identity` has everything
+    that makes two templates the same; the note is not part of it.
+    """
+
+    __slots__ = (
+        "alike",
+        "charge",
+        "cost",
+        "curve",
+        "identity",
+        "kind",
+        "label",
+        "lasts",
+        "note",
+        "policy",
+        "reports",
+        "tail",
+    )
+
+    def __init__(
+        self,
+        asked: Mechanism | Collection | object,
+        *,
+        policy: str,
+        reports: int = 1,
+        label: str | None = None,
+        digest: str | None = None,
+        note: str | None = None,
+        kind: str = SPENT,
+        lasts: int | None = None,
+    ) -> None:
+        self.reports = check_whole("reports", reports, 1, MOST_REPORTS)
+        self.policy = check_name("policy", policy)
+        self.label = None if label is None else check_text("label", label)
+        self.note = check_note(note)
+        self.kind = kind
+        self.lasts = lasts
+        report_digest = check_digest(digest)
+        self.charge = charge_of(asked)
+        guarantee = self.charge.guarantee
+        self.curve = guarantee if label is not None and isinstance(guarantee, Memoised) else None
+        self.cost = self.charge.cost.times(self.reports)
+        self.alike = self.reports == 1 and label is None
+        """True if set-based statements can charge many such requests at once."""
+        self.identity = (*self.charge.identity, self.reports, self.label, report_digest, self.policy)
+        self.tail = ascii(self.identity)[1:]
+        """The end of the text whose hash is the digest of a request."""
+
+
+_templates: dict[tuple[Any, ...], tuple[object, RequestTemplate]] = {}
+_MOST_TEMPLATES = 1000
+
+
+def request_template(
+    asked: Mechanism | Collection | object,
+    *,
+    policy: str,
+    reports: int = 1,
+    label: str | None = None,
+    digest: str | None = None,
+    note: str | None = None,
+    kind: str = SPENT,
+    lasts: int | None = None,
+) -> RequestTemplate:
+    """Return the template of a request, the same object for the same arguments. Raises `InvalidParameter`.
+
+    Labels and digests differ from request to request, and an object of another library can change. Templates with
+    them are made each time.
+    """
+    keep = label is None and digest is None and isinstance(asked, Mechanism | Collection)
+    # True equals 1, and must not pass for it.
+    key = id(asked), type(reports), reports, policy, note, kind, lasts
+    try:
+        found = _templates.get(key) if keep else None
+    except TypeError:  # a wrong argument, such as a list, has no hash
+        found = None
+    if found is not None:
+        return found[1]
+    template = RequestTemplate(
+        asked, policy=policy, reports=reports, label=label, digest=digest, note=note, kind=kind, lasts=lasts
+    )
+    if keep:
+        if len(_templates) >= _MOST_TEMPLATES:
+            _templates.clear()
+        _templates[key] = asked, template  # the object is kept, so that its id is not used again
+    return template
 
 
 class ChargeRequest:
     """A validated charge request with its price and its hashes. Raises `InvalidParameter`.
 
     The idempotency `key` is scoped to the name of the `caller`. If the caller is bound to a sub-limit of the policy,
-    the charge must fit it too. `kind` is the kind of the journal entry that a granted request becomes. `lasts` is the
-    duration of a reservation, in microseconds. `partitions` is the number of partitions of the ledger. `report` is
-    stored with a granted charge of a collection.
+    the charge must fit it too. `partitions` is the number of partitions of the ledger. `report` is stored with a
+    granted charge of a collection.
     """
+
+    __slots__ = (
+        *("api_key", "charge", "curve", "key", "label_hash", "partition", "policy", "report", "reports", "share"),
+        *("template", "user", "user_hash"),
+    )
+
+    batch_users = None
 
     def __init__(
         self,
+        template: RequestTemplate,
         secret: Key,
         user: str,
-        chosen: Mechanism | Collection | object,
         *,
-        reports: int = 1,
-        policy: str,
-        label: str | None = None,
-        digest: str | None = None,
         key: str | None = None,
         caller: Principal = LOCAL,
-        note: str | None = None,
-        kind: str = SPENT,
-        lasts: int | None = None,
         partitions: int = 1,
         report: bytes | None = None,
     ) -> None:
-        self.user = check_user(user)
-        self.reports = check_whole("reports", reports, 1, MOST_REPORTS)
-        self.policy = check_name("policy", policy)
-        self.label = None if label is None else check_text("label", label)
-        self.report_digest = check_digest(digest)
-        self.note = check_note(note)
-        self.kind = kind
-        self.lasts = lasts
+        self.template = template
+        self.user = user = check_user(user)
+        self.charge, self.policy, self.reports = template.charge, template.policy, template.reports
+        self.curve = template.curve
         self.report = report
-        self.share = caller.share
-        self.api_key = caller.number
-        self.charge = charge_of(chosen)
-        guarantee = self.charge.guarantee
-        self.curve = guarantee if label is not None and isinstance(guarantee, Memoised) else None
-        """The cost curve of labeled reports; a report without a label is a new value."""
-        self.cost = self.charge.cost.times(self.reports)
-        """The cost of all reports, unless they follow a cost curve."""
+        self.api_key, scope, self.share = caller
         # The user and the label as the ledger stores them.
-        self.user_hash = secret.hash(b"user", self.user)
+        self.user_hash = secret.hash(b"user", user)
         # Equal labels of two users must not have equal hashes.
+        label = template.label
         self.label_hash = (
             None if label is None else secret.hash(b"label", f"{secret.plain(self.user_hash).hex()} {label}")
         )
-        self.key = None if key is None else self._bind(secret, check_key(key), caller.name)
+        self.key = None if key is None else self._bind(secret, check_key(key), scope)
         self.partition = secret.partition_of(self.user_hash, partitions) if partitions > 1 else 0
 
     @property
@@ -287,14 +373,14 @@ class ChargeRequest:
         Labeled reports follow their cost curve, after the number of earlier reports of that label in the account.
         """
         counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share)]
+        charge, reports, cost = self.charge, self.reports, self.template.cost
         if self.curve is None:
-            charge, reports = self.charge, self.reports
             return {
-                gauge: charge.cost_under(window.measure).times(reports) if window.measure else self.cost
+                gauge: charge.cost_under(window.measure).times(reports) if window.measure else cost
                 for gauge, window in counting
             }
         return {
-            gauge: cost_in_window(window.measure, self.curve, account.label_count(gauge, window), self.reports)
+            gauge: cost_in_window(window.measure, self.curve, account.label_count(gauge, window), reports)
             for gauge, window in counting
         }
 
@@ -304,32 +390,41 @@ class ChargeRequest:
         A note is not part of it, because it charges nothing. A repeated request keeps its first note. A report is not
         part of it either: the digest stays, and would reveal whose a sealed report is.
         """
-        operation = "spend" if self.lasts is None else f"reserve {self.lasts}"
+        lasts = self.template.lasts
+        operation = "spend" if lasts is None else f"reserve {lasts}"
         operation = operation if self.report is None else "report"
-        parts = (operation, self.user, *self.charge.identity, self.reports, self.label, self.report_digest)
-        digest = secret.hash(b"request", ascii((*parts, self.policy)))
+        digest = secret.hash(b"request", f"({operation!a}, {self.user!a}, {self.template.tail}")
         return IdempotencyKey(key, self.user_hash, key_hash(secret, key, scope), digest)
 
 
 def request_in(
-    ledger: Ledger, caller: Principal, user: str, mechanism: Mechanism | Collection | object, **arguments: Any
+    ledger: Ledger,
+    caller: Principal,
+    user: str,
+    mechanism: Mechanism | Collection | object,
+    *,
+    key: str | None = None,
+    report: bytes | None = None,
+    **arguments: Any,
 ) -> ChargeRequest:
-    """Return the charge request of a caller for a ledger, with the other arguments of `ChargeRequest`."""
-    partitions = len(ledger.partitions)
-    return ChargeRequest(ledger.key, user, mechanism, caller=caller, partitions=partitions, **arguments)
+    """Return the charge request of a caller for a ledger; the other arguments are those of `RequestTemplate`."""
+    template = request_template(mechanism, **arguments)
+    return ChargeRequest(
+        template, ledger.key, user, key=key, caller=caller, partitions=len(ledger.partitions), report=report
+    )
 
 
 def check_note(note: str | None) -> str | None:
     """Return `note` if it is one line of text of permitted length; raises `InvalidParameter`."""
     if note is None:
         return None
-    expected = f"one line of text, of 1 to {MOST_NOTE} characters and none that steers a terminal"
+    expected = f"one line of 1 to {MOST_NOTE} characters, without control characters"
     if not isinstance(note, str) or not 0 < len(note) <= MOST_NOTE:
         found = f"{len(note)} characters" if isinstance(note, str) else shown(note)
         raise InvalidParameter("note", expected, found)
     for character in note:
         if category(character) in _NO_TEXT:
-            raise InvalidParameter("note", expected, f"{character!r} in it")
+            raise InvalidParameter("note", expected, f"a note with {character!r}")
     return note
 
 
@@ -340,4 +435,4 @@ def check_digest(digest: str | None) -> str | None:
     try:
         return bytes.fromhex(digest).hex()
     except (TypeError, ValueError):
-        raise InvalidParameter("digest", "hexadecimal digits, two a byte", shown(digest)) from None
+        raise InvalidParameter("digest", "hexadecimal digits, two for each byte", shown(digest)) from None

@@ -14,10 +14,12 @@ from ..registry.collections import Collection
 if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
 
+_NEW_NAME = "Choose another name, because reports of the existing definition cannot be mixed with others."
+
 
 def add_collection(ledger: Ledger, collection: Collection) -> None:
     """Store a collection, with the digest of its public definition if its client runs on any device."""
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     definition = canonical_json(collection.agreed().to_json())
 
     def store(transaction: Transaction) -> None:
@@ -25,7 +27,9 @@ def add_collection(ledger: Ledger, collection: Collection) -> None:
         if stored is None:
             transaction.add_collection(collection.name, collection.fingerprint, definition)
         elif Collection.from_json(json.loads(stored.definition)) != collection:
-            raise NameTaken("collection", collection.name, "it exists already, with another definition")
+            raise NameTaken(
+                "collection", collection.name, "exists with another definition. Nothing was changed.", hint=_NEW_NAME
+            )
 
     ledger.run(store)
 

@@ -11,12 +11,13 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._validation import check_call, check_path, check_switch, shown
+from .._validation import check_call, check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, LedgerError, LedgerMissing
 from ..ledger import Ledger, lifecycle
-from ..ledger.keyfile import check_kind
+from ..ledger.keyfile import check_kind, key_path
 from ..ledger.migration_copy import Copy
 from ..ledger.migration_cutover import begin, check_empty, differences, fence, hand_over, open_target, size
 from ..ledger.verification import check_integrity, head_of
@@ -74,7 +75,7 @@ def move_to(
     """Move everything to another file or `postgresql://…`, where the ledger continues with the same key."""
     check_call("on_progress", on_progress)
     if isinstance(place, str) and place == ":memory:":
-        raise InvalidParameter("ledger", "a path or postgresql://…, that does not end with this process", place)
+        raise InvalidParameter("ledger", "a path or postgresql://…, because memory ends with the process", place)
     progress = on_progress or (lambda done, total: None)
     with source.reading() as reading:
         moved, refusal = reading.end.state == lifecycle.MOVED_AWAY, lifecycle.refusal(source.name, reading)
@@ -106,14 +107,18 @@ def _open_target(source: Ledger, clock: Read, place: str | os.PathLike[str] | St
 def _check_target(source: Ledger, target: Ledger) -> None:
     """Raise `LedgerError` unless the target is another place, of the same kind and key, and empty."""
     if source.name == target.name or source.identity == target.identity:
-        raise LedgerError(target.name, "it is the ledger that is to be moved. Name another place")
+        raise LedgerError(target.name, "a ledger cannot be moved to itself", hint="Name another place.")
     if source.key.sandbox != target.key.sandbox:
-        kinds = "a ledger that counts", "a sandbox"
-        why = f"it is {kinds[target.key.sandbox]}, and {source.name} is {kinds[source.key.sandbox]}"
-        raise LedgerError(target.name, f"{why}: nothing moves from one to the other. Name a new place")
+        kinds = "a real ledger", "a sandbox"
+        why = (
+            f"it is {kinds[target.key.sandbox]}, and {source.name} is {kinds[source.key.sandbox]}. Nothing was moved."
+        )
+        raise LedgerError(target.name, why, hint="Name a new place.")
     if not compare_digest(source.key.secret, target.key.secret):
         raise LedgerError(
-            target.name, f"there is a ledger already, with another key than {source.name}. Name a new place"
+            target.name,
+            f"a ledger with another key than {source.name} exists there. Nothing was moved.",
+            hint="Name a new place.",
         )
     check_empty(target)
 
@@ -125,7 +130,7 @@ def _fill(source: Ledger, target: Ledger, on_progress: Progress) -> None:
     Copy(source, target, _carry, _step(on_progress, 1)).run()
     wrong = list(islice(differences(source, target), 3))
     if wrong:
-        raise LedgerError(target.name, f"the copy is not the same: {'; '.join(wrong)}")
+        raise LedgerError(target.name, f"the copy differs from {source.name}: {'; '.join(wrong)}")
     _verify(source, _step(on_progress, 2))
     _verify(target, _step(on_progress, 3))
     hand_over(source, target, move)
@@ -134,7 +139,9 @@ def _fill(source: Ledger, target: Ledger, on_progress: Progress) -> None:
 def _verify(ledger: Ledger, on_progress: Progress) -> None:
     found = check_integrity(ledger, on_progress=on_progress, decide_again=DecisionReplay)
     if not found.ok:
-        raise LedgerError(ledger.name, f"it does not verify, so it is not moved: {'; '.join(found.problems[:3])}")
+        raise LedgerError(
+            ledger.name, f"its verification failed, so it was not moved: {'; '.join(found.problems[:3])}"
+        )
 
 
 def _step(on_progress: Progress, step: int) -> Progress:
@@ -170,17 +177,28 @@ def open_store(
             scheme = str(ledger).partition("://")[0]  # the rest may contain a password
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
         if _ADDRESS.match(str(ledger)):
-            raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "an address of another form")
+            raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "a URL of another form")
         from ..ledger.sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
         return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
     if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
-        raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown(ledger))
+        raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown_with_type(ledger))
     check_kind(ledger.key, ledger.name, sandbox)
     if ledger_id is not None:
         ledger.key.set_ledger_id(ledger_id)
     return ledger
+
+
+def key_file_of(ledger: Ledger) -> str:
+    """The path of the ledger's key file on this machine; empty for a ledger in memory."""
+    if ledger.name == ":memory:":
+        return ""
+    if ledger.identity.startswith("file "):
+        return str(key_path(Path(ledger.name)))
+    from ..ledger.postgres.store import key_file_path
+
+    return str(key_file_path(ledger.identity))
 
 
 # A mistyped URL would become the name of a file, with its password in it.

@@ -292,7 +292,7 @@ class _AccountReplay:
         """Check the end of a reservation: once only; in time a commit or a void, later an expiry."""
         reservation, label = self._reservations.pop(entry.resolves or 0, (None, None))
         if reservation is None or _identity(reservation) != _identity(entry):
-            yield f"journal: entry {entry.number} ends entry {entry.resolves}, which is no such open reservation"
+            yield f"journal: entry {entry.number} ends entry {entry.resolves}, which is not an open reservation"
             self._add(entry, None)
             return
         repaired = self._past.repairs_between(reservation.number, entry.number) > 0

@@ -95,7 +95,7 @@ class _Batch:
         """Return the terms, windows and cost of a request; most are worked out once for many requests."""
         transaction = self._transaction
         windows, known = transaction.windows, transaction.cache.decided
-        key = request.policy, request.charge, request.share, request.reports, request.label is None
+        key = request.template, request.share
         found: tuple[ApplicablePolicy, ChargeCost] | None = known.get(key)
         if found is not None:
             return found[0], windows, found[1]
@@ -122,7 +122,7 @@ class _Batch:
         if decision.fits:
             entry = _write(transaction, decision)
             name = receipt_for(transaction, entry)
-            receipt = decision.receipt(request.kind, name, transaction.position)
+            receipt = decision.receipt(request.template.kind, name, transaction.position)
         else:
             receipt = decision.receipt(REFUSED, None, transaction.position)
         key = request.key
@@ -145,7 +145,9 @@ def quote(reading: Reading, request: ChargeRequest) -> Receipt:
 
 def terms_for(reading: Reading, request: ChargeRequest) -> ApplicablePolicy:
     """Apply the newest version of the request's policy to it. Raises `UnknownName`."""
-    return terms_in(reading, request.policy, request.charge, request.share, labelled=request.label is not None)
+    return terms_in(
+        reading, request.policy, request.charge, request.share, labelled=request.template.label is not None
+    )
 
 
 def terms_in(
@@ -180,6 +182,7 @@ def load_counts(
 def _write(transaction: Transaction, decision: Decision) -> int:
     """Write a granted charge: the account, label counts, quota and entry; return the number of the entry."""
     request, terms, account = decision.request, decision.terms, decision.account
+    template = request.template
     mechanism = request.charge.store(transaction)
     if account.number is None:
         transaction.account_macs.open(transaction.open_account(account.user), account)
@@ -198,18 +201,19 @@ def _write(transaction: Transaction, decision: Decision) -> int:
     entry = Entry(
         0,
         at,
-        request.kind,
+        template.kind,
         number,
         mechanism,
         terms.number,
         request.reports,
         decision.costs[LIFETIME],
-        expires=None if request.lasts is None else at + request.lasts,
+        expires=None if template.lasts is None else at + template.lasts,
         has_record=request.key is not None,
-        has_note=request.note is not None,
+        has_note=template.note is not None,
+        api_key=transaction.by,
         sub_limit=terms.share,
     )
-    written = transaction.append(entry, label, request.note)
+    written = transaction.append(entry, label, template.note)
     if request.report is not None:
         transaction.store_report(written, request.charge.collection, request.report)
     return written

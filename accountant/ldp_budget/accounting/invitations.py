@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._dataframes import check_texts
 from .._files import canonical_json
-from .._validation import check_name, check_text, check_user, shown
+from .._validation import ONE_USER, check_name, check_text, check_user, shown
 from ..errors import InvalidParameter
 from .admin_log_projection import FRESH_SECONDS, Projection
 from .admin_records import INVITATIONS_REVOKED
@@ -122,13 +122,13 @@ class Invitations:
         self._accountant.collection(collection)
         _short("round", round, least=0)
         if not isinstance(expires, datetime) or expires.utcoffset() is None:
-            raise InvalidParameter("expires", "an aware datetime", shown(expires))
+            raise InvalidParameter("expires", "a datetime with a time zone", shown(expires))
         now = self._accountant.now()
         if expires <= now:
-            raise InvalidParameter("expires", f"a moment after now, {now.isoformat()}", expires.isoformat())
+            raise InvalidParameter("expires", f"later than now, {now.isoformat()}", expires.isoformat())
         until = expires.astimezone(UTC)
         secret = self._ledger.key.in_use.number
-        invited = check_texts("users", users, "many users; a single text would be read letter by letter")
+        invited = check_texts("users", users, "a list of user names", ONE_USER)
         return (
             (user, self._write(Invitation(collection, _user(user), round, now, until, ""), secret))
             for user in invited
@@ -254,7 +254,7 @@ def _short(option: str, text: str, least: int = 1) -> str:
     """Return a text that is short enough for a link."""
     found = check_text(option, text) if least else check_name(option, text)
     if len(found) > MOST_TEXT:
-        raise InvalidParameter(option, f"at most {MOST_TEXT} characters", len(found))
+        raise InvalidParameter(option, f"at most {MOST_TEXT} characters long", f"{len(found)} characters")
     return found
 
 

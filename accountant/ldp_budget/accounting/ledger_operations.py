@@ -6,10 +6,11 @@ key. `LedgerOperations` holds the operations behind `Accountant.ledger`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._validation import check_call, check_switch, check_text, shown
+from .._validation import check_call, check_switch, check_text, shown, shown_with_type
 from ..errors import InvalidParameter, UnknownName
 from ..ledger import key_rotation
 from ..ledger.ledger import check_up
@@ -47,7 +48,9 @@ def erase(ledger: Ledger, user: str, *, unknown: bool) -> bool:
         account = transaction.number_of(hashed)
         seen = account is not None or transaction.has_idempotency_records(hashed)
         if not seen and not unknown:
-            raise UnknownName("user", user, None, "Nothing was erased")
+            raise UnknownName(
+                "user", user, None, "Nothing was erased. To block the name all the same, set unknown=True."
+            )
         transaction.erase(hashed, account)
         return seen
 
@@ -69,13 +72,17 @@ def repair_clock(ledger: Ledger) -> bool:
     return any(repaired)
 
 
+_HEAD = re.compile(r"([0-9]+-)?[0-9a-f]{64,}")
+
+
 def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, int], None] | None) -> Integrity:
     """Verify the ledger: hash chain, row MACs, sums and costs.
 
     Replay every admission decision and read every record.
     """
-    if expect is not None:
-        check_text("expect", expect)
+    if expect is not None and not _HEAD.fullmatch(check_text("expect", expect).lower()):
+        hint = "Copy a head that an earlier verification or checkpoint returned."
+        raise InvalidParameter("expect", "the head of a ledger", shown(expect), hint=hint)
     check_call("on_progress", on_progress)
     found = check_integrity(ledger, expect, on_progress or (lambda done, total: None), DecisionReplay)
     faults = record_faults(records(ledger, 1))
@@ -85,7 +92,7 @@ def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, in
 def keyed_digest(ledger: Ledger, data: bytes) -> str:
     """A keyed digest of data, in hex. Without the ledger key the data cannot be guessed from it."""
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidParameter("data", "bytes", shown(data))
+        raise InvalidParameter("data", "bytes", shown_with_type(data))
     return ledger.key.hash_outside(b"data", data.hex()).hex()
 
 
@@ -107,6 +114,11 @@ class LedgerOperations:
 
     def __repr__(self) -> str:
         return f"<LedgerOperations of {self._ledger.name}>"
+
+    @property
+    def key_file(self) -> str:
+        """The path of the ledger's key file on this machine; empty for a ledger in memory."""
+        return connect.key_file_of(self._ledger)
 
     def check_up(self) -> dict[str, str | None]:
         """The health of the ledger: the reasons why no user could be charged now. Changes nothing.

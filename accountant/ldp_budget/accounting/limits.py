@@ -8,15 +8,16 @@ The shares of a limit together never exceed it, amount by amount in whole units.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._validation import check_instance, check_many, check_whole, shown
-from ..composition import capacity, compose, filter_rule, measure_of
-from ..composition.filters import suited_order
+from .._validation import check_instance, check_many, check_whole, shown, shown_with_type
+from ..composition import RULES, capacity, compose, filter_rule, measure_of
+from ..composition.filters import epsilon_of, suited_order
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Memoised, Number
 from ..guarantees.costs import RENYI, LabelCount, cost_in_window, measure_at
@@ -33,6 +34,7 @@ from ..guarantees.fixed_point import (
     decimal,
     float_up,
     from_units,
+    to_capacity,
 )
 from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named
 
@@ -42,8 +44,15 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
 
 
+_FORM = "PERIOD=EPSILON[,DELTA[,RULE]]"
+_EXAMPLE = "For example: lifetime=4 or lifetime=4,1e-6,zcdp"
+_RULE_LAST = "The rule comes after DELTA: lifetime=4,1e-6,zcdp"
+_RULES = "of one of the rules basic, zcdp, gdp, renyi"
+
 # A plus sign that is not the sign of an exponent.
 _PLUS = re.compile(r"(?<![eE])\+")
+_COUNTED = {"basic": (0, EPSILON_DIGITS), "gdp": (3, MU_SQUARED_DIGITS)}
+"""The position in `Costs` of the amount that a rule adds up, and its digits."""
 _DIGITS = Costs(EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS)
 
 
@@ -78,14 +87,14 @@ class Limit:
         self, period: str, epsilon: Number, delta: Number = 0, rule: str = "basic", aside: Number = 0
     ) -> None:
         if not isinstance(period, str) or period not in PERIODS:
-            raise InvalidParameter("limit", f"a period out of {', '.join(PERIODS)}", _found(period))
+            raise InvalidParameter("limit", f"for one of the periods {', '.join(PERIODS)}", _found(period))
         object.__setattr__(self, "period", period)
-        object.__setattr__(self, "epsilon", _number("epsilon", epsilon, "a number > 0"))
-        object.__setattr__(self, "delta", _number("delta", delta, "a number >= 0 and < 1"))
+        object.__setattr__(self, "epsilon", _number("EPSILON", epsilon, "a number > 0"))
+        object.__setattr__(self, "delta", _number("DELTA", delta, "a number >= 0 and < 1"))
         if not isinstance(rule, str):
-            raise InvalidParameter("limit", "a rule out of basic, zcdp, gdp, renyi", shown(rule))
+            raise InvalidParameter("limit", _RULES, shown(rule))
         object.__setattr__(self, "rule", rule)
-        object.__setattr__(self, "aside", _number("aside", aside, "a number >= 0 and below delta"))
+        object.__setattr__(self, "aside", _number("ASIDE", aside, "a number >= 0 and below DELTA"))
         self._check()
         if rule == RENYI:
             object.__setattr__(
@@ -93,25 +102,33 @@ class Limit:
             )
         if self.measure is not None and not self.capacity.rho:
             raise InvalidParameter(
-                "limit", "an order at which anything fits: here the conversion alone takes all of epsilon", self.rule
+                "limit",
+                "of an order whose conversion leaves some of epsilon",
+                self.rule,
+                hint="Use a larger order, or rule renyi without an order.",
             )
 
     def _check(self) -> None:
         try:
             filter_rule(self.rule)
         except (UnknownName, NotSupported, InvalidParameter) as error:
-            why = "" if isinstance(error, UnknownName) else f" ({error})"
-            raise InvalidParameter("limit", f"a rule out of basic, zcdp, gdp, renyi{why}", self.rule) from None
+            hint = "" if isinstance(error, UnknownName) else f"{error}"
+            raise InvalidParameter("limit", _RULES, self.rule, hint=hint) from None
         if self.epsilon <= 0:
-            raise InvalidParameter("limit", f"epsilon > 0 for {self.period}", self.epsilon)
+            raise InvalidParameter("limit", f"{_FORM} with a number > 0 as EPSILON", self.epsilon)
         if not 0 <= self.delta < 1:
-            raise InvalidParameter("limit", f"delta >= 0 and < 1 for {self.period}", self.delta)
+            raise InvalidParameter("limit", f"{_FORM} with a number >= 0 and < 1 as DELTA", self.delta)
         if self.rule != "basic" and self.delta == 0:
-            raise InvalidParameter("limit", f"delta > 0, as rule {self.rule} converts to (epsilon, delta)", "0")
+            raise InvalidParameter(
+                "limit",
+                f"{_FORM} with DELTA > 0 under rule {self.rule}, which converts to (epsilon, delta)",
+                "0",
+                hint=f"For example: {self.period}={canonical(self.epsilon)},1e-6,{self.rule}",
+            )
         if self.aside and self.rule in ("basic", "gdp"):
-            raise InvalidParameter("limit", f"no delta set aside under rule {self.rule}", self.aside)
+            raise InvalidParameter("limit", f"one without a delta set aside under rule {self.rule}", self.aside)
         if not (0 <= self.aside < self.delta or not self.aside):
-            raise InvalidParameter("limit", f"a part of delta set aside that leaves some of {self.delta}", self.aside)
+            raise InvalidParameter("limit", f"one that sets aside less than its delta, {self.delta}", self.aside)
 
     def __str__(self) -> str:
         delta = [self.delta_text] if self.delta or self.rule != "basic" else []
@@ -135,17 +152,17 @@ class Limit:
             InvalidParameter: the text does not have this form, or its values are invalid.
         """
         if not isinstance(text, str):
-            raise InvalidParameter("limit", "PERIOD=EPSILON[,DELTA[,RULE]], a text", shown(text))
+            raise InvalidParameter("limit", f"a string {_FORM}", shown_with_type(text))
         period, equals, amounts = text.partition("=")
         parts = [part.strip() for part in amounts.split(",")]
         if not equals or not 1 <= len(parts) <= 3 or not all(parts):
-            raise InvalidParameter("limit", "PERIOD=EPSILON[,DELTA[,RULE]]", text)
+            raise InvalidParameter("limit", _FORM, text, hint=_EXAMPLE)
         epsilon, delta, rule = (*parts, *("0", "basic")[len(parts) - 1 :])
         shares = _PLUS.split(delta)
         if len(shares) != 2 or not all(shares):
             limit = cls(period.strip(), epsilon, delta, rule)
         else:
-            conversion, aside = [_number("delta", share, "a number >= 0 and < 1") for share in shares]
+            conversion, aside = [_number("DELTA", share, "a number >= 0 and < 1") for share in shares]
             limit = cls(period.strip(), epsilon, UP.add(conversion, aside), rule, aside)
         if rule != RENYI or not asked:
             return limit
@@ -249,7 +266,7 @@ class Limit:
         Raises:
             InvalidParameter: an argument has the wrong type.
         """
-        check_instance("curve", curve, Memoised, "a memoised guarantee")
+        check_instance("curve", curve, Memoised, "a memoized guarantee")
         done, earlier = check_whole("done", done), check_whole("earlier", earlier)
         # All amounts but ε are charged whole with the first report, so checking one report suffices.
         if not self.fits(spent, cost_in_window(self.measure, curve, LabelCount(earlier, done), 1)):
@@ -315,6 +332,25 @@ class Limit:
             )
         )
 
+    def epsilon_of(self, spent: Costs) -> float:
+        """The ε that the spent amounts imply at the limit's δ, rounded up; infinite where nothing is guaranteed.
+
+        Rule basic adds up the ε. The other rules convert their sum at the part of δ that they do not set aside.
+
+        Parameters:
+            spent: the sums of the account's window, in units.
+
+        Raises:
+            InvalidParameter: `spent` is not a `Costs`.
+        """
+        _costs("spent", spent)
+        place, digits = _COUNTED.get(self.rule, (2, RHO_DIGITS))  # under renyi a divergence takes the place of ρ
+        amount, aside = spent[place], to_capacity(self.aside, DELTA_DIGITS)
+        # Reports with a δ of their own take it from the part that is set aside.
+        if amount is None or (self.measure is not None and (spent.delta is None or spent.delta > aside)):
+            return math.inf
+        return epsilon_of(self.rule, from_units(amount, digits), DOWN.subtract(self.delta, self.aside))
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all fields, including the capacity, which is computed once, when the limit is set."""
         plain = {
@@ -356,7 +392,8 @@ def _number(name: str, value: Any, expected: str) -> Decimal:
     try:
         return decimal(value)
     except ValueError:
-        raise InvalidParameter("limit", f"{name}: {expected}", _found(value)) from None
+        hint = _RULE_LAST if name == "DELTA" and isinstance(value, str) and value.partition(":")[0] in RULES else ""
+        raise InvalidParameter("limit", f"{_FORM} with {expected} as {name}", _found(value), hint=hint) from None
 
 
 def _found(value: object) -> str:
@@ -366,20 +403,20 @@ def _found(value: object) -> str:
 
 def _costs(option: str, value: Costs) -> Costs:
     """Return `value` if it is a `Costs`. Raises `InvalidParameter`."""
-    return check_instance(option, value, Costs, "amounts in whole units, as `Costs`")
+    return check_instance(option, value, Costs, "amounts in whole units (`Costs`)")
 
 
 def as_limits(limits: Sequence[Limit | str], asked: Sequence[tuple[Guarantee, int]] = ()) -> tuple[Limit, ...]:
     """Limits from objects or from texts that `Limit.parse` reads. Raises `InvalidParameter`."""
-    many = check_many("limits", limits, "a list of limits, each a `Limit` or a text such as lifetime=4")
+    many = check_many("limits", limits, "a list of limits, each a `Limit` or a string such as lifetime=4")
     return tuple(limit if isinstance(limit, Limit) else Limit.parse(limit, asked) for limit in many)
 
 
 # -- shares (sub-limits) ---------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-_NAME_EXPECTED = "1 to 64 letters, digits and . _ @ - of ASCII, a letter or a digit first"
-_EXPECTED = "a mapping of names to limits, each a `Limit` or a text such as lifetime=1, or None"
+_NAME_EXPECTED = "1 to 64 ASCII letters, digits and . _ @ -, with a letter or a digit first"
+_EXPECTED = "None, or a dict of names and lists of limits, each a `Limit` or a string such as lifetime=1"
 
 
 @dataclass(frozen=True, init=False)
@@ -504,7 +541,7 @@ def _part(given: Limit | str, limits: Sequence[Limit]) -> Limit:
     period, equals, amounts = given.partition("=") if isinstance(given, str) else ("", "", "")
     parts = [part.strip() for part in amounts.split(",")]
     if not equals or not all(parts):
-        raise InvalidParameter("share", "PERIOD=EPSILON[,DELTA[,RULE]]", shown(given))
+        raise InvalidParameter("share", _FORM, shown(given), hint=_EXAMPLE)
     of_period = [limit for limit in limits if limit.period == period.strip()]
     if len(parts) < 3 and len(of_period) == 1 and of_period[0].rule != "basic":
         whole = of_period[0]
@@ -518,20 +555,20 @@ def check_shares(shares: Sequence[Share], limits: Sequence[Limit]) -> None:
     names = [share.name for share in shares]
     for share in shares:
         if not share.limits or names.count(share.name) > 1:
-            raise InvalidParameter("share", "each share once, with at least one limit", share.name)
+            raise InvalidParameter("share", "named once, with at least one limit", share.name)
         for part in share.limits:
             if sum((other.period, other.rule) == (part.period, part.rule) for other in share.limits) > 1:
-                raise InvalidParameter("share", "each period at most once for each rule", str(part))
+                raise InvalidParameter("share", "limited once for each period and rule", f"{part} more than once")
             if not any((limit.period, limit.rule) == (part.period, part.rule) for limit in limits):
                 there = ", ".join(f"{limit.period} ({limit.rule})" for limit in limits) or "none"
-                raise InvalidParameter("share", f"a share of one of the policy's limits: {there}", str(part))
+                raise InvalidParameter("share", f"a share of one of the policy's limits, {there}", str(part))
     for limit in limits:
         parts = [part for share in shares for part in share.limits if _is_of(part, limit)]
         for place, most in enumerate(limit.capacity):
             asked = sum(part.capacity[place] or 0 for part in parts)
             if most is not None and asked > most:
-                found = f"{', '.join(map(str, parts))}, which together exceed it in {limit.names[place]}"
-                raise InvalidParameter("share", f"shares of {limit} that together do not exceed it", found)
+                found = f"{', '.join(map(str, parts))}, which together exceed its {limit.names[place]}"
+                raise InvalidParameter("share", f"a part of the limit {limit}, together with the other shares", found)
 
 
 def _is_of(part: ShareLimit, limit: Limit) -> bool:
@@ -548,6 +585,6 @@ def numbered(shares: Iterable[Share], known: Mapping[str, int]) -> tuple[Share, 
     for share in shares:
         number = numbers.setdefault(share.name, max(numbers.values(), default=0) + 1)
         if number > MOST_SHARES:
-            raise InvalidParameter("share", f"at most {MOST_SHARES} names of shares in one ledger", share.name)
+            raise InvalidParameter("share", f"one of at most {MOST_SHARES} names of shares in a ledger", share.name)
         result.append(share.numbered(number))
     return tuple(result)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json
-from .._validation import check_instance, check_many, check_name, check_switch, check_text, shown
+from .._validation import check_instance, check_many, check_name, check_switch, check_text, shown, shown_with_type
 from ..composition import Bound, capacity, compose, measure_of, rule_named
 from ..composition.rules import crossing, in_pairs, of_one_question, whole
 from ..errors import InvalidParameter, NotSupported
@@ -38,7 +38,6 @@ from ..guarantees.fixed_point import (
     to_cost,
 )
 from ..ledger.calendar import LIFETIME, LONGER, PER_YEAR
-from ..sdk.mechanism import Mechanism
 from .limits import Limit, Share, check_shares
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 # -- plans -----------------------------------------------------------------------------------------------------
 
 _UNIT = 1e-9
-_PAIRS = "pairs of a mechanism or guarantee and a count"
 _MOST_UNITS = 10**15  # no guarantee states a larger ε than a million
 
 
@@ -79,17 +77,18 @@ class Plan:
     epsilon: float = field(init=False)
 
     def __post_init__(self, price: float | None) -> None:
-        charges = _merged(check_many("charges", self.charges, _PAIRS))
+        charges = _merged(self.charges)
         total = compose(charges, delta=self.delta, rule="exact")
         if math.isinf(total.epsilon):
             raise NotSupported(
-                "a plan needs a finite price: some report is unbounded, or delta is too small for the list"
+                f"the plan has no finite price: a report has no finite loss, or delta is too small: got {self.delta}",
+                hint="Use a larger delta.",
             )
         if price is not None and not (isinstance(price, int | float) and abs(price) < math.inf):
             raise InvalidParameter("price", "a finite number", shown(price))
         if price is not None and price < total.lower:
             raise InvalidParameter(
-                "price", f"a number not below {total.lower}, which these reports cost at least", price
+                "price", f"at least {total.lower}, which is the least that these reports can cost", price
             )
         object.__setattr__(self, "charges", charges)
         object.__setattr__(self, "delta", decimal(self.delta))
@@ -150,10 +149,7 @@ def _double(price: float) -> float:
 
 def _merged(charges: Iterable[tuple[Any, Any]]) -> tuple[tuple[Guarantee, int], ...]:
     counts: dict[Guarantee, int] = {}
-    for item, count in in_pairs(charges):
-        guarantee = item.guarantee if isinstance(item, Mechanism) else item
-        if not isinstance(guarantee, Guarantee):
-            raise InvalidParameter("charges", _PAIRS, shown(item))
+    for guarantee, count in in_pairs(charges):
         counts[guarantee] = counts.get(guarantee, 0) + whole(count)
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
 
@@ -179,7 +175,7 @@ def largest_epsilon(
     """
     count, most = whole(reports), decimal(total_epsilon)
     if most <= 0:
-        raise InvalidParameter("total_epsilon", "a number > 0", total_epsilon)
+        raise InvalidParameter("total_epsilon", "a number > 0", shown(total_epsilon))
     spare = _spare(make_guarantee, count, most, decimal(total_delta), rule)
     start = float(UP.divide(most, Decimal(count)))
     low, high = map(_units, crossing(lambda epsilon: spare(_units(epsilon)), start, start / 4, width=_UNIT))
@@ -316,31 +312,35 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidParameter("name", "a name of at least one character", shown(self.name))
+            raise InvalidParameter("name", "a string of at least one character", shown(self.name))
         check_name("name", self.name)
         check_switch("unbounded", self.unbounded), check_switch("checked", self.checked)
-        given = tuple(check_many("limits", self.limits, "limits"))
+        given = tuple(check_many("limits", self.limits, "a list of `Limit` objects"))
         for limit in given:
             if not isinstance(limit, Limit):
-                raise InvalidParameter("limits", "limits", shown(limit))
+                raise InvalidParameter("limits", "a list of `Limit` objects", f"{shown_with_type(limit)} in it")
         object.__setattr__(self, "limits", given)
         if not (self.plan is None or isinstance(self.plan, PlanTerms)):
-            raise InvalidParameter("plan", "the terms of a plan, or None", shown(self.plan))
+            raise InvalidParameter("plan", "`PlanTerms` or None", shown_with_type(self.plan))
         if not self.limits and self.plan is None:
-            raise InvalidParameter("limit", "at least one limit")
+            raise InvalidParameter("limit", "at least one limit", hint="For example: lifetime=4")
         seen = [(limit.period, limit.rule) for limit in self.limits]
         for pair in seen:
             if seen.count(pair) > 1:
-                raise InvalidParameter("limit", "each period at most once for each rule", "=".join(pair))
+                raise InvalidParameter(
+                    "limit", "given once for each period and rule", f"{' '.join(pair)} more than once"
+                )
         for share in self.shares:
-            check_instance("shares", share, Share, "shares of its limits")
+            check_instance("shares", share, Share, "a list of `Share` objects")
         check_shares(self.shares, self.limits)
         if not (self.relation is None or (isinstance(self.relation, str) and self.relation == ANY_RELATION)):
-            found = self.relation if isinstance(self.relation, str) else shown(self.relation)
-            raise InvalidParameter("relation", ANY_RELATION, found)
+            raise InvalidParameter("relation", f"{ANY_RELATION!r} or None", shown(self.relation))
         if LIFETIME not in self.periods and self.plan is None and not self.unbounded:
             raise InvalidParameter(
-                "limit", "a lifetime limit, or unbounded said aloud", f"only {', '.join(self.periods)}"
+                "limit",
+                f"given for the lifetime as well in policy {self.name!r}",
+                f"only {', '.join(self.periods)}",
+                hint="Add lifetime=EPSILON, or set unbounded=True to allow an unlimited total.",
             )
 
     def __repr__(self) -> str:
@@ -496,7 +496,7 @@ class Policy:
             raise ValueError(f"not a policy: {shown(data)} ({error})") from None
 
 
-_POLICIES_PAIRS = "pairs of ε and δ, as decimals"
+_POLICIES_PAIRS = "a pair of ε and δ, each a Decimal"
 
 
 def _price(option: str, price: Price) -> Price:

@@ -41,13 +41,13 @@ def _raising(previous: Policy, policy: Policy) -> Iterator[str]:
     if previous.relation is not None and policy.relation is None:
         yield f"it admits promises for other relations than {previous.relation}"
     if previous.checked and not policy.checked:
-        yield "it admits mechanisms that nobody has checked"
+        yield "it admits mechanisms that were not checked"
     if policy.unbounded and not previous.unbounded:
         yield "it is unbounded"
     if previous.plan is not None and (policy.plan is None or policy.plan.identity != previous.plan.identity):
         yield "it has another plan, or none"
     if previous.plan is not None and policy.earlier != previous.earlier:
-        yield "it counts other plans beside its own"
+        yield "it counts other plans in addition to its own"
     for share in policy.shares:
         before = previous.share(share.name)
         if before is None:
@@ -188,7 +188,9 @@ def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tup
 def check_key_maker(reading: Reading) -> None:
     """Raise `ApprovalConflict` if this ledger demands approvals."""
     if _agreed(reading.rows.admin_log()).demanded:
-        raise ApprovalConflict(None, "where approvals are demanded, keys are made on the machine of the ledger")
+        raise ApprovalConflict(
+            None, "this ledger demands approvals, so keys can be made only on the machine of the ledger"
+        )
 
 
 def _agreed(records: Iterable[AdminLogEntry]) -> ApprovalState:

@@ -78,7 +78,7 @@ def propose(
     if plan is not None:
         from .policies import Plan
 
-        check_instance("plan", plan, Plan, "a `Plan`, or None")
+        check_instance("plan", plan, Plan, "a `Plan` or None")
     terms = None if plan is None else PlanTerms.of(plan)
     given = as_limits(limits)
     parts = () if shares is None else as_shares(shares, given)
@@ -180,8 +180,9 @@ def _check_limits(previous: Policy, policy: Policy) -> None:
         if others and (limit.label, limit.rule, limit.delta_text) not in rules:
             raise InvalidParameter(
                 "limit",
-                f"rule {limit.rule} and delta {limit.delta_text} for {limit.label}, which was charged already",
-                ", ".join(f"rule {rule} and delta {delta}" for _, rule, delta in others),
+                f"of rule {limit.rule} with delta {limit.delta_text} for {limit.label}, which users were charged by",
+                ", ".join(f"rule {rule} with delta {delta}" for _, rule, delta in others),
+                hint="To change the rule or the delta, set a policy with another name.",
             )
 
 
@@ -199,15 +200,19 @@ def _check_price(policy: Policy) -> None:
         return
     if policy.earlier and not policy.lifetimes:
         raise InvalidParameter(
-            "limit", "a lifetime limit, as this plan succeeds another; their full prices are added", "none"
+            "limit",
+            "given for the lifetime, because this plan follows another and their full prices add up",
+            "none",
+            hint="Add a lifetime limit that both plans fit in.",
         )
     epsilon, delta = policy.planned()
     limit = policy.overdrawn_by((epsilon, delta))
     if limit is not None:
         raise InvalidParameter(
             "plan",
-            f"plans that cost together at most the lifetime limit of ({limit.epsilon}, {limit.delta})",
-            f"({epsilon}, {delta})",
+            f"within the lifetime limit of (ε = {limit.epsilon}, δ = {limit.delta}), together with the earlier plans",
+            f"(ε = {epsilon}, δ = {delta})",
+            hint="Raise the lifetime limit, or plan fewer reports.",
         )
 
 
@@ -343,7 +348,10 @@ def check_override(reason: str | None, *, by_key: bool) -> None:
     if not check_text("override", reason).strip() or len(reason) > MOST_REASON:
         raise InvalidParameter("override", f"a reason of 1 to {MOST_REASON} characters", shown(reason))
     if by_key:
-        raise NotSupported("override is for the machine of the ledger; with an API key, propose the change")
+        raise NotSupported(
+            "an override needs access to the machine of the ledger, not an API key",
+            hint="Propose the change instead.",
+        )
 
 
 def policy(ledger: Ledger, name: str) -> Policy:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts
-from .._validation import check_name, check_user, check_whole
+from .._validation import ONE_USER, check_name, check_user, check_whole
 from ..errors import UserErased
 from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
@@ -83,7 +83,7 @@ def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int],
 
 def _batches(ledger: Ledger, users: Iterable[str]) -> Iterator[tuple[list[str], list[bytes]]]:
     """Yield the users in batches, in order, with their hashes."""
-    iterator = iter(check_texts("users", users, "many users; a single text would be read letter by letter"))
+    iterator = iter(check_texts("users", users, "a list of user names", ONE_USER))
     while batch := [check_user(user) for user in islice(iterator, _TOGETHER)]:
         yield batch, ledger.key.hashes(b"user", batch)
 
@@ -231,6 +231,9 @@ def position(ledger: Ledger, user: str | None) -> str:
 
 def positions(ledger: Ledger, users: Sequence[str]) -> list[str]:
     """The end of the journal for each of some users, from one query."""
-    partitions = [ledger.partition_of(user_hash(ledger, user)) for user in check_texts("users", users, "texts")]
+    partitions = [
+        ledger.partition_of(user_hash(ledger, user))
+        for user in check_texts("users", users, "a list of user names", ONE_USER)
+    ]
     entries = ledger.entries()
     return [f"{partition}:{entries[partition]}" for partition in partitions]

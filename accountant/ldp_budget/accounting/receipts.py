@@ -55,7 +55,8 @@ def receipt_of(secret: Secret, name: Name) -> str:
 
     The digest uses the secret that was active when the entry was written.
     """
-    return f"{name}-{secret.hash_outside(b'receipt', str(name)).hex()[:20]}"
+    text = str(name)
+    return f"{text}-{secret.hash_outside(b'receipt', text).hex()[:20]}"
 
 
 def receipt_for(reading: Reading, entry: int) -> str:
@@ -334,34 +335,34 @@ class Receipt(NamedTuple):
         asked = _amounts({"epsilon": self.epsilon, "delta": self.delta})
         if self.status not in (REFUSED, QUOTED):
             number = f" (receipt {self.receipt})" if self.receipt and self.user else ""
-            return f"{self.status}: {who}, {asked}{number}{self._explain_repeated()}"
-        parts = [f"{self.status}: {who} asked {asked} for {_count(self.reports)}"]
+            return f"{self.status}: {who}, {asked}{number}{'.' * self.repeated}{self._explain_repeated()}"
+        parts = [f"{self.status}: {who} asked for {asked} ({_count(self.reports)})"]
         if self.status == QUOTED:
-            parts.append("it does not fit" if self.why or self.binding else "it fits")
+            parts.append("It does not fit" if self.why or self.binding else "It fits")
         if self.why:
-            parts.append(self.why)
+            parts.append(f"{self.why[:1].upper()}{self.why[1:]}")
         with_delta = self.delta != 0
         parts += [_explain(state.to_json(), with_delta) for state in self.limits if state.limit.label in self.binding]
         if PLAN in self.binding and not self.why:
             parts.append(self._explain_plan())
-        parts.append(f"affordable: {_count(self.affordable_reports)}")
-        return "; ".join(parts) + self._explain_repeated()
+        parts.append(_affordable(self.affordable_reports))
+        return f"{'. '.join(parts)}.{self._explain_repeated()}"
 
     def _explain_repeated(self) -> str:
         """A note that this result was given before, and its meaning."""
         if not self.repeated:
             return ""
         if self.user is None:
-            return "; it was already"
+            return f" It was already {self.status}."
         if self.status == REFUSED:
-            return "; the stored answer of this key, which a new key would ask for anew"
-        return "; the stored answer of this key, so nothing was charged again"
+            return " This is the stored answer of this key. Use a new key to ask again."
+        return " This is the stored answer of this key. Nothing was charged again."
 
     def _explain_plan(self) -> str:
         """The rest of the plan's quota. If only the plan binds, that is the affordable number."""
         alone = self.binding == (PLAN,)
         left = _count(self.affordable_reports) if alone else f"fewer than {_count(self.reports)}"
-        return f"the plan of policy {self.policy} has {left} of this kind left"
+        return f"The plan of policy {self.policy} has {left} of this kind left"
 
 
 def answer_again(
@@ -377,7 +378,7 @@ def answer_again(
         name = Receipt.name_of(stored.response)
         receipt = receipt_for(transaction, entry) if name is None else receipt_of(secret_for(transaction, name), name)
     answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share)
-    resolution = None if entry is None or request.kind != RESERVED else transaction.resolution(entry)
+    resolution = None if entry is None or request.template.kind != RESERVED else transaction.resolution(entry)
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
 
@@ -518,7 +519,7 @@ def _explain(limit: dict[str, Any], with_delta: bool) -> str:
     """
     resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
     capacity, spent, left = (_amounts(limit[name], with_delta) for name in ("capacity", "spent", "remaining"))
-    return f"the {limit['period']} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
+    return f"The {limit['period']} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
 
 
 def _iso(moment: datetime) -> str:
@@ -545,6 +546,15 @@ def _count(reports: int) -> str:
     if reports >= LARGEST:
         return "any number of reports"
     return "1 report" if reports == 1 else f"{reports} reports"
+
+
+def _affordable(reports: int) -> str:
+    """The number of such reports that fit, as a sentence without its full stop."""
+    if reports >= LARGEST:
+        return "Any number of such reports fits"
+    if reports == 1:
+        return "1 such report fits"
+    return f"{reports} such reports fit" if reports else "No such report fits"
 
 
 _DIGITS = EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS

@@ -34,7 +34,7 @@ MOST_SECONDS = 366 * 86_400
 def check_expires(expires: float) -> int:
     """Return the duration of a reservation in microseconds. Raises `InvalidParameter`."""
     if isinstance(expires, bool) or not isinstance(expires, int | float) or not 0 < expires <= MOST_SECONDS:
-        raise InvalidParameter("expires", f"seconds > 0 and <= {MOST_SECONDS}", shown(expires))
+        raise InvalidParameter("expires", f"a number of seconds > 0 and <= {MOST_SECONDS}", shown(expires))
     return int(expires * 1_000_000)
 
 
@@ -57,7 +57,7 @@ def reservation_row(ledger: Ledger, receipt: str) -> dict[str, Any]:
             found = None if row is None or Entry.of(row).kind != RESERVED else entry_row(reading, Entry.of(row))
         if found is not None:
             return name_callers(ledger, [found])[0]
-    raise UnknownName("reservation", receipt, [])
+    raise UnknownName("reservation", receipt, None)
 
 
 def _place(ledger: Ledger, name: Name) -> tuple[int, int] | None:
@@ -75,7 +75,7 @@ def end(ledger: Ledger, receipt: str, how: Callable[[Transaction, str, int], Res
     name = name_in(check_text("receipt", receipt))
     ended = None if name is None else _end_named(ledger, name, receipt, how)
     if ended is None:
-        raise UnknownName("reservation", receipt, [])
+        raise UnknownName("reservation", receipt, None)
     return ended
 
 
@@ -105,7 +105,7 @@ def _resolve(
     number: int,
 ) -> Receipt:
     if not is_receipt(transaction, name, receipt):
-        raise UnknownName("reservation", receipt, [])
+        raise UnknownName("reservation", receipt, None)
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = latest_policy(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
@@ -157,7 +157,7 @@ def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[E
     """A reservation and its state. Raises `UnknownName`."""
     entry = transaction.entry(number)
     if entry is None or entry.kind != RESERVED:
-        raise UnknownName("reservation", receipt, [])
+        raise UnknownName("reservation", receipt, None)
     resolution = transaction.resolution(entry.number)
     return entry, RESERVED if resolution is None else resolution.kind
 

@@ -108,7 +108,10 @@ def planned(
 
     found = largest_epsilon(labelled, reports, epsilon, delta, rule)
     if found is None:
-        raise NotSupported(f"rule {rule}: no ε of a billionth or more fits")
+        raise NotSupported(
+            f"no ε of 1e-9 or more fits under rule {rule}",
+            hint="Use fewer reports, or a larger total epsilon or delta.",
+        )
     mechanism, is_filter = make(found), rule_named(rule).is_filter
     charge = labelled(found), reports
     priced = total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
@@ -126,7 +129,7 @@ def planned(
 def maker(mechanism: type[Mechanism], options: Mapping[str, Any]) -> Callable[[Decimal], Mechanism]:
     """A function from a report's ε to a mechanism with these options. Raises `InvalidParameter`, `NotSupported`."""
     if "epsilon" not in mechanism.fields:
-        raise NotSupported(f"{mechanism.name} is not calibrated from ε, so there is nothing to plan")
+        raise NotSupported(f"{mechanism.name} is not calibrated from ε, so its ε cannot be planned")
     # Errors in the other options are raised here, once, and not later as an ε that never fits.
     mechanism.calibrate(**options, epsilon="1")
     return lambda epsilon: mechanism.calibrate(**options, epsilon=epsilon)

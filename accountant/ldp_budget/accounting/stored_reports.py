@@ -58,10 +58,10 @@ class StoredReports:
             KeyConflict: the key was used for another collection, or for a charge without a report.
             ClockError: the system clock is not plausible.
         """
-        check_instance("collection", collection, Collection, "a collection")
+        check_instance("collection", collection, Collection, "a `Collection`")
         check_instance("report", report, bytes, "bytes")
-        asked = {"policy": policy, "label": label, "key": key, "report": report}
-        request = request_in(self._ledger, self._caller, user, collection, **asked)
+        ledger, caller = self._ledger, self._caller
+        request = request_in(ledger, caller, user, collection, policy=policy, label=label, key=key, report=report)
         receipt: Receipt = result_of(self._ledger.charge(engine.charge, [request])[0])
         return receipt
 
@@ -134,7 +134,7 @@ def _seal(transactions: list[Transaction], collection: str, name: str, together:
     """Move the waiting reports of all partitions to a round in the first one."""
     first = transactions[0]
     if first.numbered(RoundPart, collection, name, 0) is not None:
-        raise NameTaken("round", name, "it was sealed already")
+        raise NameTaken("round", name, "is already sealed. Nothing was sealed.", hint="Choose another name.")
     waiting = [(each, row) for each in transactions for row in each.waiting_reports(collection=collection)]
     whole = len(waiting) // together * together
     if not whole:

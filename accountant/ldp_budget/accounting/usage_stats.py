@@ -291,15 +291,15 @@ class Overview:
 def _add_users(reading: Reading, limits: Sequence[Limit], used: Sequence[list[int]]) -> None:
     """Add the number of a partition's users at each level of each limit to `used`."""
     names = [reading.windows[limit.gauge].name for limit in limits]
-    everybody, rest = 0, Counter[str]()  # `everybody` and `rest` add up to the users without a sum in a window
+    all_users, rest = 0, Counter[str]()  # `all_users` and `rest` add up to the users without a sum in a window
     for name, *spent, users in reading.rows.users_by_sums([*{LIFETIME, *names}]):
-        everybody += users if name == LIFETIME else 0
+        all_users += users if name == LIFETIME else 0
         rest[name] -= users
         for limit, of_limit, levels in zip(limits, names, used, strict=True):
             if of_limit == name:
                 levels[level(limit, spent)] += users
     for name, levels in zip(names, used, strict=True):
-        levels[0] += everybody + rest[name]
+        levels[0] += all_users + rest[name]
 
 
 def _refusals(reading: Reading, since: int) -> Counter[Refusal]:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 Members = dict[str, Any]
 
 BUDGET_EXCEEDED = "budget-exceeded"
-UNUSABLE = "the ledger cannot be used just now"
+UNUSABLE = "the ledger cannot be used at the moment"
+UNKNOWN = "It is unknown whether something was charged. Repeat the request with the same idempotency key."
 
 
 class ServiceProblem(LdpBudgetError):  # noqa: N818 - it is called so where it comes from
@@ -54,11 +55,12 @@ class ServiceProblem(LdpBudgetError):  # noqa: N818 - it is called so where it c
         super().__init__(why)
 
 
-# The members of each error, by its code. The ledger's own errors never include the path of the ledger.
+# The members of each error, by its code; each also has its `hint`, if there is one. The ledger's own errors never
+# include the path of the ledger, and their hints are for its operator.
 _MEMBERS: dict[str, tuple[str, ...]] = {
     "invalid-parameter": ("option", "expected", "found"),
     "outside-domain": ("domain", "found", "position"),
-    "unknown-name": ("kind", "name", "known", "hint"),
+    "unknown-name": ("kind", "name", "known"),
     "user-erased": ("user",),
     "name-taken": ("kind", "name"),
     "plugin-error": ("plugin", "why"),
@@ -73,6 +75,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "ledger-moved": ("complete",),
     "ledger-error": ("unknown",),
 }
+_OF_THE_OPERATOR = (LedgerError, ReportFileError, TableError)
 
 _KINDS: dict[str, type[LdpBudgetError]] = {
     kind.code: kind
@@ -114,15 +117,17 @@ def members_of(error: LdpBudgetError) -> tuple[str, Members]:
     Includes everything except paths of the service and their failures.
     """
     members = {name: _plain(getattr(error, name, None)) for name in _MEMBERS.get(error.code, ())}
+    if error.hint and not isinstance(error, _OF_THE_OPERATOR):
+        members["hint"] = error.hint
     if isinstance(error, ClockError):
         return str(error).removeprefix(f"ledger {error.path}: "), members
     if isinstance(error, LedgerError):
-        unknown = "; nobody knows whether something was charged: ask again with the same key" if error.unknown else ""
+        unknown = f". {UNKNOWN}" if error.unknown else ""
         return UNUSABLE + unknown, members
     if isinstance(error, ReportFileError):
-        return "reports cannot be kept just now", members
+        return "reports cannot be stored at the moment", members
     if isinstance(error, TableError):
-        return "a table cannot be read just now", members
+        return "a table cannot be read at the moment", members
     return str(error), members
 
 
@@ -137,6 +142,7 @@ def error_of(url: str, status: int, problem: Mapping[str, Any]) -> LdpBudgetErro
     # Not by its constructor: the service has already worded the message.
     error = kind.__new__(kind, detail)
     vars(error).update({name: _restored(name, problem.get(name)) for name in _MEMBERS.get(code, ())})
+    error.hint = str(problem.get("hint") or "")
     return error
 
 
@@ -155,9 +161,7 @@ def _plain(value: object) -> Any:
 
 
 def _restored(name: str, value: Any) -> Any:
-    if name in ("known", "reasons"):
-        return tuple(value or ())
-    return "" if name == "hint" and value is None else value
+    return tuple(value or ()) if name in ("known", "reasons") else value
 
 
 def _moment(said: object) -> datetime | None:

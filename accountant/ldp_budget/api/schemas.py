@@ -115,9 +115,9 @@ def missing_there(url: str, chosen: Mechanism | Collection | object) -> NotSuppo
     """Return the error for a mechanism that the service lacks, with the package that provides it."""
     mechanism = mechanism_of(chosen)
     plugins = [str(plugin) for kind, plugin in registry().items() if isinstance(mechanism, kind)]
-    brings = f"here {plugins[0]} brings it" if plugins else "no plugin that is installed here brings it either"
+    brings = f"Here the plugin {plugins[0]} provides it." if plugins else "No plugin here provides it either."
     return NotSupported(
-        f"the service at {url} has no mechanism {mechanism.name!r}; {brings}, and the service needs that plugin too"
+        f"the service at {url} has no mechanism {mechanism.name!r}", hint=f"{brings} Install it on the service too."
     )
 
 
@@ -126,7 +126,9 @@ def sendable(option: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidParameter(option, "a text without halves of characters, as it is sent", shown(text)) from None
+        raise InvalidParameter(
+            option, "a string that UTF-8 can encode, without lone surrogates", shown(text)
+        ) from None
     return text
 
 
@@ -172,7 +174,7 @@ def check_relation(relation: object) -> str | None:
     """Check the relation of a policy as `Policy` does."""
     if relation is None or (isinstance(relation, str) and relation == ANY_RELATION):
         return ANY_RELATION if relation else None
-    raise InvalidParameter("relation", ANY_RELATION, relation if isinstance(relation, str) else shown(relation))
+    raise InvalidParameter("relation", f"{ANY_RELATION!r} or None", shown(relation))
 
 
 def in_path(name: str) -> str:
@@ -333,7 +335,7 @@ def _guarantee(data: Form) -> Guarantee:
 
 def _costs(units: list[int | None]) -> Costs:
     if any(isinstance(each, bool) or not (each is None or isinstance(each, int)) for each in units):
-        raise TypeError("expected whole units")
+        raise TypeError("the units must be whole numbers")
     return Costs(*units)
 
 

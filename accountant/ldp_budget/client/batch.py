@@ -12,7 +12,7 @@ from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._dataframes import check_texts
-from .._validation import check_user
+from .._validation import ONE_USER, check_user
 from ..accounting.batch import FAILED
 from ..accounting.bulk_run import BulkResult, in_shard
 from ..api.problem_details import error_of
@@ -90,7 +90,7 @@ def batches(users: Iterable[str], common: Mapping[str, Any]) -> Iterator[Batch]:
     together: list[str] = []
     texts: list[str] = []
     size = 0
-    for user in check_texts("users", users, "many users; a single text would be charged letter by letter"):
+    for user in check_texts("users", users, "a list of user names", ONE_USER):
         text = json.dumps(sendable("user", check_user(user)))
         if together and (len(together) == MOST_LINES or size + len(text) + more > MOST_BYTES):
             yield Batch(together, _lines(texts, shared))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from .._dataframes import check_texts
 from .._validation import (
+    ONE_USER,
     check_call,
     check_instance,
     check_name,
@@ -19,7 +20,7 @@ from .._validation import (
     check_text,
     check_user,
     check_whole,
-    shown,
+    shown_with_type,
 )
 from ..accounting.admin_log import Record, check_own_record, check_record
 from ..accounting.admin_records import KEY, KEY_REVOKED
@@ -47,25 +48,16 @@ from ..api.schemas import (
     collection_body,
     header_of,
     in_path,
-    missing_there,
     policy_name,
     sendable,
     shares_form,
     user_body,
 )
-from ..errors import (
-    InvalidParameter,
-    KeyConflict,
-    LdpBudgetError,
-    LedgerError,
-    NotSupported,
-    RecordConflict,
-    UnknownName,
-)
+from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
 from ..guarantees.fixed_point import LARGEST
 from ..registry.collections import Collection
 from .batch import PATH, charge_all, chunks_of, count, line_of
-from .transport import Service
+from .transport import Rewording, Service, in_thread
 
 if TYPE_CHECKING:
     import ssl
@@ -174,7 +166,7 @@ class Client(BudgetClient):
     ) -> Policy:
         check_override(override, by_key=True)
         if plan is not None:
-            check_instance("plan", plan, Plan, "a `Plan`, or None")
+            check_instance("plan", plan, Plan, "a `Plan` or None")
         given = as_limits(limits)
         # Left out if empty, so that services without these fields still accept the request.
         parts = {} if shares is None else {"shares": shares_form(as_shares(shares, given))}
@@ -215,7 +207,7 @@ class Client(BudgetClient):
             **({} if start is None else {"start": start.isoformat()}),
         }
         path = f"/v1/policies/{in_path(policy_name(policy))}/simulation"
-        with _Named(self.name, mechanism):
+        with Rewording(self.name, mechanism):
             answer = self._service.ask("GET", path, query=query)
         return tuple(self._read_all(schemas.binding_of, answer))
 
@@ -231,7 +223,7 @@ class Client(BudgetClient):
         policy: str = DEFAULT,
     ) -> Receipt:
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
-        with _Named(self.name, mechanism):
+        with Rewording(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(schemas.receipt_of, answer)
 
@@ -265,7 +257,7 @@ class Client(BudgetClient):
         strict: bool = False,
     ) -> Receipt:
         spend = partial(self.spend, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy)
-        return await _in_thread(spend, user, mechanism, strict=strict)
+        return await in_thread(spend, user, mechanism, strict=strict)
 
     def spend_many(
         self,
@@ -288,7 +280,7 @@ class Client(BudgetClient):
         mine = check_shard(shard, key)
         run, result = header_of(key), BulkResult()
         check_call("on_batch", on_batch)
-        with _Named(self.name, mechanism, run if key is None else key):
+        with Rewording(self.name, mechanism, run if key is None else key):
             charged_now = charge_all(self._service, users, common, run, mine, ends=key is not None)
             for batch, rows in charged_now:
                 refused = self._read_value(partial(count, result, batch, fresh=key is None), rows, True)
@@ -334,7 +326,7 @@ class Client(BudgetClient):
         strict: bool = False,
     ) -> Receipt:
         reserve = partial(self.reserve, reports=reports, expires=expires, key=key, label=label, digest=digest)
-        return await _in_thread(reserve, user, mechanism, note=note, policy=policy, strict=strict)
+        return await in_thread(reserve, user, mechanism, note=note, policy=policy, strict=strict)
 
     def commit(self, receipt: str) -> Receipt:
         return self._ask_to_end(receipt, "commit")
@@ -354,7 +346,7 @@ class Client(BudgetClient):
         return self._read(schemas.balance_of, self._service.ask("POST", "/v1/users:balance", body))
 
     async def balance_async(self, user: str, policy: str = DEFAULT) -> Balance:
-        return await _in_thread(self.balance, user, policy)
+        return await in_thread(self.balance, user, policy)
 
     def balances(self, users: Iterable[str] | None = None, policy: str = DEFAULT) -> Iterator[Balance]:
         # An unknown policy raises an error even if no balance is asked for.
@@ -397,7 +389,7 @@ class Client(BudgetClient):
     def journal(self, users: Iterable[str] | None = None) -> Iterator[dict[str, Any]]:
         if users is None:
             return iter(self._service.lines("GET", "/v1/ledger/journal"))
-        many = check_texts("users", users, "many users; a single text would be read letter by letter")
+        many = check_texts("users", users, "a list of user names", ONE_USER)
         named = [sendable("user", check_user(user)) for user in many]
         return iter(self._service.lines("POST", "/v1/ledger/journal", {"users": named}))
 
@@ -430,7 +422,7 @@ class Client(BudgetClient):
         return self._read(lambda told: check_text("position", told["position"]), answer)
 
     def positions(self, users: Sequence[str]) -> list[str]:
-        return [self.position(user) for user in check_texts("users", users, "texts")]
+        return [self.position(user) for user in check_texts("users", users, "a list of user names", ONE_USER)]
 
     def records(self, first: int = 1) -> list[Record]:
         query = {"first": check_whole("first", first, 1)}
@@ -451,7 +443,9 @@ class Client(BudgetClient):
             return self._add_record("/v1/ledger/keys", {"name": name, **body}, kind, name, body, expected)
         if kind == KEY_REVOKED:
             return self._add_record("/v1/ledger/keys:revoke", {"name": name}, kind, name, body, expected)
-        raise NotSupported(f"records of the kind {kind} are written by the service, or on the machine of the ledger")
+        raise NotSupported(
+            f"a client cannot write records of the kind {kind!r}", hint="Write them on the machine of the ledger."
+        )
 
     def _add_record(
         self, path: str, asked: dict[str, Any], kind: str, name: str, body: dict[str, Any], expected: int
@@ -475,8 +469,8 @@ class Client(BudgetClient):
     # -- collections ------------------------------------------------------------------------------------
 
     def add_collection(self, collection: Collection) -> None:
-        check_instance("collection", collection, Collection, "a collection")
-        with _Named(self.name, collection):
+        check_instance("collection", collection, Collection, "a `Collection`")
+        with Rewording(self.name, collection):
             self._service.ask("POST", "/v1/collections", collection_body(collection), writes=True)
 
     def collection(self, name: str) -> Collection:
@@ -507,7 +501,7 @@ class Client(BudgetClient):
             InvalidParameter: `data` is not bytes.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise InvalidParameter("data", "bytes", shown(data))
+            raise InvalidParameter("data", "bytes", shown_with_type(data))
         return hmac.digest(self._digest_key, bytes(data), "sha256").hex()
 
     # -- internals --------------------------------------------------------------------------------------
@@ -544,7 +538,7 @@ class Client(BudgetClient):
     ) -> Receipt:
         check_switch("strict", strict)
         sent = header_of(key)
-        with _Named(self.name, chosen, sent if key is None else key):
+        with Rewording(self.name, chosen, sent if key is None else key):
             answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)
             position = answer.headers.get(POSITION, "")
             if answer.code != BUDGET_EXCEEDED:
@@ -565,7 +559,7 @@ class Client(BudgetClient):
         if users is None:
             lists: Iterable[dict[str, Any]] = [{"all": True}]
         else:
-            many = check_texts("users", users, "many users; a single text would be read letter by letter")
+            many = check_texts("users", users, "a list of user names", ONE_USER)
             lists = ({"users": chunk} for chunk in chunks(many))
         for asked in lists:
             for line in self._service.lines("POST", "/v1/balances", {**asked, "policy": policy.name}):
@@ -591,40 +585,13 @@ class Client(BudgetClient):
         try:
             return form(told)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            unknown = "; nobody knows whether it was done" if wrote else ""
-            raise LedgerError(self.name, f"its answer cannot be read: {error}{unknown}", unknown=wrote) from None
-
-
-class _Named:
-    """Rewords errors for the caller: names the plugin that the service lacks, or the key to repeat the request with."""
-
-    def __init__(self, url: str, chosen: Mechanism | Collection | object, key: str | None = None) -> None:
-        self._url, self._chosen, self._key = url, chosen, key
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, UnknownName) and error.kind == "mechanism":
-            raise missing_there(self._url, self._chosen) from None
-        if self._key is None:
-            return
-        if isinstance(error, KeyConflict):
-            raise KeyConflict(self._key) from None
-        if isinstance(error, LedgerError) and error.unknown:
-            vars(error)["key"] = self._key
-            error.args = (f"{error}; the same request with the key {self._key!r} will tell",)
-
-
-async def _in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """Return what a call returns in a thread, while the event loop runs other tasks."""
-    from asyncio import to_thread  # an event loop has imported it
-
-    return await to_thread(call, *arguments, **more)
+            why = f"the answer of the service cannot be read: {error}"
+            unknown = f"{why}. It is unknown whether the request was carried out." if wrote else why
+            raise LedgerError(self.name, unknown, unknown=wrote) from None
 
 
 def _of_version(policy: Policy, told: Any) -> Balance:
     """Read a balance under a policy. Raises ValueError if the policy was changed meanwhile."""
     if told["units"]["version"] != policy.version:
-        raise ValueError(f"policy {policy.name} was changed meanwhile")
+        raise ValueError(f"policy {policy.name} was changed in the meantime")
     return schemas.balance_of(told, policy)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import os
 import random
 import re
@@ -15,16 +16,17 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from .._validation import check_instance, check_switch, shown
+from .._validation import check_instance, check_switch, shown, shown_with_type
 from ..accounting.batch import FAILED
 from ..api.problem_details import ServiceProblem, code_of, error_of
+from ..api.schemas import missing_there
 from ..errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -52,12 +54,16 @@ if TYPE_CHECKING:
     import httpx2
 
 
+T = TypeVar("T")
+
+_LOG = logging.getLogger("ldp_budget.client")
+
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _PRINTED = re.compile(r"[\x21-\x7e]*")
 _KEY = re.compile(r"[\x21-\x7e]{1,500}")
 
-_EXPECTED = "the address of a service, such as https://budget.example.org, without a name, a password or a query"
+_EXPECTED = "the URL of a service, such as https://budget.example.org, without a user name, a password or a query"
 
 
 class Address(NamedTuple):
@@ -74,14 +80,16 @@ def checked(url: object, plain_http: bool) -> Address:
     """
     check_switch("plain_http", plain_http)
     if not isinstance(url, str):
-        raise InvalidParameter("url", _EXPECTED, shown(url))
+        raise InvalidParameter("url", _EXPECTED, shown_with_type(url))
     if not _PRINTED.fullmatch(url):
-        raise InvalidParameter("url", _EXPECTED, "characters that no address has")  # some would be left out silently
+        raise InvalidParameter(
+            "url", _EXPECTED, "characters that a URL cannot have"
+        )  # some would be left out silently
     try:
         parts = urlsplit(url)
         host, port = parts.netloc.rpartition("@")[2], parts.port
     except ValueError:
-        raise InvalidParameter("url", _EXPECTED, "what is no address") from None
+        raise InvalidParameter("url", _EXPECTED, "a text that is not a URL") from None
     host = host if port is None else host[: -len(f":{port}")]
     if parts.scheme not in ("https", "http"):
         raise InvalidParameter("url", _EXPECTED, f"{parts.scheme or 'no scheme'}://…")
@@ -89,8 +97,8 @@ def checked(url: object, plain_http: bool) -> Address:
     if "@" in parts.netloc or parts.query or parts.fragment or not _HOST.fullmatch(host) or not _PATH.fullmatch(path):
         raise InvalidParameter("url", _EXPECTED, f"{parts.scheme}://…")  # the rest may be a password
     if parts.scheme == "http" and not plain_http and not _is_loopback(host):
-        expected = "https://, as without it anybody on the way reads the key; or `plain_http`, said aloud"
-        raise InvalidParameter("url", expected, f"http://{host}")
+        hint = "Without encryption, others on the network can read the API key. To accept that, set plain_http=True."
+        raise InvalidParameter("url", "an https:// URL", f"http://{host}", hint=hint)
     return Address(f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{path}", parts.scheme == "https")
 
 
@@ -106,12 +114,14 @@ def _is_loopback(host: str) -> bool:
 def checked_key(key: object) -> str:
     """Return an API key that a header can hold. Raises `InvalidParameter`, which does not show the key."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        found = "a text that is none" if isinstance(key, str) else f"a {type(key).__name__}"
+        found = "a text that is not an API key" if isinstance(key, str) else f"a {type(key).__name__}"
         raise InvalidParameter("key", "an API key, as `ldp-budget api-key create` printed it", found)
     return key
 
 
-HINT = "a service is asked by httpx2: pip install 'ldp-budget[remote]'"
+HINT = "Install it: pip install 'ldp-budget[remote]'"
+
+_IN_DOUBT = "It is unknown whether the request was carried out."
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 """Seconds. A retry waits a random time up to the first; each further retry up to twice that, at most the longest."""
@@ -201,12 +211,12 @@ class Service:
         self._timeout = _seconds("timeout", timeout)
         self._patience = _seconds("patience", patience)
         if tls is not None:
-            check_instance("tls", tls, ssl.SSLContext, "an `ssl.SSLContext`, or None")
+            check_instance("tls", tls, ssl.SSLContext, "an `ssl.SSLContext` or None")
         self._tls = tls
         try:
             import httpx2
         except ImportError:
-            raise NotSupported(HINT) from None
+            raise NotSupported("the client needs the package httpx2", hint=HINT) from None
         self._http = httpx2
         self._closed = False
         self._made: httpx2.Client | None = None
@@ -291,10 +301,10 @@ class Service:
                 rows = [json.loads(line) for line in response.content.split(b"\n") if line]
                 ended = [row for row in rows if row.get("status") == FAILED and code_of(row["problem"]) in _AGAIN]
             except (ValueError, LookupError, TypeError, AttributeError):
-                raise tries.error("its answer cannot be read", True) from None
+                raise tries.error("the answer of the service cannot be read", True) from None
             if not ended and len(rows) == len(lines):
                 return rows
-            why = str(ended[0]["problem"].get("detail", "")) if ended else "not every line was answered"
+            why = str(ended[0]["problem"].get("detail", "")) if ended else "the service did not answer every line"
             tries.again(Failure("lines", why, True))
 
     # -- requests ---------------------------------------------------------------------------------------
@@ -346,7 +356,7 @@ class Service:
         """The HTTP client of this process."""
         with self._lock:
             if self._closed:
-                raise LedgerError(self.url, "it is closed")
+                raise LedgerError(self.url, "this client is closed", hint="Create a new `Client`.")
             if self._made is None:
                 self._made = self._new_client()
             return self._made
@@ -376,9 +386,11 @@ class Service:
             tries.again(failure)
             return None
         if answer.status != HTTPStatus.OK and not answer.code:
-            raise tries.error(f"{answer.status} was answered, which is no answer of a service of budgets", True)
+            raise tries.error(
+                f"the answer has HTTP status {answer.status} and is not from an ldp-budget service", True
+            )
         if answer.status == HTTPStatus.OK and data is None:
-            raise tries.error("what was answered is no JSON, and no answer of a service of budgets", True)
+            raise tries.error("the answer is not JSON, so it is not from an ldp-budget service", True)
         return answer
 
     def _lost(self, error: httpx2.TransportError, tries: _Tries) -> Failure:
@@ -386,18 +398,20 @@ class Service:
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
-                raise tries.error(f"its certificate cannot be verified: {cause.verify_message}") from None
+                raise tries.error(
+                    f"the certificate of the service cannot be verified: {cause.verify_message}"
+                ) from None
             cause = cause.__cause__ or cause.__context__
         http = self._http
         nothing_sent = http.ConnectError, http.ConnectTimeout, http.PoolTimeout, http.ProxyError
         if isinstance(error, http.LocalProtocolError | http.UnsupportedProtocol):
-            raise tries.error("it cannot be asked that") from None
+            raise tries.error("this request cannot be sent to the service") from None
         if isinstance(error, nothing_sent):
-            return Failure("connection", "it cannot be reached", False)
-        return Failure("connection", "the connection was lost before it answered", True)
+            return Failure("connection", "cannot connect to the service", False)
+        return Failure("connection", "the connection was lost before the service answered", True)
 
     def _closed_meanwhile(self, tries: _Tries) -> LedgerError:
-        return tries.error("it was closed meanwhile", True)
+        return tries.error("this client was closed in the meantime", True)
 
 
 class NdjsonResponse:
@@ -415,7 +429,7 @@ class NdjsonResponse:
             if rest:
                 yield self._row(rest)
         except (self._service._http.TransportError, ValueError):
-            raise LedgerError(self._service.url, "the connection was lost before all was told") from None
+            raise LedgerError(self._service.url, "the connection was lost before the end of the answer") from None
         finally:
             self._response.close()
 
@@ -450,6 +464,8 @@ class _Tries:
         self._wait = min(2 * self._wait, LONGEST_WAIT)
         if time.monotonic() + wait >= self._end:
             raise self.error(failure.why)
+        left = self._end - time.monotonic()
+        _LOG.info("%s: %s. Retrying for %.0f s.", self._service.url, failure.why, left)
         self._service.repeated[failure.reason] += 1
         time.sleep(wait)
 
@@ -457,13 +473,13 @@ class _Tries:
         """Return the error for a missing answer. Its `unknown` is True if the request may have been done."""
         unknown = self.writes and (self.doubt or doubt)
         if self.writes:
-            why += "; nobody knows whether it was done" if unknown else "; nothing was changed"
+            why = f"{why.rstrip('.')}. {_IN_DOUBT if unknown else 'Nothing was changed.'}"
         return LedgerError(self._service.url, why, unknown=unknown)
 
     def settled(self, answer: Answer) -> LdpBudgetError:
         """Return the error that the service reports."""
         if answer.code in ("not-found", "method-not-allowed"):
-            error: LdpBudgetError = NotSupported(f"the service at {self._service.url} has no answer to this")
+            error: LdpBudgetError = NotSupported(f"the service at {self._service.url} does not support this request")
         else:
             error = error_of(self._service.url, answer.status, answer.data)
         if isinstance(error, ServiceProblem) and answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -481,16 +497,21 @@ def _failure(answer: Answer) -> Failure | None:
     """Return the reason to repeat a request with this answer; None if it must not be repeated."""
     status, wait = answer.status, _asked_to_wait(answer.headers)
     if answer.code == "in-flight":
-        return Failure("409", "the same request is still being worked on", True, wait)
+        return Failure("409", "the same request is still in progress", True, wait)
     if answer.code == "position-not-reached":
-        return Failure("409", "what was written is not there yet", False, wait)
+        return Failure("409", "what was written cannot be read there yet", False, wait)
     if answer.code == "ledger-error":
         unknown = answer.data.get("unknown") is not False
         return Failure(str(status), str(answer.data.get("detail", "")), unknown, wait)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return Failure(str(status), "too many requests at a time", False, wait)
+        return Failure(str(status), "the service received too many requests", False, wait)
     if status in _LATER and answer.code not in _LASTING:
-        return Failure(str(status), answer.code or f"{status} was answered", answer.code not in _NOT_BEGUN, wait)
+        return Failure(
+            str(status),
+            answer.code or f"the service answered HTTP status {status}",
+            answer.code not in _NOT_BEGUN,
+            wait,
+        )
     return None
 
 
@@ -515,7 +536,7 @@ def _json(response: httpx2.Response) -> Any:
 
 def _seconds(option: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
-        raise InvalidParameter(option, f"seconds > 0 and <= {LONGEST:g}", shown(value))
+        raise InvalidParameter(option, f"a number of seconds > 0 and <= {LONGEST:g}", shown(value))
     return float(value)
 
 
@@ -526,3 +547,35 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+# -- errors for the caller -----------------------------------------------------------------------------------
+
+
+class Rewording:
+    """Rewords errors for the caller: names the plugin that the service lacks, or the key to repeat the request with."""
+
+    def __init__(self, url: str, chosen: object, key: str | None = None) -> None:
+        self._url, self._chosen, self._key = url, chosen, key
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UnknownName) and error.kind == "mechanism":
+            raise missing_there(self._url, self._chosen) from None
+        if self._key is None:
+            return
+        if isinstance(error, KeyConflict):
+            raise KeyConflict(self._key) from None
+        if isinstance(error, LedgerError) and error.unknown:
+            vars(error)["key"] = self._key
+            hint = f"Repeat the request with the key {self._key!r} to find out."
+            error.args, error.hint = (error.completed(hint),), hint
+
+
+async def in_thread(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """Return what a call returns in a thread, while the event loop runs other tasks."""
+    from asyncio import to_thread  # an event loop has imported it
+
+    return await to_thread(call, *arguments, **more)

@@ -22,6 +22,8 @@ from .rules import Basic, Bound, Filter, Rule, canonical_charges, weakest_relati
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .rules import HasGuarantee
+
 __all__ = [
     "RULES",
     "Bound",
@@ -40,20 +42,22 @@ RULES = ("basic", "zcdp", "gdp", "renyi", "exact")
 _FILTERS: dict[str, Filter] = {rule.name: rule for rule in (Basic(), ZCDP(), GaussianDP(), Renyi())}
 
 _NOT_A_FILTER = (
-    "rule exact is not a filter: when the next mechanism is chosen after seeing earlier outputs, exact composition "
-    "of what happened can promise less than was lost (an example exceeds delta = .0497 by half), so it may "
-    "enforce only a plan fixed beforehand. A limit takes basic, zcdp, gdp or renyi."
+    "rule exact is not a privacy filter: if the next mechanism depends on earlier outputs, exact composition can state "
+    "less than was lost (one example exceeds delta = .0497 by half)"
 )
+_USE_A_FILTER = "Use basic, zcdp, gdp or renyi for a limit. Use exact for a plan, which is fixed beforehand."
 
 
-def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | Decimal, rule: str = "basic") -> Bound:
+def compose(
+    charges: Iterable[tuple[Guarantee | HasGuarantee, int]], *, delta: float | str | Decimal, rule: str = "basic"
+) -> Bound:
     """The total loss of many reports of one user.
 
     Local adjacency: any two inputs of one user, whose inputs may differ in every report. Grouping and order do not
     change the result, to the last digit.
 
     Parameters:
-        charges: pairs of a guarantee and the number of reports that carry it.
+        charges: pairs of a mechanism, or a guarantee, and the number of its reports.
         delta: the δ of the total, >= 0 and < 1. With rule "basic" the total's δ is the sum of the δ's.
         rule: "basic", "zcdp", "gdp", "renyi" or "exact". "renyi" takes the order of the published grid that is best
             for these charges and reports it; "renyi:ALPHA" takes that order.
@@ -79,15 +83,15 @@ def compose(charges: Iterable[tuple[Guarantee, int]], *, delta: float | str | De
 
 
 def compose_delta(
-    charges: Iterable[tuple[Guarantee, int]], epsilon: float, *, rule: str = "exact"
+    charges: Iterable[tuple[Guarantee | HasGuarantee, int]], epsilon: float, *, rule: str = "exact"
 ) -> tuple[float, float]:
     """The best δ of `charges` at `epsilon` >= 0, as a certified (lower, upper). Only for rule "exact"."""
     from .pld import exact_delta
 
     if rule_named(rule).is_filter:
-        raise NotSupported(f"rule {rule}: the delta of a limit is chosen, not computed; use exact")
+        raise NotSupported(f"rule {rule} does not compute a delta from an epsilon", hint="Use rule exact.")
     if not (isinstance(epsilon, int | float) and 0 <= epsilon < math.inf):
-        raise InvalidParameter("epsilon", "a finite number >= 0", epsilon)
+        raise InvalidParameter("epsilon", "a finite number >= 0", shown(epsilon))
     listed = canonical_charges(charges)
     if any(isinstance(guarantee, Unbounded) for guarantee, _ in listed):
         return 1.0, 1.0
@@ -106,7 +110,7 @@ def rule_named(name: str) -> Rule:
             return Renyi(order_of(name))
         except ValueError as error:
             raise InvalidParameter(
-                "rule", "renyi, or renyi:ORDER of the published grid", f"{name} ({error})"
+                "rule", "renyi, or renyi:ORDER with an order of the published grid", name, hint=f"{error}."
             ) from None
     if name not in _FILTERS:
         raise UnknownName("rule", name, RULES)
@@ -120,7 +124,7 @@ def filter_rule(name: str) -> Filter:
     """
     rule = rule_named(name)
     if not isinstance(rule, Filter):
-        raise NotSupported(_NOT_A_FILTER)
+        raise NotSupported(_NOT_A_FILTER, hint=_USE_A_FILTER)
     return rule
 
 

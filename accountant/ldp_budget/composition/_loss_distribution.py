@@ -381,7 +381,8 @@ def _add(parts: Decomposition, guarantee: Guarantee, count: int) -> None:
             _add_finite(parts, guarantee, count)
         case _:
             raise NotSupported(
-                f"rule exact cannot compose a guarantee of kind {guarantee.kind}: its loss distribution is not known"
+                f"rule exact cannot compose a guarantee of kind {guarantee.kind}, whose loss distribution is not known",
+                hint="Use another rule, such as basic or zcdp.",
             )
 
 

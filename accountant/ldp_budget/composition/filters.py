@@ -39,6 +39,7 @@ from ..guarantees.fixed_point import (
     Costs,
     float_above,
     float_below,
+    float_up,
     from_units,
     ln_up,
     to_capacity,
@@ -78,7 +79,7 @@ def left_of_delta(rule: str, charges: Charges, delta: Decimal) -> Decimal:
     left = DOWN.subtract(delta, aside)
     if left <= 0:
         raise NotSupported(
-            f"rule {rule} needs more delta than the reports set aside themselves: they have {float_above(aside)}"
+            f"rule {rule} needs a delta above {float_above(aside)}, the sum of the reports' own deltas: got {delta}"
         )
     return left
 
@@ -95,6 +96,18 @@ def _log_of_rest_up(x: Decimal) -> Decimal:
     if x > _ONE:
         return UP.minus(_log1p_down(DOWN.divide(_ONE, x)))
     return ln_up(UP.divide(x, DOWN.add(_ONE, x)))
+
+
+def epsilon_of(rule: str, amount: Decimal, delta: Decimal) -> float:
+    """The ε at δ that a sum of one rule's amounts implies, rounded up: of ε, ρ, μ², or divergences at the rule's order."""
+    if rule == "basic" or not amount:
+        return float_up(amount)
+    if rule == GaussianDP.name:
+        return gaussian_epsilon(amount, *log_bounds(delta))[1]
+    if rule == ZCDP.name:
+        return converted(epsilon_of_rho(amount, delta), delta).upper
+    excess = _excess(Decimal(rule.partition(":")[2]))
+    return converted(UP.add(amount, conversion(excess, delta)), delta).upper
 
 
 # -- rule zcdp -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import math
 import operator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from .._files import canonical_json
 from .._validation import check_many, shown
@@ -37,11 +37,17 @@ if TYPE_CHECKING:
 
     Charges = tuple[tuple[Guarantee, int], ...]
 
+    class HasGuarantee(Protocol):
+        """An object with a guarantee, such as a mechanism."""
+
+        @property
+        def guarantee(self) -> Guarantee: ...
+
 
 # -- lists of charges ------------------------------------------------------------------------------------------
 
 
-def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
+def canonical_charges(charges: Iterable[tuple[Guarantee | HasGuarantee, int]]) -> Charges:
     """Each guarantee once with the number of its reports, copies resolved, sorted by canonical JSON."""
     counts: dict[Guarantee, int] = {}
     for guarantee, count in in_pairs(charges):
@@ -49,8 +55,6 @@ def canonical_charges(charges: Iterable[tuple[Guarantee, int]]) -> Charges:
         while isinstance(guarantee, Copies):
             reports *= guarantee.count
             guarantee = guarantee.of
-        if not isinstance(guarantee, Guarantee):
-            raise InvalidParameter("charges", _PAIRS, shown(guarantee))
         counts[guarantee] = counts.get(guarantee, 0) + reports
     return tuple(sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json())))
 
@@ -75,16 +79,22 @@ def of_one_question(guarantee: Guarantee, reports: int, rule: str) -> tuple[Guar
     return dataclasses.replace(guarantee, curve=(guarantee.cap,)), guarantee.values
 
 
-_PAIRS = "pairs of a guarantee and a count"
+_PAIRS = "pairs of a mechanism or guarantee and a count, such as [(mechanism, 3)]"
 
 
-def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the charges one by one. Raises `InvalidParameter` for anything but pairs."""
+def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Guarantee, Any]]:
+    """Yield each charge as a guarantee and its count. Raises `InvalidParameter` for other items than such pairs.
+
+    Accepts an object with a guarantee, such as a mechanism, in place of the guarantee.
+    """
     for charge in check_many("charges", charges, _PAIRS):
         if not isinstance(charge, tuple | list) or len(charge) != 2:
             raise InvalidParameter("charges", _PAIRS, shown(charge))
-        first, second = charge
-        yield first, second
+        item, count = charge
+        guarantee = item if isinstance(item, Guarantee) else getattr(item, "guarantee", None)
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidParameter("charges", _PAIRS, shown(item))
+        yield guarantee, count
 
 
 def whole(count: Any) -> int:
@@ -178,13 +188,16 @@ def added(charges: Charges, amount: Callable[[Guarantee], Decimal | None], refus
 def needs_delta(rule: str, delta: Decimal) -> None:
     """Raise `NotSupported` at δ = 0, where the conversion of zcdp and gdp to (ε, δ) is infinite."""
     if delta <= 0:
-        raise NotSupported(f"rule {rule} needs delta > 0: the conversion to (epsilon, delta) takes some")
+        raise NotSupported(
+            f"rule {rule} needs delta > 0, for the conversion to (epsilon, delta): got {delta}",
+            hint="Pass a delta, such as 1e-6.",
+        )
 
 
 def nothing_aside(rule: str, aside: Decimal) -> None:
     """Raise `NotSupported` if a part of δ is to be set aside by a rule without this feature."""
     if aside:
-        raise NotSupported(f"rule {rule} sets no delta aside: only zcdp and renyi do")
+        raise NotSupported(f"rule {rule} cannot set a delta aside: got {aside}", hint="Use rule zcdp or renyi.")
 
 
 def largest_units(holds: Callable[[int], bool]) -> int:

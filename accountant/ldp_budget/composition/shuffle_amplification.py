@@ -67,7 +67,7 @@ _HALVINGS = 40
 _RESOLUTION = 1e-6
 _SHARES = (Decimal(0), Decimal("0.25"), Decimal("0.45"))  # of P in the clones; which is best depends on n
 _ONE = Decimal(1)
-_DEPENDENT = "reports of a memoised value depend on each other, so their shuffles do not compose"
+_DEPENDENT = "reports of a memoized value depend on each other, so their shuffles do not compose"
 _STEP = Fraction(2)  # represents one step of a loss, where outcomes are distinguished by their losses
 _MOST_OUTCOMES = 300  # of the draws of a report together; with more, any pair of its ε₀ dominates
 # The supported range of ε₀. Above it 10^12 users hardly send one clone; below it forty digits are not enough.
@@ -268,8 +268,7 @@ def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Deci
             draws = _merged(zip(_losses(guarantee.of, len(pair)), pair, strict=True))
             return local, _together(draws, guarantee.count) or _symmetric(local, _ONE)
     raise NotSupported(
-        f"shuffling is bounded for pure ε-LDP reports; one with a guarantee of kind {guarantee.kind} is none, or has "
-        "a delta > 0"
+        f"amplification by shuffling is known only for reports with pure ε-LDP: got a guarantee of kind {guarantee.kind}"
     )
 
 

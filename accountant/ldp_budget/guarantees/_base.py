@@ -98,7 +98,7 @@ class Guarantee:
 
     def __init_subclass__(cls) -> None:
         if cls.__module__ != _MODULE:
-            raise TypeError("guarantees are a closed set; build yours from the existing ones")
+            raise TypeError("guarantees are a closed set. Build yours from the existing ones.")
         _KINDS[cls.kind] = cls
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
@@ -178,7 +178,7 @@ def from_json(data: dict[str, Any]) -> Guarantee:
     """Return the guarantee that `Guarantee.to_json` wrote. Raises ValueError for other data."""
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"not a guarantee: kind {kind!r}; expected one of {', '.join(_KINDS)}")
+        raise ValueError(f"the kind of a guarantee must be one of {', '.join(_KINDS)}: got {kind!r}")
     fields = {name: _decode(value) for name, value in data.items() if name != "kind"}
     try:
         return _KINDS[kind](**fields)
@@ -244,9 +244,7 @@ def number_within(name: str, value: Number, low: int, high: float, *, open_low: 
     try:
         number = decimal(value)
     except ValueError as error:
-        raise ValueError(
-            f"{name}: expected a number in {left}{low}, {high}]; found {shown(value)}, {error}"
-        ) from None
+        raise ValueError(f"{name} must be a number in {left}{low}, {high}]: got {shown(value)}, {error}") from None
     if number < low or number > high or (open_low and number == low):
-        raise ValueError(f"{name}: expected a number in {left}{low}, {high}]; found {value}")
+        raise ValueError(f"{name} must be a number in {left}{low}, {high}]: got {value}")
     return number

@@ -42,7 +42,7 @@ def sigma_array(epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike, me
     with np.errstate(over="ignore"):
         sigma = np.nextafter(s / mu * ROUND_UP, np.inf)
     if np.any(np.isinf(sigma)):
-        raise ValueError(f"sensitivity must leave sigma finite, found up to {float(s.max())!r}")
+        raise ValueError(f"sensitivity must leave sigma finite: got up to {float(s.max())!r}")
     return sigma
 
 

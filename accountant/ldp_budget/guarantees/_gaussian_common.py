@@ -41,15 +41,15 @@ LAST_STEP = 1e-5  # Halley's error after a step is of the order of the step cube
 
 def check_epsilon(epsilon: float) -> None:
     if not EPSILON_MIN <= epsilon <= sys.float_info.max:
-        raise ValueError(f"epsilon must be finite and > 0 (at least {EPSILON_MIN}), found {epsilon!r}")
+        raise ValueError(f"epsilon must be finite and > 0 (at least {EPSILON_MIN}): got {epsilon!r}")
 
 
 def check_target(epsilon: float, delta: float, sensitivity: float) -> None:
     check_epsilon(epsilon)
     if not 0 < delta < 1:
-        raise ValueError(f"delta must be > 0 and < 1, found {delta!r}")
+        raise ValueError(f"delta must be > 0 and < 1: got {delta!r}")
     if not 0 < sensitivity <= sys.float_info.max:
-        raise ValueError(f"sensitivity must be finite and > 0, found {sensitivity!r}")
+        raise ValueError(f"sensitivity must be finite and > 0: got {sensitivity!r}")
 
 
 def halley_step(missing: _Number, slope: _Number, cb: _Number) -> _Number:

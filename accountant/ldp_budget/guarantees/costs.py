@@ -60,9 +60,9 @@ def order_of(measure: str) -> Decimal:
     try:
         order = decimal(text)
     except ValueError:
-        raise ValueError(f"expected an order > 1, such as 3; found {text!r}") from None
+        raise ValueError(f"the order must be a number > 1, such as 3: got {text!r}") from None
     if measure_at(order) not in MEASURES:
-        raise ValueError(f"expected an order of the published grid, such as {_neighbours(order)}; found {text}")
+        raise ValueError(f"the order must be one of the published grid, such as {_neighbours(order)}: got {text}")
     return order
 
 

@@ -49,7 +49,7 @@ def pair_below(bounds: Iterable[tuple[Decimal, Decimal]]) -> FinitePair:
     """
     stated = {Fraction(slope): Fraction(most) for slope, most in bounds}
     if not stated or min(stated) < 1 or stated[max(stated)]:
-        raise ValueError(f"bounds: expected ones at λ >= 1, and 0 at the largest; found {stated}")
+        raise ValueError(f"bounds must be at λ >= 1, and 0 at the largest λ: got {stated}")
     mirrored = {1 / slope: 1 - (1 - most) / slope for slope, most in stated.items()}
     # Where H starts: no test, and all of P. It falls from there, so -H has an upper hull.
     points = {(Fraction(0), Fraction(-1)), *((slope, -most) for slope, most in {**mirrored, **stated}.items())}

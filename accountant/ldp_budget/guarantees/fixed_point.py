@@ -16,10 +16,11 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     Amounts = tuple[int | None, ...]
     """Amounts in units, None where unbounded."""
@@ -117,7 +118,7 @@ def to_cost(amount: Decimal | None, digits: int) -> int | None:
     if amount is None:
         return None
     if amount < 0:
-        raise ValueError(f"a privacy cost is never negative; found {amount}")
+        raise ValueError(f"a privacy cost must be >= 0: got {amount}")
     if amount and amount.adjusted() > 18:
         return None
     units = math.ceil(UP.scaleb(amount, digits))
@@ -171,7 +172,7 @@ class Costs(NamedTuple):
             total = epsilon + other[0], delta + other[1], rho + other[2], mu_squared + other[3]  # type: ignore[operator]
         except TypeError:  # an amount is unbounded
             return Costs._make(add_amounts(self, other))
-        return Costs(*total) if max(total) <= LARGEST else Costs._make(add_amounts(self, other))
+        return costs_of(total) if max(total) <= LARGEST else Costs._make(add_amounts(self, other))
 
     def minus(self, other: Costs) -> Costs:
         """Return these costs without `other`; an unbounded amount stays unbounded."""
@@ -183,6 +184,8 @@ def add_amounts(amounts: Amounts, others: Amounts) -> Amounts:
     return tuple([None if a is None or b is None or a + b > LARGEST else a + b for a, b in zip(amounts, others)])  # noqa: B905
 
 
+costs_of: Callable[[Amounts], Costs] = partial(tuple.__new__, Costs)
+"""Returns the `Costs` of a row of four amounts; it does not check the row."""
 ZERO = Costs(0, 0, 0, 0)
 UNBOUNDED = Costs(None, None, None, None)
 
@@ -233,9 +236,9 @@ def threshold(probability: Decimal | Fraction, *, up: bool) -> int:
         ValueError: ``probability`` is outside [0, 1] or not a number.
     """
     if isinstance(probability, float):
-        raise TypeError(f"probability must be a Decimal or a Fraction, not the float {probability!r}")
+        raise TypeError(f"probability must be a Decimal or a Fraction: got {probability!r} (float)")
     finite = not isinstance(probability, Decimal) or probability.is_finite()
     if not (finite and 0 <= probability <= 1):
-        raise ValueError(f"probability must be in [0, 1], got {probability!r}")
+        raise ValueError(f"probability must be in [0, 1]: got {probability!r}")
     scaled = Fraction(probability) * ONE
     return math.ceil(scaled) if up else math.floor(scaled)

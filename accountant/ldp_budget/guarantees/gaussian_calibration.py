@@ -116,9 +116,9 @@ def gaussian_log_delta(epsilon: float, mu: float, *, method: str = "exact") -> f
     """
     _check_method(method)
     if not 0 <= epsilon <= sys.float_info.max:
-        raise ValueError(f"epsilon must be finite and >= 0, found {epsilon!r}")
+        raise ValueError(f"epsilon must be finite and >= 0: got {epsilon!r}")
     if not 0 < mu <= sys.float_info.max:
-        raise ValueError(f"mu must be finite and > 0, found {mu!r}")
+        raise ValueError(f"mu must be finite and > 0: got {mu!r}")
     c = min(epsilon / mu, 1e150) - mu / 2  # a smaller ε has a larger δ; c² stays finite
     value, slope = _log_delta_tail(c, mu) if method == "tail" else _log_delta_exact(c, mu)
     return min(0.0, value + 5e-14 * (1 - value) + 1e-15 * slope)
@@ -186,7 +186,7 @@ def _quantile_of(p: Decimal, rest: Decimal | None) -> float:
 
 def _check_method(method: str) -> None:
     if method not in ("tail", "exact"):
-        raise ValueError(f"method must be 'tail' or 'exact', found {method!r}")
+        raise ValueError(f"method must be 'tail' or 'exact': got {method!r}")
 
 
 # -- calibration of one number, with the standard library only; `_gaussian_arrays` calibrates arrays ----------
@@ -200,7 +200,7 @@ def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> flo
     # nextafter: a subnormal product is not accurate to ROUND_UP, only to one unit in the last place.
     sigma = math.nextafter(sensitivity / mu * ROUND_UP, math.inf)
     if sigma == math.inf:
-        raise ValueError(f"sensitivity must leave sigma finite, found {sensitivity!r} with mu = {mu!r}")
+        raise ValueError(f"sensitivity must leave sigma finite: got {sensitivity!r} with mu = {mu!r}")
     return sigma
 
 

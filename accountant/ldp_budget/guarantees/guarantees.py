@@ -174,11 +174,11 @@ class FinitePair(Guarantee):
         try:
             pairs = tuple((fraction_of(p), fraction_of(q)) for p, q in self.outcomes)
         except (OverflowError, TypeError, ValueError):
-            raise ValueError(f"outcomes: expected pairs of fractions; found {shown(self.outcomes)}") from None
+            raise ValueError(f"outcomes must be pairs of fractions: got {shown(self.outcomes)}") from None
         for name, side in (("P", [p for p, _ in pairs]), ("Q", [q for _, q in pairs])):
             if min(side, default=Fraction(-1)) < 0 or sum(side) != 1:
                 found = shown(list(map(fraction_text, side)))
-                raise ValueError(f"outcomes: expected {name} to be probabilities that sum to 1; found {found}")
+                raise ValueError(f"outcomes: {name} must be probabilities that sum to 1: got {found}")
         store(self, outcomes=pairs)
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -330,7 +330,7 @@ class Gaussian(Guarantee):
 
     def __post_init__(self) -> None:
         if (self.bound is None) != (self.slack is None):
-            raise ValueError("a calibration point needs both epsilon and delta")
+            raise ValueError("a calibration point must have both epsilon and delta")
         store(
             self,
             mu=number_within("mu", self.mu, 0, MOST),
@@ -370,12 +370,12 @@ class Memoised(Guarantee):
     def __post_init__(self) -> None:
         cap = number_within("cap", self.cap, 0, MOST)
         if isinstance(self.curve, str | bytes) or not isinstance(self.curve, Iterable):
-            raise ValueError(f"curve: expected a list of numbers; found {shown(self.curve)}")
+            raise ValueError(f"curve must be a list of numbers: got {shown(self.curve)}")
         curve = tuple(number_within("curve", point, 0, MOST) for point in self.curve)
         if not curve or list(curve) != sorted(curve) or curve[-1] > cap:
-            raise ValueError(f"curve: expected a non-decreasing list up to the cap {cap}; found {self.curve}")
+            raise ValueError(f"curve must be a non-decreasing list up to the cap {cap}: got {self.curve}")
         if self.relation not in RELATIONS:
-            raise ValueError(f"relation: expected one of {RELATIONS}; found {self.relation!r}")
+            raise ValueError(f"relation must be one of {RELATIONS}: got {self.relation!r}")
         store(self, cap=cap, curve=curve, values=_count_of_values(self.values))
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -454,7 +454,7 @@ def _count_of_values(values: Any) -> int | None:
     """Return the largest number of values, or None. Raises ValueError for all but None and whole numbers >= 1."""
     if values is None or (isinstance(values, int) and not isinstance(values, bool) and values >= 1):
         return values
-    raise ValueError(f"values is not a whole number >= 1: {shown(values)}. Leave it out where there is no bound.")
+    raise ValueError(f"values must be a whole number >= 1: got {shown(values)}. Leave it out if there is no bound.")
 
 
 @lru_cache(maxsize=1024)
@@ -472,9 +472,9 @@ class Copies(Guarantee):
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise ValueError(f"count: expected a whole number >= 1; found {self.count}")
+            raise ValueError(f"count must be a whole number >= 1: got {self.count}")
         if not isinstance(self.of, Guarantee):
-            raise ValueError(f"of: expected a guarantee; found {self.of!r}")
+            raise ValueError(f"of must be a guarantee: got {self.of!r}")
 
     @property
     def relation(self) -> str:  # type: ignore[override]

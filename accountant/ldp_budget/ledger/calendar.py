@@ -207,7 +207,7 @@ BOUND_SECONDS = 3600.0
 
 # Windows and reservations end later than they begin, so the calendar's last years are excluded.
 _EARLIEST, _LATEST = 0, to_micros(datetime(9998, 1, 1, tzinfo=UTC))
-_EXPECTED = "an aware datetime or seconds since 1970, before the year 9998"
+_EXPECTED = "a function that returns a datetime with a time zone, or seconds since 1970, before the year 9998"
 
 # A clock that never jumps. If the system has one, a clock that also keeps running while the machine sleeps.
 _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
@@ -221,7 +221,7 @@ def steady() -> float:
 def check_bound(bound: float) -> None:
     """Raise `InvalidParameter` unless `bound` is a positive number of seconds, or infinity."""
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
-        raise InvalidParameter("clock_bound", "seconds > 0, or infinity", shown(bound))
+        raise InvalidParameter("clock_bound", "a number of seconds > 0, or infinity", shown(bound))
 
 
 class Clock:
@@ -262,12 +262,12 @@ class Clock:
         return Moment(from_micros(newest))
 
     def _behind(self, moment: Moment, newest: datetime) -> ClockError:
-        why = f"expected a clock at most 5 s behind its newest entry of {newest}; found {moment.at}"
-        why += "; nothing was charged"
+        why = f"the clock shows {moment.at}, more than 5 s before the newest entry of {newest}. Nothing was charged."
         if self._sandbox:
-            return ClockError(self._ledger, f"{why}. A sandbox goes on from its newest entry", newest=newest)
-        why += ". If the clock is right now, its time can be repaired"
-        return ClockError(self._ledger, why, repairable=True, newest=newest)
+            hint = "A sandbox continues from its newest entry."
+            return ClockError(self._ledger, why, newest=newest, hint=hint)
+        hint = "If the clock is correct now, repair the time of the ledger."
+        return ClockError(self._ledger, why, repairable=True, newest=newest, hint=hint)
 
     def moment_to_read(self, newest: int | None) -> Moment:
         """Return the current time, or the time of the newest entry if the clock is not plausible.
@@ -309,8 +309,9 @@ class Clock:
             where = "ahead of" if ahead > 0 else "behind"
             raise ClockError(
                 self._ledger,
-                f"the clock, at {moment.at}, is more than {self._bound:g} s {where} what has passed since this"
-                " process opened the ledger; nothing was charged. Opened anew, it takes the clock as it is",
+                f"the clock shows {moment.at}, more than {self._bound:g} s {where} the time that has passed since this"
+                " process opened the ledger. Nothing was charged.",
+                hint="If the clock is correct now, open the ledger again.",
             )
 
 

@@ -109,13 +109,13 @@ def _try_to_take(ledger: Ledger) -> Checkpoint | None:
             seen = max(seen, reading.end.checkpoints)
             if before is not None and not _goes_on(reading, known[partition]):
                 raise LedgerError(
-                    ledger.name, f"partition {partition} has gone back since checkpoint {before.number}"
+                    ledger.name, f"partition {partition} was rolled back after checkpoint {before.number}"
                 )
 
     def add(transaction: Transaction) -> Checkpoint | None:
         count = transaction.end.checkpoints
         if count < seen:
-            why = f"partition 0 has gone back: it has {count} checkpoints, and another partition has seen {seen}"
+            why = f"partition 0 was rolled back: it has {count} checkpoints, and another partition has seen {seen}"
             raise LedgerError(ledger.name, why)
         if _newest(transaction, ledger) != before:
             return None

@@ -147,7 +147,7 @@ class _Renewal:
         """
         *values, row_mac = row
         if self._old.row_mac(*named, *values) != row_mac:
-            why = f"a row of {table} was changed, so its key is not rotated. Run: ldp-budget ledger verify"
+            why = f"a row of {table} was changed, so the key was not rotated. Run: ldp-budget ledger verify"
             raise LedgerError(self._ledger, why)
         for place in hashes:
             if values[place] is not None:

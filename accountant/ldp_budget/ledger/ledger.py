@@ -134,7 +134,9 @@ class Ledger:
     def _check_process(self) -> None:
         """Raise `LedgerError` in a forked child: neither the writer thread nor the connections exist there."""
         if os.getpid() != self._process:
-            raise LedgerError(self.name, "it was opened before this process was forked; open it in the child process")
+            raise LedgerError(
+                self.name, "it was opened before this process was forked", hint="Open it in the child process."
+            )
 
     def run_in_partitions(
         self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
@@ -176,7 +178,7 @@ class Ledger:
     def _windows_ahead(self, partition: int) -> list[str] | None:
         """Return the windows that the next look-up of accounts will probably need."""
         windows = self._caches[partition].windows
-        return [window.name for window in windows.values()] or None
+        return sorted(window.name for window in windows.values()) or None
 
     def _in_transaction(
         self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool
@@ -192,7 +194,7 @@ class Ledger:
             transactions[partition] = transaction = Transaction(
                 of_partition, self.key, self._clock, cache, partition, len(self.partitions)
             )
-            self._check_told(transaction, self._told[partition], "; nothing was charged")
+            self._check_told(transaction, self._told[partition], ". Nothing was charged.")
             if not allow_closed and transaction.end.state != lifecycle.OPEN:
                 raise lifecycle.refusal(self.name, transaction)
         work(transactions)
@@ -234,7 +236,7 @@ class Ledger:
             return
         if not _goes_on(reading, told):
             what = "it" if len(self.partitions) == 1 else f"partition {reading.partition}"
-            why = f"{what} has gone back: this process was told of {told.entries} entries that are not there any more"
+            why = f"{what} was rolled back: this process has seen {told.entries} entries that are missing now"
             raise LedgerError(self._store.name, why + then)
 
     def check_key(self) -> None:
@@ -253,11 +255,8 @@ class Ledger:
     def clear_log(self) -> None:
         """Allow deleted data to be overwritten. Raises `LedgerError` if an active reader prevents that."""
         if not self._store.clear_log():
-            why = (
-                "what was deleted is gone from the ledger and still stands in its log, for somebody reads it; "
-                "do the same again when they are through"
-            )
-            raise LedgerError(self._store.name, why)
+            why = "the deleted data is gone from the ledger, but not from its log, because another process reads it"
+            raise LedgerError(self._store.name, why, hint="Repeat the request when the reader has finished.")
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy a snapshot of the ledger, and its key, to a path that does not exist yet.
@@ -331,7 +330,9 @@ def _key_in_use(store: Store, half: bool, filled_under: int | None) -> Key:
 
 
 def _gone_back(ledger: str, what: str, found: int, known: int) -> LedgerError:
-    return LedgerError(ledger, f"{what} has gone back: it is under secret {found} of the key, and {known} was in use")
+    return LedgerError(
+        ledger, f"{what} was rolled back: it uses secret {found} of the key, and secret {known} was in use"
+    )
 
 
 # -- readiness check --------------------------------------------------------------------------------------

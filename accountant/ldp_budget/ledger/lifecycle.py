@@ -44,6 +44,6 @@ def refusal(ledger: str, reading: Reading) -> LedgerError:
     """Return the error with which a ledger that is not open refuses writes."""
     reason = reason_of(reading)
     if reading.end.state == IMPORTING:
-        why = f"it is being filled by a move from {reason.ledger}, and cannot be used before that is complete"
-        return LedgerError(ledger, f"{why}; nothing was charged")
+        why = f"it is being filled by a move from {reason.ledger}. Nothing was charged."
+        return LedgerError(ledger, why, hint="Wait until the move is complete.")
     return LedgerMoved(ledger, reason.ledger, complete=reading.end.state == MOVED_AWAY)

@@ -85,7 +85,7 @@ class _Item(NamedTuple):
 
 @dataclass
 class _Partition:
-    """What was planned so far for a partition of the target."""
+    """The plan so far for a partition of the target."""
 
     entries: int = 0
     accounts: int = 0

@@ -43,10 +43,10 @@ def check_empty(target: Ledger) -> None:
 
 def _check_empty(target: Ledger, end: PartitionHead) -> None:
     if end.state == lifecycle.IMPORTING:
-        why = "it is the rest of an interrupted move, and can never be used. Remove it, or name a new place"
-        raise LedgerError(target.name, why)
+        why = "it is left over from an interrupted move, and can never be used"
+        raise LedgerError(target.name, why, hint="Remove it, or name a new place.")
     if not is_fresh(end):
-        raise LedgerError(target.name, "there is a ledger already. Name a new place")
+        raise LedgerError(target.name, "a ledger already exists there. Nothing was moved.", hint="Name a new place.")
 
 
 def begin(source: Ledger, target: Ledger) -> str:
@@ -106,8 +106,8 @@ def open_target(source: Ledger, target: Ledger) -> None:
                 raise refusal
             if transaction.end.state == lifecycle.IMPORTING:
                 if target.identity != named.identity:
-                    why = f"it is a duplicate of {named.ledger}, and can never be used. Remove it"
-                    raise LedgerError(target.name, why)
+                    why = f"it is a duplicate of {named.ledger}, and can never be used"
+                    raise LedgerError(target.name, why, hint="Remove it.")
                 transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
                 transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 

@@ -437,16 +437,17 @@ class AccountMac(NamedTuple):
 
 
 class AccountMacState(NamedTuple):
-    """The number of an account's newest charge, the day of its MAC, the MAC, and the user.
+    """The user and the number of an account, the number of its newest charge, the day of its MAC, and the MAC.
 
-    The first three are None if they do not exist. `counted` is true if there are label counts or used quotas.
+    The last three are None if they do not exist. `counted` is true if there are label counts or used quotas.
     """
 
+    user: bytes
+    account: int
     newest: int | None
     day: int | None
     row_mac: bytes | None
     counted: int | bool
-    user: bytes
 
 
 class MemoisedCount(NamedTuple):

@@ -8,16 +8,17 @@ journal then has a newer charge. A decision checks the MAC before it uses the va
 
 from __future__ import annotations
 
+import struct
 from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 from weakref import proxy
 
 from ..errors import LedgerError
-from ..guarantees.fixed_point import ZERO, Costs, add_amounts
+from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
 from .calendar import DAY_MICROS, gauge_of, name_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
-from .snapshot import Account, Replay, parts, promises
+from .snapshot import Account, Replay, parts, promises, sums_in
 from .storage import NO_SUM
 
 if TYPE_CHECKING:
@@ -40,34 +41,65 @@ _ACCOUNTS_TOGETHER = 5_000
 _LAST_DAY = 2_900_000  # in the last year that a calendar supports
 _MOST_BEGUN = 10_000
 _SUM = len(ZERO)
+_STATE = len(AccountMacState._fields)
 _QUOTA = 2  # the length of a quota's key; the key of a label count is longer and begins with its window
 # Two numbers and a hash of fixed size end the hashed text. So the part before them is hashed once for many accounts.
 _bound = Struct("<qq16s").pack
 
 
 class AccountMacMaker:
-    """Makes the MACs of a partition's accounts under a secret; input shared by many accounts is hashed once."""
+    """Makes the MACs of a partition's accounts under a secret; input shared by many accounts is hashed once.
+
+    A MAC covers a text, with the partition, the day and the names of the windows, and then the amounts as numbers of
+    64 bits. An unbounded amount is marked in the text, so no number can pass for it.
+    """
 
     def __init__(self, secret: Secret, partition: int) -> None:
         self.secret = secret
         self._partition = partition
         self._begun: dict[tuple[int, tuple[WindowAmounts, ...]], blake2b] = {}
+        self._named: dict[tuple[int, tuple[str, ...]], blake2b] = {}
 
     def begin(self, day: int, sums: tuple[WindowAmounts, ...], counts: Counts) -> blake2b:
         """Return the hasher over sums (rows of a window and its amounts) and over counts; a zero counts as absent."""
-        if counts:
-            return self.hasher(day, _charged_rows(sums), counts)
-        begun = self._begun.get((day, sums))
-        if begun is None:
+        begun = None if counts else self._begun.get((day, sums))
+        if begun is not None:
+            return begun
+        names: list[str] = []
+        amounts: list[int | None] = []
+        for window, *costs in sorted(sums, key=itemgetter(0)):
+            if tuple(costs) != ZERO:
+                names.append(window)
+                amounts += costs
+        begun = self.hasher(day, names, amounts, counts)
+        if not counts:
             if len(self._begun) >= _MOST_BEGUN:
                 self._begun = {}
-            begun = self._begun[day, sums] = self.hasher(day, _charged_rows(sums), counts)
+            self._begun[day, sums] = begun
         return begun
 
-    def hasher(self, day: int, charged: Sequence[WindowAmounts], counts: Counts) -> blake2b:
-        """Return the hasher over sums that are not zero, in the order of their windows, and over counts."""
-        counted = sorted([ascii((*key, count)) for key, count in counts.items() if count]) if counts else []
-        return self.secret.sums(f"{self._partition} {day} {charged} {counted}".encode("ascii"))
+    def hasher(self, day: int, names: list[str], amounts: list[int | None], counts: Counts) -> blake2b:
+        """Return the hasher over the amounts of windows, four for each and not all zero, and over counts."""
+        if None in amounts:
+            names = [*names, f"unbounded {[place for place, amount in enumerate(amounts) if amount is None]}"]
+            amounts = [0 if amount is None else amount for amount in amounts]
+        windows = day, tuple(names)
+        hasher = (self._named.get(windows) or self._name(windows)).copy()
+        try:
+            hasher.update(_PACK[len(amounts)](*amounts))
+        except struct.error:  # no amount that was ever stored: the MAC will differ
+            hasher.update(f"not amounts: {amounts}".encode("utf-8", "surrogatepass"))
+        if counts:
+            hasher.update(
+                f"{sorted([ascii((*key, count)) for key, count in counts.items() if count])}".encode("ascii")
+            )
+        return hasher
+
+    def _name(self, windows: tuple[int, tuple[str, ...]]) -> blake2b:
+        """Return the hasher over the day and the names of windows, and remember it."""
+        day, names = windows
+        begun = self._named[windows] = self.secret.sums(ascii((self._partition, day, names)).encode("ascii"))
+        return begun
 
     def row_mac(self, account: int, user: bytes, newest: int | None, day: int, sums: Sums, counts: Counts) -> bytes:
         """Return the MAC of an account for a day."""
@@ -75,9 +107,15 @@ class AccountMacMaker:
         return finish_account_mac(self.begin(day, rows, counts), account, user, newest)
 
 
-def _charged_rows(sums: tuple[WindowAmounts, ...]) -> list[WindowAmounts]:
-    """Return the rows of sums that are not zero, in the order of their windows."""
-    return sorted([tuple(row) for row in sums if tuple(row[1:]) != ZERO], key=itemgetter(0))
+class _Packers(dict[int, "Callable[..., bytes]"]):
+    """Functions that pack numbers of 64 bits, by their count."""
+
+    def __missing__(self, count: int) -> Callable[..., bytes]:
+        pack = self[count] = Struct(f"<{count}q").pack
+        return pack
+
+
+_PACK = _Packers()
 
 
 def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
@@ -170,45 +208,50 @@ class AccountMacs:
     def load(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
         """Read and check the accounts of users. For an account that was changed, return the error."""
         windows = self._open_windows()
-        gauges, today, maker = dict(windows), self._today, self._maker
+        today, maker = self._today, self._maker
         found: dict[bytes, Account | LedgerError] = {}
-        stored: dict[int, tuple[Account, AccountMacState]] = {}
+        others: list[tuple[Account, AccountMacState]] = []
         nothing = dict.fromkeys([gauge for _, gauge in windows], ZERO)
         for row in self._transaction.rows.accounts(users, [name for name, _ in windows]):
-            user, number, name = row[:3]
-            known = stored.get(number)
-            if known is not None:
-                account = known[0]
-            elif number in self.accounts:
+            user, number, newest, day, row_mac, counted = row[:_STATE]
+            if number in self.accounts:
                 found[user] = self.accounts[number]
                 continue
+            account = found[user] = Account(number, nothing.copy(), user=user, newest=newest)
+            spent = account.spent
+            first = _STATE
+            for _, gauge in windows:
+                if row[first] is not None:
+                    spent[gauge] = costs_of(row[first + 1 : first + 5])
+                first += 5
+            if day != today or counted:
+                others.append((account, AccountMacState._make(row[:_STATE])))
+            elif self._mac_of(maker, account, today) == row_mac:
+                self.accounts[number] = account
             else:
-                account = found[user] = Account(number, nothing.copy(), user=user, newest=row[7])
-                stored[number] = account, AccountMacState._make(row[7:])
-            if name is not None:
-                account.spent[gauges[name]] = Costs._make(row[3:7])
-        for number, (account, mac) in stored.items():
-            if mac.day == today and not mac.counted:
-                if self._mac_of(maker, account, today) == mac.row_mac:
-                    self.accounts[number] = account
-                else:
-                    found[account.user] = self._refusal(number)
-            else:
-                try:
-                    self.take({number: mac}, {number: {name: account.spent[gauge] for name, gauge in windows}})
-                    found[account.user] = self.accounts[number]
-                except LedgerError as error:
-                    found[account.user] = error
+                found[user] = self._refusal(number)
+        for account, state in others:
+            number = state.account
+            try:
+                self.take({number: state}, {number: {name: account.spent[gauge] for name, gauge in windows}})
+                found[state.user] = self.accounts[number]
+            except LedgerError as error:
+                found[state.user] = error
         return found
 
     def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
         """Return the MAC of an account's current values."""
         spent = account.spent
-        charged = [(name, *spent[gauge]) for name, gauge in self._open_windows() if spent[gauge] != ZERO]
-        assert account.number is not None
-        return finish_account_mac(
-            maker.hasher(day, charged, account.counts), account.number, account.user, account.newest
-        )
+        names: list[str] = []
+        amounts: list[int | None] = []
+        for name, gauge in self._open_windows():
+            costs = spent[gauge]
+            if costs != ZERO:
+                names.append(name)
+                amounts += costs
+        hasher = maker.hasher(day, names, amounts, account.counts)
+        hasher.update(_bound(account.number, account.newest or 0, account.user))
+        return hasher.digest()
 
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.
@@ -250,10 +293,10 @@ class AccountMacs:
     ) -> tuple[dict[int, AccountMacState], dict[int, Sums]]:
         found: dict[int, AccountMacState] = {}
         sums: dict[int, Sums] = {account: {} for account in accounts}
-        for account, window, *rest in self._transaction.rows.accounts_by_number(accounts, sorted(names)):
-            found[account] = AccountMacState(*rest[4:])
-            if window is not None:
-                sums[account][window] = Costs._make(rest[:4])
+        for row in self._transaction.rows.accounts_by_number(accounts, sorted(names)):
+            state = AccountMacState._make(row[:_STATE])
+            found[state.account] = state
+            sums[state.account] = {each[0]: costs_of(each[1:]) for each in sums_in(row) if each[0] is not None}
         return found, sums
 
     def _read_counts(self, found: Mapping[int, AccountMacState], windows: Container[str]) -> dict[int, Counts]:
@@ -287,7 +330,7 @@ class AccountMacs:
 
     def _check(self, account: int, state: AccountMacState, sums: Sums, counts: Counts, though_later: bool) -> None:
         """Check sums and counts in the windows of today and of the day of the MAC."""
-        newest, day, row_mac, _, user = state
+        user, _, newest, day, row_mac, _ = state
         assert day is not None
         names, today = self.windows_on(day), self.windows_on(self._today)
         late = False
@@ -323,7 +366,7 @@ class AccountMacs:
         return counted and all(replay.spent_in(window) == costs for window, costs in sums.items())
 
     def _refusal(self, account: int) -> LedgerError:
-        why = f"the sums of account {account} were changed; nothing was charged. Run: ldp-budget ledger verify"
+        why = f"the sums of account {account} were changed. Nothing was charged. Run: ldp-budget ledger verify"
         return LedgerError(self._transaction.ledger_name, why)
 
     # -- new MACs -------------------------------------------------------------------------------------------
@@ -467,11 +510,11 @@ class AccountMacs:
         for day, found in days.items():
             names, rows = self.windows_on(day), []
             sums, counts = self._read([*found], names)[1], self._read_counts(found, names)
-            for account, (newest, _, row_mac, _, user) in found.items():
+            for account, (user, _, newest, _, row_mac, _) in found.items():
                 counted = counts.get(account, {})
                 if again is not None:
                     if self._maker.row_mac(account, user, newest, day, sums[account], counted) != row_mac:
-                        why = f"the user or the sums of account {account} were changed, so its key is not rotated"
+                        why = f"the user or the sums of account {account} were changed, so the key was not rotated"
                         raise LedgerError(self._transaction.ledger_name, f"{why}. Run: ldp-budget ledger verify")
                     user = again(user)
                     counted = {_with_label(key, again): count for key, count in counted.items()}

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, LabelCount, cost_in_window, count_in_window, measured, refund_in_window
-from ..guarantees.fixed_point import LARGEST, ZERO, Costs
-from .calendar import LIFETIME, gauge_of, holds, is_lifetime, measure_in, name_at, share_in
+from ..guarantees.fixed_point import LARGEST, ZERO, Costs, costs_of
+from .calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
 from .models import (
     CHARGES,
     NUMBERED,
     RESERVED,
     VOIDED,
+    AccountMacState,
     Entry,
     Numbered,
     PricedMechanism,
@@ -185,11 +186,12 @@ class Reading:
     def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
         windows = self.windows
         accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
-        for user, number, window, *rest in self.rows.accounts(users, [each.name for each in windows.values()]):
-            account = accounts[user]
-            account.number = number
-            if window is not None:
-                account.spent[gauge_of(window)] = Costs._make(rest[:4])
+        for row in self.rows.accounts(users, [each.name for each in windows.values()]):
+            account = accounts[row[0]]
+            account.number = row[1]
+            for gauge, sums in zip(windows, sums_in(row), strict=True):
+                if sums[0] is not None:
+                    account.spent[gauge] = costs_of(sums[1:])
         return accounts
 
     def number_of(self, user: bytes) -> int | None:
@@ -206,7 +208,7 @@ class Reading:
     def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
         """Return an idempotency record once its MAC is checked. Raises `LedgerError`."""
         if self.secret.row_mac(*stored[:-1]) != stored.row_mac:
-            why = "the idempotency record of a key was changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = "the idempotency record of a key was changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
         return stored
 
@@ -281,6 +283,12 @@ class Reading:
     def policy_version(self, number: int) -> StoredPolicy:
         """Return one version of a policy, by its number."""
         return next(self.rows.policies(number))
+
+
+def sums_in(row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Return the sums in a row of an account, one for each window: its name, None without a sum, and four amounts."""
+    first, size = len(AccountMacState._fields), 1 + len(ZERO)
+    return [row[place : place + size] for place in range(first, len(row), size)]
 
 
 def covered(row: Numbered, partition: int) -> tuple[object, ...]:

@@ -63,6 +63,8 @@ class Prefetch(NamedTuple):
     """The windows of the accounts, if they are known."""
     some: bool = False
     """True if the first partition suffices, with those of the others that are free."""
+    batches: Mapping[int, list[bytes]] = {}
+    """By partition, the sorted users of the first batch, see `Rows.batch`."""
 
 
 class Snapshot(Protocol):
@@ -74,15 +76,15 @@ class Snapshot(Protocol):
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield (user, account, window, four sums, MAC state) for each user with an account and each charged window.
+        """Yield a row for each user with an account: (user, account, MAC state, sums).
 
-        A user without charges in these windows comes once, with None as the window. The MAC state is five values: the
-        number of the account's newest charge, the day of its MAC, the MAC, a flag, and the user. The flag is true if
-        the account has label counts or used quotas.
+        The MAC state is four values: the number of the account's newest charge, the day of its MAC, the MAC, and a
+        flag that is true if the account has label counts or used quotas. The sums are five values for each window:
+        its name, None if nothing was charged there, and the four amounts.
         """
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield the same for accounts that have a user, by number: (account, window, four sums, MAC state)."""
+        """Yield the same rows for those accounts with these numbers that have a user."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Return those of `users` who were erased."""
@@ -103,7 +105,10 @@ class Snapshot(Protocol):
         """Return the plans of which an account has used a quota, each once."""
 
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
-        """Return the idempotency records of any of `users` under any of `keys`."""
+        """Return the idempotency records of pairs: each of `users` with the key at the same place.
+
+        Others may come too, and a record may come twice.
+        """
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -351,8 +356,8 @@ class Rows(Snapshot, Protocol):
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         """Yield all idempotency records of a user."""
 
-    def batch(self, users: list[bytes]) -> Batch:
-        """Return a batch of distinct users, at least one, in order."""
+    def batch(self, users: list[bytes], windows: list[str]) -> Batch:
+        """Return a batch of distinct users, at least one, in order; `windows` are those that it will look at."""
 
     def renew(self, tables: Mapping[str, Renew]) -> None:
         """Replace every row of some tables with its converted value.

@@ -259,7 +259,7 @@ class Transaction(Reading):
         reports = list(self.rows.waiting_reports(collection=collection, account=account))
         for report in reports:
             if self.secret.row_mac(*covered(report, self.partition)) != report.row_mac:
-                why = f"report {report.number} was changed; nothing was written. Run: ldp-budget ledger verify"
+                why = f"report {report.number} was changed. Nothing was written. Run: ldp-budget ledger verify"
                 raise LedgerError(self.ledger_name, why)
         return reports
 
@@ -374,7 +374,7 @@ class Transaction(Reading):
         """Raise `LedgerError` if a stored priced mechanism was changed."""
         charge = self.priced_mechanism(number)
         if self.secret.row_mac(*charge.covered) != charge.row_mac:
-            why = f"priced mechanism {number} was changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = f"priced mechanism {number} was changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
     def store_priced_mechanism(
@@ -413,7 +413,9 @@ class Transaction(Reading):
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
         """Append an entry, with label and note if it has them; return its number (the number given is not used)."""
-        salt, entry = None, entry._replace(api_key=self.by)
+        salt = None
+        if entry.api_key != self.by:
+            entry = entry._replace(api_key=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
             entry = entry._replace(label_commitment=self.key.commitment(salt, label))
@@ -422,7 +424,7 @@ class Transaction(Reading):
     def batch(self, users: list[bytes]) -> Batch:
         """Return a batch of distinct, sorted users who are charged alike."""
         self._write_back()
-        return self.rows.batch(users)
+        return self.rows.batch(users, sorted(self.account_macs.windows_on(self.moment.day)))
 
     def charge_batch(self, batch: Batch, costs: Mapping[str, Costs]) -> None:
         """Add costs, by window, to every account of a batch, and remember them for its entries."""
@@ -487,7 +489,7 @@ class Transaction(Reading):
         stored = list(self.rows.policies())
         row_mac = self.secret.row_mac
         if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
-            why = "its policies were changed; nothing was charged. Run: ldp-budget ledger verify"
+            why = "its policies were changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
 
     def add_policy(self, name: str, version: int, definition: str) -> None:

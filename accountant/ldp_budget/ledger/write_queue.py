@@ -55,6 +55,10 @@ class Item(Protocol):
     def needs(self) -> tuple[bytes, bytes | None] | None:
         """The hashes of the user and of the idempotency key that it will look up; None if there are none."""
 
+    @property
+    def batch_users(self) -> list[bytes] | None:
+        """The sorted hashes of distinct users whom it charges by set-based statements; None if it does not."""
+
 
 Engine: TypeAlias = "Callable[[Mapping[int, Transaction], Sequence[Any]], list[Any]]"
 """Runs items in the transactions of their partitions, and returns an outcome for each.
@@ -105,9 +109,9 @@ class Submission:
 
     def expect_task(self) -> asyncio.Future[None]:
         """Return a future that the writer resolves at the end."""
-        from asyncio import get_running_loop  # an event loop has imported it
+        import asyncio  # an event loop has imported it
 
-        self.loop = get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._future = self.loop.create_future()
         return self._future
 
@@ -136,9 +140,10 @@ class Submission:
         """Return the outcomes, or raise the error of the submission."""
         error = self.error
         if isinstance(error, LedgerError) and not error.unknown and len(self.left) < len(self.items):
-            why = str(error).removeprefix(f"ledger {error.path}: ").replace("; nothing was charged", "")
-            more = "so much for a part of the batch; other parts were charged, so ask again by the key, if it has one"
-            raise LedgerError(error.path, f"{why} ({more})", unknown=True) from error
+            why = error.completed("").removeprefix(f"ledger {error.path}: ").replace(". Nothing was charged.", "")
+            why = f"{why}. Other parts of the batch were charged."
+            hint = "If the batch has a key, repeat it with the same key."
+            raise LedgerError(error.path, why, unknown=True, hint=hint) from error
         if error is not None:
             raise error
         return self.outcomes
@@ -211,9 +216,9 @@ class WriteQueue:
 
     def _check_thread(self) -> None:
         if self._closed:
-            raise LedgerError(self._ledger, "it is closed")
+            raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
         if self._writing._is_owned() or self._lists._is_owned():  # type: ignore[attr-defined]  # it would wait for itself
-            raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
+            raise LedgerError(self._ledger, "this thread is already writing to it", hint="Finish that first.")
 
     def _run_here(self, mine: Submission) -> bool:
         """Run items in this thread, if no other thread writes; return True if they were run, or put back to wait."""
@@ -238,9 +243,13 @@ class WriteQueue:
         self._check_thread()
         with self._lists:
             if self._closed:
-                raise LedgerError(self._ledger, "it is closed")
+                raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
             if self._waiting >= MOST_WAITING:
-                raise LedgerError(self._ledger, f"it is busy: {self._waiting} charges wait; nothing was charged")
+                raise LedgerError(
+                    self._ledger,
+                    f"it is busy: {self._waiting} charges wait. Nothing was charged.",
+                    hint="Try again later.",
+                )
             self._waiting += len(mine.items)
             (self._bulk if mine.bulk else self._singles).append(mine)
             self._start()
@@ -258,8 +267,9 @@ class WriteQueue:
         self._wake_writer()
 
     def _wake_writer(self) -> None:
-        with suppress(RuntimeError):  # it is awake
-            self._wake.release()
+        if self._wake.locked():  # else it is awake
+            with suppress(RuntimeError):
+                self._wake.release()
 
     def _start(self) -> None:
         """Start the writer thread, if it does not run yet."""
@@ -345,7 +355,7 @@ class WriteQueue:
                     raise _ItemFailedError from error
                 raise
 
-        most = MOST_BULK if taken[0].bulk else None
+        most = (1 if self._singles else MOST_BULK) if taken[0].bulk else None
         items = [each.items[place] for each in taken for place in each.left[:most]]
         partitions = list(dict.fromkeys([item.partition for item in items]))
         try:
@@ -440,7 +450,11 @@ def _run_group(
 def prefetch_of(items: Sequence[Item], windows: Sequence[str] | None) -> Prefetch | None:
     """Return the first look-ups of the items, for the store to prefetch."""
     needs = [(item.partition, *item.needs) for item in items if item.needs is not None]
-    return Prefetch(needs, windows, some=len(items) > 1) if items else None
+    batches: dict[int, list[bytes]] = {}
+    for item in items:
+        if item.batch_users is not None:
+            batches.setdefault(item.partition, item.batch_users)
+    return Prefetch(needs, windows, len(items) > 1, batches) if items else None
 
 
 def result_of(outcome: Any) -> Any:
@@ -476,7 +490,7 @@ class Work:
 
     __slots__ = ("api_key", "function", "partition")
 
-    needs = None
+    needs = batch_users = None
 
     def __init__(self, function: Callable[[Transaction], Any], partition: int, api_key: int) -> None:
         self.function = function

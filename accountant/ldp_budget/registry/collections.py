@@ -62,15 +62,15 @@ class Collection:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
-            raise InvalidParameter("name", "a name of at least one character, without a colon", shown(self.name))
+            raise InvalidParameter("name", "a string of at least one character, without a colon", shown(self.name))
         check_name("name", self.name)
         check_instance("mechanism", self.mechanism, Mechanism, "a mechanism with its parameters")
         if self.categories is not None:
-            categories = check_many("categories", self.categories, "a list of names, or None")
+            categories = check_many("categories", self.categories, "None or a list of names")
             object.__setattr__(self, "categories", tuple(categories))
             check_categories(self.categories)
             self._check_answers(self.categories)
-        check_instance("about", self.about, About, "an `About`")
+        check_instance("about", self.about, About, "an `About` object")
         self.about.check(self.categories)
 
     def __repr__(self) -> str:
@@ -81,13 +81,19 @@ class Collection:
     def _check_answers(self, categories: tuple[str, ...]) -> None:
         """Raise `InvalidParameter` unless the mechanism lists as many answers as there are names."""
         name, domain = self.mechanism.name, self.mechanism.domain
+        found = ", ".join(categories)
+        if domain is None:
+            expected = f"left out, because mechanism {name} has no client and cannot randomize answers"
+            raise InvalidParameter("categories", expected, found)
         if not isinstance(domain, Categories):
-            raise InvalidParameter("categories", f"none, as {name} asks for a number", ", ".join(categories))
+            expected = f"left out, because the answers of {name} are numbers"
+            raise InvalidParameter("categories", expected, found)
         if not domain.listed:
-            raise InvalidParameter("categories", f"none, as {name} asks for any {domain}", ", ".join(categories))
+            expected = f"left out, because the answers of {name} are {domain}"
+            raise InvalidParameter("categories", expected, found, hint="Name the answers when you estimate.")
         if domain.size != len(categories):
-            expected = f"as many names as {name} has answers, {domain.size}"
-            raise InvalidParameter("categories", expected, len(categories))
+            expected = f"{domain.size} names, one for each answer of {name}"
+            raise InvalidParameter("categories", expected, f"{len(categories)} names")
 
     @property
     def fingerprint(self) -> str:
@@ -124,8 +130,9 @@ class Collection:
         definition = self._new_definition()
         if self.client not in (None, definition["digest"]):
             raise NotSupported(
-                f"collection {self.name} was agreed on with the client {self.client}, and the installed version of "
-                f"{self.mechanism.name} makes another one, {definition['digest']}"
+                f"collection {self.name} was stored with the client {self.client}, and the installed version of "
+                f"{self.mechanism.name} makes another client, {definition['digest']}",
+                hint="Install the version of the plugin with which the collection was added.",
             )
         return definition
 
@@ -185,7 +192,7 @@ class Collection:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
         codes = {category: code for code, category in enumerate(self.categories)}
-        texts = list(check_texts("texts", texts, "texts, one for each user"))
+        texts = list(check_texts("texts", texts, "a list of strings, one for each user"))
         for position, text in enumerate(texts):
             if not isinstance(text, str) or text not in codes:
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
@@ -231,19 +238,29 @@ class Collection:
         """
         return self.randomize(self.read_values(column_of(frame, column)), secrets=secrets)
 
-    def estimate(self, reports: Any, *, candidates: Sequence[str] | None = None) -> Estimate:
+    def estimate(
+        self, reports: Any, *, candidates: Sequence[str] | None = None, consistent: bool = False
+    ) -> Estimate:
         """The mechanism's estimate, with the names of the answers.
 
         Parameters:
             reports: an array whose first axis is the users, as `randomize` returned it; or an aggregate of such
                 reports.
             candidates: the answers to count, if the collection does not declare them.
+            consistent: True for counts >= 0 that add up to the number of reports, which are biased; see
+                `sdk.consistency`.
 
         Raises:
             NotSupported: `reports` are not reports of this mechanism, there are none, or the mechanism has no
-                server side.
+                server side; or a consistent mean is asked for.
             OutsideDomain: a candidate is not an answer.
+            InvalidParameter: `consistent` is neither True nor False.
         """
+        from ..sdk.consistency import maybe_consistent
+
+        return maybe_consistent(self._unbiased(reports, candidates), consistent)
+
+    def _unbiased(self, reports: Any, candidates: Sequence[str] | None) -> Estimate:
         domain = self.mechanism.domain
         if candidates is None or (isinstance(domain, Categories) and domain.listed):
             return self.mechanism.estimate(reports).named(self.categories)
@@ -292,8 +309,8 @@ def _needed(mechanism: str, collection: str) -> type[Mechanism]:
     try:
         return find_mechanism(mechanism)
     except UnknownName as error:
-        why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin brings"
-        raise NotSupported(f"{why}. {error.hint}" if error.hint else why) from None
+        why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin provides"
+        raise NotSupported(why, hint=error.hint or "Install its plugin.") from None
 
 
 def collection_of(
@@ -318,7 +335,8 @@ def check_categories(categories: Sequence[str]) -> None:
     """Raise `InvalidParameter` unless these are at least two distinct, non-empty names."""
     expected = "at least two distinct, non-empty names"
     if len(categories) < 2 or not all(isinstance(each, str) and each for each in categories):
-        raise InvalidParameter("categories", expected, shown(list(categories)))
+        found = f"one name, {categories[0]!r}" if len(categories) == 1 else shown(list(categories))
+        raise InvalidParameter("categories", expected, found)
     for category, count in Counter(categories).items():
         if count > 1:
             raise InvalidParameter("categories", expected, f"{category!r} {count} times")

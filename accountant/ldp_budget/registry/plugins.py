@@ -111,7 +111,7 @@ class Registry:
         if name in self._clashes:
             raise PluginError(name, self._clashes[name])
         failed = [f"{plugin} ({plugin.failed})" for plugin in self.plugins if plugin.failed]
-        hint = f"Plugins that failed to load: {'; '.join(failed)}" if failed else ""
+        hint = f"Plugins that failed to load: {'; '.join(failed)}." if failed else ""
         raise UnknownName("mechanism", name, self.names(), hint)
 
     def names(self) -> list[str]:
@@ -219,9 +219,9 @@ def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
     manager.check_pending()
     hooks = {caller.name for caller in manager.get_hookcallers(module) or ()}
     if not hooks:
-        raise PluginError(name, "it implements no hook; expected register_mechanisms(register)")
+        raise PluginError(name, "it implements no hook", hint="Implement register_mechanisms(register).")
     if "reserve_options" in hooks and name != OWN_DISTRIBUTION:
-        raise PluginError(name, f"it implements reserve_options, which is for the front ends of {OWN_DISTRIBUTION}")
+        raise PluginError(name, f"it implements reserve_options, which only {OWN_DISTRIBUTION} may implement")
     return manager.hook
 
 
@@ -244,23 +244,29 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
     set there.
     """
     if not (isinstance(candidate, type) and issubclass(candidate, Mechanism)):
-        raise PluginError(repr(candidate), f"registered {candidate!r}, which is no subclass of Mechanism")
+        raise PluginError(repr(candidate), f"it registered {candidate!r}, which is not a subclass of Mechanism")
     label = candidate.__qualname__
     if isinstance(candidate.aliases, str):
-        raise PluginError(label, f"{label} has the aliases {candidate.aliases!r}; expected a tuple of names")
+        raise PluginError(label, f"the aliases of {label} must be a tuple of names: got {candidate.aliases!r}")
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
     if bad:
-        raise PluginError(label, f"{label} has the name {bad[0]!r}; expected lower-case words joined by hyphens")
+        raise PluginError(label, f"the name of {label} must be lower-case words joined by hyphens: got {bad[0]!r}")
     if candidate.guarantee is Mechanism.guarantee:
-        raise PluginError(label, f"{label} defines no guarantee")
+        raise PluginError(label, f"{label} defines no guarantee", hint="Define a property `guarantee`.")
     taken = sorted(reserved & set(candidate.fields))
     if taken:
-        raise PluginError(label, f"{label} has a field {taken[0]!r}, which is an option of the commands")
+        raise PluginError(
+            label, f"{label} has a field {taken[0]!r}, which is an option of the commands", hint="Rename the field."
+        )
     # A field that is text on the class, as `source` is, hides nothing from callers that read the class attribute.
     hidden = sorted(name for name in set(dir(Mechanism)) & set(candidate.fields) if not _still_text(candidate, name))
     if hidden:
-        raise PluginError(label, f"{label} has a field {hidden[0]!r}, which hides what every mechanism has")
+        raise PluginError(
+            label,
+            f"{label} has a field {hidden[0]!r}, which hides an attribute of every mechanism",
+            hint="Rename the field.",
+        )
     if wrong := guarantee_error(candidate):
         raise PluginError(label, wrong)
 

@@ -50,17 +50,22 @@ class About:
     def __post_init__(self) -> None:
         for name in _WORDS:
             if not _is_text(getattr(self, name)):
-                raise InvalidParameter(name, "a text", ascii(getattr(self, name)))
+                raise InvalidParameter(name, "a string", ascii(getattr(self, name)))
         if not isinstance(self.languages, dict):
-            raise InvalidParameter("languages", "an object with a name for each language", ascii(self.languages))
+            raise InvalidParameter("languages", "a dict from language tags to texts", ascii(self.languages))
         for language, words in self.languages.items():
             if not isinstance(language, str) or not _TAG.fullmatch(language):
-                raise InvalidParameter("languages", "language tags, such as ko and de-AT", ascii(language))
+                raise InvalidParameter(
+                    "languages", "a dict from language tags, such as ko and de-AT, to texts", ascii(language)
+                )
             if not isinstance(words, dict) or not set(words) <= set(_TRANSLATED):
-                raise InvalidParameter("languages", f"{', '.join(_TRANSLATED)} for {language}", ascii(words))
+                raise InvalidParameter(
+                    "languages", f"a dict of {', '.join(_TRANSLATED)} for {language}", ascii(words)
+                )
             for name, said in words.items():
                 if not (_are_texts(said) if name == "answers" else _is_text(said)):
-                    expected = f"{'a list of texts' if name == 'answers' else 'a text'} as {name} in {language}"
+                    kind = "a list of strings" if name == "answers" else "a string"
+                    expected = f"texts with {kind} as {name} in {language}"
                     raise InvalidParameter("languages", expected, ascii(said))
 
     def check(self, categories: tuple[str, ...] | None) -> None:
@@ -68,8 +73,8 @@ class About:
         for language, words in self.languages.items():
             answers = words.get("answers")
             if answers is not None and len(answers) != len(categories or ()):
-                expected = f"{len(categories or ())} answers in {language}, one for each category"
-                raise InvalidParameter("languages", expected, len(answers))
+                expected = f"texts with {len(categories or ())} answers in {language}, one for each category"
+                raise InvalidParameter("languages", expected, f"{len(answers)} answers")
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the non-empty texts."""

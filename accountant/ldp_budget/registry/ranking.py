@@ -6,18 +6,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._dataframes import html_table
-from .._validation import shown
+from .._validation import check_share, shown_with_type
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.mechanism import Mechanism
 from ..sdk.numeric_mechanism import NumericMechanism
 from .plugins import mechanisms
+from .sample_size import respondents_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    Beside = Callable[[Mechanism], Mapping[str, Any]]
+    ExtraColumns = Callable[[Mechanism], Mapping[str, Any]]
 
 Number = int | float | str | Decimal
 M = TypeVar("M", bound=Mechanism)
@@ -32,24 +33,31 @@ class Ranking(list[dict[str, Any]]):
         return html_table("best first", header, ([row.get(name) for name in header] for row in self), len(self))
 
 
-def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Beside | None = None) -> Ranking:
+def rank_frequency(
+    epsilon: Number, domain_size: int, users: int, *, margin: float | None = None, extra: ExtraColumns | None = None
+) -> Ranking:
     """Predicted standard errors of a frequency, mechanism by mechanism, least mean error first.
 
     Parameters:
         epsilon: of one report.
         domain_size: the number of answers.
         users: the number of reporting users.
-        beside: a function that returns further columns for a mechanism's row.
+        margin: if given, each row also has `respondents`, the number of users for which every share has this margin
+            of error at 95 % confidence; see `respondents_for`.
+        extra: a function that returns further columns for a mechanism's row.
 
     Returns:
         A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
-            frequency, `mean_std_error` the root of the mean variance over the answers. `setting` is what
-            `FrequencyMechanism.for_answers` has chosen besides ε and the number of answers.
+            frequency, `mean_std_error` the root of the mean variance over the answers. `bits` is the size of a
+            report, None if it is unknown. `setting` is what `FrequencyMechanism.for_answers` has chosen besides ε and
+            the number of answers.
 
     Raises:
         InvalidParameter: an argument has the wrong type or is out of range.
     """
     check_users(users)
+    if margin is not None:
+        check_share("margin", margin)
     for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
         check_number(name, value)
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
@@ -64,15 +72,17 @@ def rank_frequency(epsilon: Number, domain_size: int, users: int, *, beside: Bes
                 "mechanism": mechanism.name,
                 "worst_std_error": worst,
                 "mean_std_error": mean,
+                "bits": mechanism.report_bits,
+                **({} if margin is None else {"respondents": respondents_for(mechanism, margin)}),
                 "setting": _setting(mechanism, target),
-                **({} if beside is None else beside(mechanism)),
+                **({} if extra is None else extra(mechanism)),
             }
         )
     return Ranking(sorted(rows, key=lambda row: _rounded(row["mean_std_error"])))
 
 
 def rank_numeric(
-    epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, beside: Beside | None = None
+    epsilon: Number, lower: Number, upper: Number, users: int | None = None, *, extra: ExtraColumns | None = None
 ) -> Ranking:
     """Bias and MSE of one report, mechanism by mechanism, least MSE for a uniform prior first.
 
@@ -83,7 +93,7 @@ def rank_numeric(
         users: the number of users. If given, each row also has `mean_error`, the worst-case error of an estimated
             mean (`NumericMechanism.mean_error`), and the rows are sorted by it. A bias does not shrink with the
             number of users.
-        beside: a function that returns further columns for a mechanism's row.
+        extra: a function that returns further columns for a mechanism's row.
 
     Returns:
         A row for each available mechanism, with bias and MSE at the edges and the center. One row is
@@ -105,7 +115,7 @@ def rank_numeric(
         mean = {} if users is None else {"mean_error": mechanism.mean_error(users)}
         setting = _setting(mechanism, target)
         row = {"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting}
-        rows.append({**row, **({} if beside is None else beside(mechanism))})
+        rows.append({**row, **({} if extra is None else extra(mechanism))})
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
     return Ranking(sorted(rows, key=lambda row: _rounded(row[order])))
@@ -119,7 +129,7 @@ def _rounded(error: float) -> float:
 def check_number(name: str, value: Number) -> None:
     """Raise `InvalidParameter` unless the value may be a number. Each mechanism checks its own range."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise InvalidParameter(name, "a number", shown(value))
+        raise InvalidParameter(name, "a number", shown_with_type(value))
 
 
 def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[str, Any]:

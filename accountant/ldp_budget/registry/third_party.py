@@ -22,7 +22,7 @@ from .plugins import registry
 if TYPE_CHECKING:
     from .plugins import Plugin
 
-EXPECTED = "a mechanism with its parameters, a collection, or an object of another library that a plugin adapts"
+EXPECTED = "a mechanism with its parameters, a collection, or an object of a supported library"
 
 _DIGEST = 16
 
@@ -69,7 +69,9 @@ def charged_for(thing: object) -> Mechanism | None:
             mechanism: Any = plugin.hooks.declaration_of(guarantee=guarantee, source=source)
             if isinstance(mechanism, Mechanism):
                 return mechanism
-    raise PluginError("ldp-budget", "no plugin of its own makes a mechanism of a guarantee alone")
+    raise PluginError(
+        "ldp-budget", "its own plugin for declared guarantees is missing", hint="Install ldp-budget again."
+    )
 
 
 def what_is(thing: object) -> str:
@@ -108,14 +110,14 @@ def _answer(thing: object) -> tuple[Guarantee, str] | None:
         if found is None:
             continue
         if not isinstance(found, Guarantee):
-            told = f"its guarantee_of answers {what_is(found)}; expected one of the promises of ldp_budget.guarantees"
+            told = f"its guarantee_of must return a guarantee of ldp_budget.guarantees: got {what_is(found)}"
             raise PluginError(str(plugin), told)
         answers.append((plugin, found))
     if not answers:
         return None
     if len(answers) > 1:
         who = " and ".join(str(plugin) for plugin, _ in answers)
-        raise PluginError(who, f"each says what {what_is(thing)} promises; only one of them may be installed")
+        raise PluginError(who, f"both have a guarantee for {what_is(thing)}", hint="Uninstall one of them.")
     plugin, guarantee = answers[0]
     source = _asked(plugin, "source_of", thing)
     if not isinstance(source, str):

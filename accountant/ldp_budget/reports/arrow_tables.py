@@ -48,7 +48,7 @@ def arrow() -> Any:
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
-        raise NotSupported(f"Parquet and Arrow files need pyarrow: {EXTRA}") from None
+        raise NotSupported("Parquet and Arrow files need the package pyarrow", hint=f"Install it: {EXTRA}") from None
     return pyarrow
 
 
@@ -82,7 +82,11 @@ class ArrowFile:
         self._shown = shown_place(path)
         self._kind = kind
         if kind in (PARQUET, ARROW) and not file.seekable():
-            raise TableError(self._shown, f"{kind} is read from its end, so it cannot come through a pipe")
+            raise TableError(
+                self._shown,
+                f"{kind} cannot be read from a pipe, because it is read from its end",
+                hint="Write it to a file first.",
+            )
         # pyarrow opens local files itself; standard input is not a local file.
         here = None if path == "-" or is_address(path) else local_path(path)
         with self._damage():
@@ -112,7 +116,7 @@ class ArrowFile:
         kind = self._schema.field(self.columns.index(column)).type
         if not _has_text(self._arrow.types, kind, numbers):
             expected = "text or numbers" if numbers else "text or whole numbers"
-            raise TableError(self._shown, f"column {column}: expected {expected}; found the type {kind}")
+            raise TableError(self._shown, f"column {column} must be {expected}: got the type {kind}")
 
     def stretches(self, columns: Sequence[str]) -> Iterator[list[Stretch]]:
         """Yield stretches of the columns, in order; all stretches of one list cover the same rows.
@@ -188,10 +192,10 @@ class ArrowFile:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> TableError:
-        why = f"text that is no UTF-8 ({error.reason})" if isinstance(error, UnicodeDecodeError) else error
+        why = f"text that is not UTF-8 ({error.reason})" if isinstance(error, UnicodeDecodeError) else error
         said = " ".join(str(getattr(error, "strerror", None) or why).split())
         after = f" after row {self.rows}" if getattr(self, "rows", 0) else ""
-        return TableError(self._shown, f"it is {self._kind}, and cannot be read{after}: {said}")
+        return TableError(self._shown, f"this {self._kind} file cannot be read{after}: {said}")
 
 
 def _has_text(types: Any, kind: Any, numbers: bool) -> bool:
@@ -255,7 +259,7 @@ def row_file(path: str, columns: Mapping[str, type]) -> Iterator[Note]:
     """
     kind = named_kind(path)
     if kind not in _FORMS:
-        raise NotSupported(f"{shown_place(path)} has the name of {kind}, which is not written")
+        raise NotSupported(f"{shown_place(path)} is named like {kind}, which cannot be written")
     types = _FORMS[kind](columns)
     with written(path) as file, types(file) as note:
         yield note

@@ -25,7 +25,9 @@ from .partial_aggregate import Partial, aggregate
 try:
     import apache_beam
 except ImportError:
-    raise NotSupported("a pipeline of Beam needs apache-beam: pip install 'ldp-budget[beam]'") from None
+    raise NotSupported(
+        "a Beam pipeline needs the package apache-beam", hint="Install it: pip install 'ldp-budget[beam]'"
+    ) from None
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +45,7 @@ class AggregatePartitions(apache_beam.CombineFn):  # type: ignore[misc]
 
     def __init__(self, collection: Collection) -> None:
         super().__init__()
-        self._collection = check_instance("collection", collection, Collection, "a collection")
+        self._collection = check_instance("collection", collection, Collection, "a `Collection`")
 
     def create_accumulator(self, *_: Any, **__: Any) -> Partial:
         """Return an empty partial."""

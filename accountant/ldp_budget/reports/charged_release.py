@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
 from .._dataframes import check_texts
 from .._files import open_alone, sync_folder
-from .._validation import check_instance, check_name, check_path, check_user, shown
+from .._validation import check_instance, check_name, check_path, check_user, shown, shown_with_type
 from ..accounting.budget_client import BudgetClient
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
@@ -55,15 +55,12 @@ _SLOT = 2 * _KEY_BYTES
 At a multiple of this size, one sector holds both, and a disk writes a sector as a whole.
 """
 
-_FINISHED = (
-    "it is there already, and no run of it was interrupted, so nothing was charged; for a new round, in which "
-    "everybody is charged again, name another file or move this one away"
-)
-_FOREIGN = "it holds no interrupted run and was left as it is; move it away, or name another file"
-_OTHER_VERSION = (
-    "it holds an interrupted run of another version of ldp-budget and was left as it is; finish the run with that "
-    "version, or delete the file, and what it charged stays charged"
-)
+_FINISHED = "it already exists, and it is not from an interrupted run. Nothing was charged."
+_NEW_ROUND = "For a new round, in which every user is charged again, choose another file."
+_FOREIGN = "it does not hold an interrupted run. It was not changed."
+_MOVE = "Move it away, or choose another file."
+_OTHER_VERSION = "it holds an interrupted run of another version of ldp-budget. It was not changed."
+_FINISH_THERE = "Finish the run with that version, or delete the file; its users stay charged."
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ def release(
     out = check_out(out)
     for name, call in (("on_batch", on_batch), ("on_refused", on_refused)):
         if not callable(call):
-            raise InvalidParameter(name, "a function", shown(call))
+            raise InvalidParameter(name, "a function", shown_with_type(call))
     if secrets is not None:
         from ..sampling.memoisation import secrets_for_each
 
@@ -166,21 +163,21 @@ def check_out(out: str | os.PathLike[str]) -> str:
     """Return the local path for a release. Raises `InvalidParameter` for a URL."""
     check_path("out", out)
     if is_address(os.fspath(out)):
-        expected = "a path of this machine, on whose disk an interrupted run goes on"
-        raise InvalidParameter("out", expected, f"the address {shown_place(os.fspath(out))}")
+        expected = "a path on this machine, because an interrupted run continues from its disk"
+        raise InvalidParameter("out", expected, f"the URL {shown_place(os.fspath(out))}")
     return local_path(os.fspath(out))
 
 
 def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
     """Return the users as given. Raises `InvalidParameter` unless all types are right and each value has one user."""
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     if isinstance(accountant, type) or not isinstance(accountant, BudgetClient):
-        raise InvalidParameter("accountant", "an accountant", shown(accountant))
+        raise InvalidParameter("accountant", "an `Accountant` or a `Client`", shown_with_type(accountant))
     if getattr(values, "ndim", 0) != 1:
         raise InvalidParameter("values", "a one-dimensional array of values", shown(values))
-    listed = list(check_texts("users", users, "users, one for each value"))
+    listed = list(check_texts("users", users, "a list of user names, one for each value"))
     if len(listed) != len(values):
-        raise InvalidParameter("users", f"one for each of {len(values)} values", len(listed))
+        raise InvalidParameter("users", f"{len(values)} user names, one for each value", f"{len(listed)} names")
     return listed
 
 
@@ -288,7 +285,9 @@ class _Store:
         self._file.seek(0)
         magic = self._file.read(len(_MAGIC))
         if not _MAGIC.startswith(magic):
-            raise ReportFileError(str(self._path), _OTHER_VERSION if magic.startswith(_FORMAT) else _FOREIGN)
+            if magic.startswith(_FORMAT):
+                raise ReportFileError(str(self._path), _OTHER_VERSION, hint=_FINISH_THERE)
+            raise ReportFileError(str(self._path), _FOREIGN, hint=_MOVE)
         line = self._file.readline()
         if line.endswith(b"\n"):
             self._resume(line)
@@ -334,7 +333,7 @@ class _Store:
         assert self._file is not None
         if self._out.exists():
             self.remove()
-            raise ReportFileError(str(self._out), _FINISHED)
+            raise ReportFileError(str(self._out), _FINISHED, hint=_NEW_ROUND)
         self.run = random.token_hex(16)
         self._file.truncate(0)
         self._file.write(_MAGIC + json.dumps({"run": self.run, **self._header}).encode() + b"\n")
@@ -347,12 +346,12 @@ class _Store:
             header = json.loads(line)
             self.run = str(header.pop("run"))
         except (ValueError, KeyError, AttributeError, TypeError):
-            raise ReportFileError(str(self._path), _FOREIGN) from None
+            raise ReportFileError(str(self._path), _FOREIGN, hint=_MOVE) from None
         if header != self._header:
             raise ReportFileError(
                 str(self._path),
-                "it holds the interrupted run of another collection, other input or another policy; finish that run "
-                "first, or delete the file, and what it charged stays charged",
+                "it holds an interrupted run with another collection, other input or another policy. Nothing was charged.",
+                hint="Finish that run first, or delete the file; its users stay charged.",
             )
         end = self._file.tell()
         while (drawn := self._block()) is not None:

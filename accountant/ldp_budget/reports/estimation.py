@@ -7,9 +7,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
+from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
-from ..sdk.estimates import CountEstimate, MeanEstimate, adjusted
+from ..sdk.estimates import CountEstimate, MeanEstimate
 from .partial_aggregate import again, aggregate, estimate_total, lists_answers
 from .report_file import check_mixed
 from .tables import shown_place
@@ -24,15 +27,21 @@ if TYPE_CHECKING:
     from .parquet import Source
 
 
+def counts_answers(collection: Collection) -> bool:
+    """Return True if the estimate of a collection has counts, and False if it is a mean."""
+    return isinstance(collection.mechanism.domain, Categories)
+
+
 def check_countable(collection: Collection, names: Sequence[str] | None, most: int | None) -> None:
     """Raise `InvalidParameter` if candidates are missing, or if counts are requested of a mean."""
     kind = collection.mechanism.name
-    if not isinstance(collection.mechanism.domain, Categories):
+    if not counts_answers(collection):
         for option, given in (("candidates", names), ("top", most)):
             if given is not None:
-                raise InvalidParameter(option, "a collection of answers to count", f"{collection.name}, a mean")
+                expected = f"left out, because the answers of collection {collection.name} are numbers"
+                raise InvalidParameter(option, expected, repr(given))
     elif names is None and not lists_answers(collection):
-        expected = f"the answers to count, as a file or a list, since a {kind} without --domain-size lists none"
+        expected = f"the answers to count, because {kind} without a domain_size does not list them"
         raise InvalidParameter("candidates", expected)
 
 
@@ -45,7 +54,7 @@ def check_candidates(collection: Collection, names: Sequence[str]) -> None:
         collection.read_values(names)
     except OutsideDomain as error:
         raise InvalidParameter(
-            "candidates", f"answers of {collection.name}: {error.domain}", repr(error.found)
+            "candidates", f"answers of {collection.name} ({error.domain})", repr(error.found)
         ) from None
 
 
@@ -119,9 +128,7 @@ def _totals(collection: Collection, files: Sequence[str], charges: _Charges) -> 
         part = aggregate(path, collection)
         for name, source in part.partitions.items():
             if name in known:
-                raise ReportFileError(
-                    path, f"a partition is counted once, and this is there twice: {again(source, known[name])}"
-                )
+                raise ReportFileError(path, f"a partition must be given once: got {again(source, known[name])}")
         known |= part.partitions
         charges.charged += part.charged
         charges.uncharged += part.uncharged
@@ -136,17 +143,30 @@ def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: i
     return rows if most is None else sorted(rows, key=lambda row: -row["count"])[:most]
 
 
+def plain_rows(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield rows for a table: `fake_most` and `fake_least` in place of `fake_margin`, which holds both."""
+    for row in rows:
+        margin = row.get("fake_margin")
+        kept = {name: value for name, value in row.items() if name != "fake_margin"}
+        yield kept if margin is None else {**kept, "fake_most": margin["most"], "fake_least": margin["least"]}
+
+
 def estimate_row(
     collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return the object that `estimate --json` prints.
 
     `std_error`, `low` and `high` are those of the count, `share_…` those of the share. `low` and `high` bound the
-    confidence interval at `level`. `names` are the names of the counts if the collection does not list its answers.
+    confidence interval at `level`. `fake_margin` holds the `most` and the `least` that one additional fake report
+    changes the unbiased count. `names` are the names of the counts if the collection does not list its answers.
+
+    For a consistent estimate, `consistent` names its method, `count` and `share` are consistent, and `raw_count` is the
+    unbiased count, to which `std_error` refers.
     """
     if isinstance(result, CountEstimate):
         answers = _count_rows(collection, result, level, names)
-        return {"reports": result.reports, **_overlap(result), "answers": answers}
+        how = {"consistent": result.method} if isinstance(result, ConsistentEstimate) else {}
+        return {"reports": result.reports, **_overlap(result), **how, "answers": answers}
     assert isinstance(result, MeanEstimate)
     return _mean_row(collection, result, level)
 
@@ -158,7 +178,7 @@ def _count_rows(
     low, high = result.interval(level)
     if names is None or lists_answers(collection):
         names = collection.answer_names(len(result.counts))
-    return [
+    rows = [
         {
             "answer": name,
             "count": count,
@@ -179,6 +199,21 @@ def _count_rows(
             strict=True,
         )
     ]
+    if isinstance(result, ConsistentEstimate):
+        for row, raw in zip(rows, result.raw.counts.tolist(), strict=True):
+            row["raw_count"] = raw
+    if result.fake_margins is not None:
+        ends = (np.broadcast_to(end, result.counts.shape).tolist() for end in result.fake_margins)
+        for row, least, most in zip(rows, *ends, strict=True):
+            row["fake_margin"] = {"most": most, "least": least}
+    return rows
+
+
+def made_consistent(result: Estimate) -> ConsistentEstimate:
+    """Return the consistent counts of an estimate. Raises `InvalidParameter` for a mean."""
+    if not isinstance(result, CountEstimate):
+        raise InvalidParameter("consistent", "a collection of answers to count", "a mean")
+    return consistent(result)
 
 
 def _mean_row(collection: Collection, result: MeanEstimate, level: float) -> dict[str, Any]:
@@ -204,7 +239,7 @@ def _overlap(result: Estimate) -> dict[str, float]:
 def add_adjusted(result: Estimate, row: dict[str, Any], how: str) -> None:
     """Add the adjusted counts and shares to a row of unbiased counts, with the name of the adjustment."""
     if not isinstance(result, CountEstimate):
-        raise InvalidParameter("adjust", "a collection of answers to count", f"a mean with {how}")
+        raise InvalidParameter("adjust", "left out, because the answers of the collection are numbers", repr(how))
     row["adjusted"] = how
     for answer, count in zip(row["answers"], adjusted(result, how).tolist(), strict=True):
         answer["adjusted_count"] = count

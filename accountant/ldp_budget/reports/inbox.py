@@ -56,7 +56,7 @@ class Inbox:
     def check(self, report: bytes) -> None:
         """Raise `NotSupported` unless a client of the collection can send `report`. Nothing is charged."""
         if len(report) != self.report_bytes:
-            raise NotSupported(f"expected a report of {self.report_bytes} bytes; found {len(report)}")
+            raise NotSupported(f"a report must have {self.report_bytes} bytes: got {len(report)}")
         self._collection.mechanism.check_reports(self._rows(report))
 
     def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
@@ -98,7 +98,7 @@ class Inbox:
         Raises `UnknownName`, and `ReportFileError` if `out` exists or cannot be written.
         """
         if Path(out).exists():
-            raise ReportFileError(str(out), "it is there already; nothing was written")
+            raise ReportFileError(str(out), "it already exists. Nothing was written.", hint="Choose another file.")
         blocks = self.round(name)
         count, block = 0, next(blocks, None)  # an unknown round leaves no file
         with ReportWriter(out, self._collection, charged=True) as writer:

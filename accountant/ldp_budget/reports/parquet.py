@@ -91,7 +91,7 @@ class PartitionWriter:
     ) -> None:
         check_path("path", path)
         self._place = os.fspath(path)
-        self._collection = check_instance("collection", collection, Collection, "a collection")
+        self._collection = check_instance("collection", collection, Collection, "a `Collection`")
         self._name = f"random {secrets.token_hex(16)}" if task is None else f"task {check_text('task', task)}"
         self._charged = charged if charged is None else check_switch("charged", charged)
         self._layout: Layout | None = None
@@ -205,7 +205,9 @@ class PartitionWriter:
     def _end(self) -> None:
         if self._layout is None:
             raise ReportFileError(
-                shown_place(self._place), "it was not written: expected an array of reports, if an empty one"
+                shown_place(self._place),
+                "no reports were given. Nothing was written.",
+                hint="Write an empty array instead.",
             )
         self._write_group()
         end = {"reports": self._total, "sha256": _finished(self._sha256, self._total)}
@@ -286,7 +288,7 @@ def partitions_in(place: str | os.PathLike[str]) -> list[str]:
         return [name]
     found = sorted(each for each in there if each.endswith(SUFFIX) and _file(each)[0] not in "._")
     if not found:
-        raise ReportFileError(shown_place(name), f"there is no *{SUFFIX} in this folder")
+        raise ReportFileError(shown_place(name), f"this folder has no *{SUFFIX} file")
     return found
 
 
@@ -302,7 +304,7 @@ class Partition:
         said = parquet.metadata.metadata or {}
         header, end = said.get(_HEADER), said.get(_END)
         if header is None or end is None:
-            raise ReportFileError(place, "it is Parquet, but no report partition")
+            raise ReportFileError(place, "this Parquet file is not a report partition")
         self._sha256 = hashlib.sha256(header + b"\n")
         try:
             read, ended = json.loads(header), json.loads(end)
@@ -311,7 +313,7 @@ class Partition:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ReportFileError(place, "its header is damaged") from None
         if version != _VERSION:
-            raise ReportFileError(place, f"expected a partition of version {_VERSION}; found {version}")
+            raise ReportFileError(place, f"its version must be {_VERSION}: got {version}")
         self.layout = read_layout(place, read, collection)
         self.charged = read_charged(read)
         self.source = Source(name, stated, _file(place))
@@ -332,7 +334,7 @@ class Partition:
             for batch in self._parquet.iter_batches(batch_size=rows, use_threads=False):
                 column = batch.column(0)
                 if column.null_count:
-                    raise ReportFileError(self._place, f"it is damaged after {total} reports: one is missing")
+                    raise ReportFileError(self._place, f"it is damaged: report {total} or a later one is missing")
                 size, count = self.layout.row_bytes, len(column)
                 buffer = column.buffers()[1]
                 self._sha256.update(memoryview(buffer)[column.offset * size : (column.offset + count) * size])
@@ -342,8 +344,8 @@ class Partition:
         if total != self.reports or _finished(self._sha256, total) != self.source.sha256:
             raise ReportFileError(
                 self._place,
-                f"its {total} reports are not the {self.reports} that were written: their SHA-256 is another than it "
-                "says, so it was damaged or changed",
+                f"it was damaged or changed: its {total} reports are not the {self.reports} that were written, because "
+                "their SHA-256 differs",
             )
 
 
@@ -363,7 +365,7 @@ def open_partition(place: str | os.PathLike[str], collection: Collection) -> Ite
         InvalidParameter: an argument has the wrong type.
         NotSupported: pyarrow is missing, or fsspec for a URL.
     """
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     check_path("place", place)
     name = os.fspath(place)
     _, parquet = _pyarrow()
@@ -399,7 +401,7 @@ def _reading(place: str) -> Iterator[None]:
             raise ReportFileError(place, f"it cannot be read: {error.strerror}") from None
         if isinstance(error, OSError) or type(error).__module__.startswith("pyarrow"):
             why = (str(error).splitlines() or [""])[0]
-            raise ReportFileError(place, f"it is truncated, damaged or no Parquet file: {why}") from None
+            raise ReportFileError(place, f"it is truncated, damaged or not a Parquet file: {why}") from None
         raise
 
 
@@ -408,5 +410,5 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
-        raise NotSupported(f"Parquet needs pyarrow: {EXTRA}") from None
+        raise NotSupported("Parquet needs the package pyarrow", hint=f"Install it: {EXTRA}") from None
     return pyarrow, parquet

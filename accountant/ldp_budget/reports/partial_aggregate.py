@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json, replacing
-from .._validation import check_instance, check_path, check_whole
+from .._validation import check_instance, check_path, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.collections import Collection
 from ..sdk.domain import Categories
@@ -91,9 +91,9 @@ class Partial:
     uncharged: int = 0
 
     def __post_init__(self) -> None:
-        check_instance("collection", self.collection, Collection, "a collection")
+        check_instance("collection", self.collection, Collection, "a `Collection`")
         if (self.total is None) != (self.layout is None):
-            raise InvalidParameter("layout", "one with a total, and none without", repr(self.layout))
+            raise InvalidParameter("layout", "given if and only if there is a total", shown(self.layout))
 
     def __repr__(self) -> str:
         return f"<Partial of {self.collection.name}: {self.reports} reports of {len(self.partitions)} partitions>"
@@ -130,13 +130,13 @@ class Partial:
         Raises:
             InvalidParameter: `other` is not a partial, is of another collection, or shares a partition with this one.
         """
-        check_instance("other", other, Partial, "a partial")
+        check_instance("other", other, Partial, "a `Partial`")
         mine, theirs = self.collection, other.collection
         if (mine.fingerprint, mine.sandbox) != (theirs.fingerprint, theirs.sandbox):
-            raise InvalidParameter("other", f"a partial of {_named(mine)}", f"one of {_named(theirs)}")
+            raise InvalidParameter("other", f"a partial of {_named(mine)}", f"a partial of {_named(theirs)}")
         twin = next((each for name, each in other.partitions.items() if name in self.partitions), None)
         if twin is not None:
-            expected = "a partial of partitions that are not in this one, as each is counted once"
+            expected = "a partial of other partitions, because each partition is counted once"
             raise InvalidParameter("other", expected, again(twin, self.partitions[twin.name]))
         total: Any = copy.deepcopy(other.total if self.total is None else self.total)
         if self.total is not None and other.total is not None:
@@ -204,9 +204,9 @@ class Partial:
             InvalidParameter: an argument has the wrong type.
         """
         check_instance("data", data, bytes, "bytes")
-        check_instance("collection", collection, Collection, "a collection")
+        check_instance("collection", collection, Collection, "a `Collection`")
         if not data.startswith(MAGIC):
-            raise ReportFileError(place, f"it does not start with {MAGIC.decode().strip()!r}")
+            raise ReportFileError(place, f"this is not a partial: it does not start with {MAGIC.decode().strip()!r}")
         whole, digest = data[:-_SHA256_BYTES], data[-_SHA256_BYTES:]
         line, newline, rest = whole[len(MAGIC) :].partition(b"\n")
         if not newline or hashlib.sha256(whole).digest() != digest:
@@ -247,7 +247,7 @@ def aggregate_reports(reports: NDArray[Any], collection: Collection) -> Partial:
         InvalidParameter: an argument has the wrong type.
         NotSupported: these are not reports of the mechanism.
     """
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     layout = Layout.of(reports)
     return Partial(collection, collection.mechanism.aggregate(reports), layout)
 
@@ -266,7 +266,7 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
         InvalidParameter: an argument has the wrong type.
         NotSupported: pyarrow is missing, or fsspec for a URL; or a report file has no reports of the mechanism.
     """
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     check_path("place", place)
     name = os.fspath(place)
     start = _start(name)
@@ -282,12 +282,14 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
         with open_partition(each, collection) as partition:
             source = partition.source
             if source.name in partitions:
-                raise ReportFileError(each, f"it is there twice: {again(source, partitions[source.name])}")
+                raise ReportFileError(
+                    each, f"a partition must be given once: got {again(source, partitions[source.name])}"
+                )
             partitions[source.name] = source
             try:
                 total, layout = _added(partition.blocks(), collection, total, layout)
             except NotSupported as error:
-                raise ReportFileError(each, f"these are no reports of {collection.name}: {error}") from None
+                raise ReportFileError(each, f"these are not reports of {collection.name}: {error}") from None
             charges[partition.charged] += partition.reports
     return Partial(collection, total, layout, partitions, charges[True], charges[False])
 
@@ -342,7 +344,7 @@ def _written(name: str, value: Any, arrays: list[bytes]) -> Any:
         return {"dtype": layout.dtype, "shape": list(layout.shape)}
     if isinstance(value, str | int | np.integer) and not isinstance(value, bool):
         return value if isinstance(value, str) else int(value)
-    raise NotSupported(f"{name} of the aggregate is a {type(value).__name__}, which has no form to keep")
+    raise NotSupported(f"{name} of the aggregate is a {type(value).__name__}, which cannot be stored")
 
 
 def _read_total(state: dict[str, Any], data: bytes, layout: Layout, collection: Collection) -> Any:
@@ -355,7 +357,7 @@ def _read_total(state: dict[str, Any], data: bytes, layout: Layout, collection: 
     total: Any = collection.mechanism.aggregate(np.empty((0, *layout.shape), layout.dtype))
     empty = vars(total)
     if state.keys() != empty.keys():
-        raise ValueError(f"expected {sorted(empty)}; found {sorted(state)}")
+        raise ValueError(f"the state must have {sorted(empty)}: got {sorted(state)}")
     place, found = 0, {}
     for name, value in sorted(state.items()):
         like = empty[name]
@@ -364,14 +366,14 @@ def _read_total(state: dict[str, Any], data: bytes, layout: Layout, collection: 
             place += array.nbytes
             # An array that grows with the reports, such as a list of hash functions, is empty in `like`.
             if array.dtype != like.dtype or array.ndim != like.ndim or (like.size and array.shape != like.shape):
-                raise ValueError(f"{name}: expected {like.dtype} {like.shape}; found {array.dtype} {array.shape}")
+                raise ValueError(f"{name} must be {like.dtype} {like.shape}: got {array.dtype} {array.shape}")
             found[name] = array
         elif not _is_like(value, like):
-            raise ValueError(f"{name}: expected a {type(like).__name__}; found {value!r}")
+            raise ValueError(f"{name} must be a {type(like).__name__}: got {value!r}")
         else:
             found[name] = value
     if place != len(data):
-        raise ValueError(f"expected {place} bytes of arrays; found {len(data)}")
+        raise ValueError(f"the arrays must have {place} bytes: got {len(data)}")
     return type(total)(**found)
 
 
@@ -387,6 +389,6 @@ def _array(said: dict[str, Any], data: bytes, place: int) -> NDArray[Any]:
 
     dtype, shape = np.dtype(said["dtype"]), tuple(said["shape"])
     if dtype.kind not in "iu" or min(shape, default=0) < 0:
-        raise ValueError(f"expected whole numbers; found {dtype} {shape}")
+        raise ValueError(f"the array must be of whole numbers: got {dtype} {shape}")
     array = np.frombuffer(data, dtype, math.prod(shape), place).reshape(shape)
     return array.astype(dtype.newbyteorder("="))

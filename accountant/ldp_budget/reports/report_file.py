@@ -21,7 +21,7 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
-from .._validation import check_instance, check_path, check_switch, shown
+from .._validation import check_instance, check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, ReportFileError
 from ..registry.collections import Collection
 from .tables import check_writable, opened, shown_place, written
@@ -70,7 +70,7 @@ class Layout(NamedTuple):
     def of(cls, reports: Any) -> Layout:
         """Return the layout of an array whose first axis is the users. Raises `InvalidParameter` for others."""
         if not (getattr(reports, "ndim", 0) and hasattr(reports, "dtype")):
-            raise InvalidParameter("reports", "an array whose first axis is the users", shown(reports))
+            raise InvalidParameter("reports", "an array whose first axis is the users", shown_with_type(reports))
         return cls(reports.dtype.newbyteorder("<").str, tuple(reports.shape[1:]))
 
     @property
@@ -132,20 +132,21 @@ def check_mixed(place: str, charged: int, uncharged: int) -> None:
     if charged and uncharged:
         raise ReportFileError(
             place,
-            f"{uncharged} of {charged + uncharged} reports were not charged to their users, and the others were. "
-            "Estimate the two kinds apart, or add --mixed",
+            f"{uncharged} of {charged + uncharged} reports were not charged to their users, and the others were",
+            hint="Estimate the two kinds separately, or add --mixed.",
         )
 
 
 def check_whose(path: str, name: str, fingerprint: str, sandbox: bool, collection: Collection) -> None:
     """Raise `ReportFileError` unless the reports are of the collection, and from a sandbox only if it is one."""
     if sandbox and not collection.sandbox:
-        raise ReportFileError(path, "it was made in a sandbox, whose reports count nowhere else")
+        raise ReportFileError(path, "it was made in a sandbox, so its reports can only be used there")
     if fingerprint != collection.fingerprint:
         raise ReportFileError(
             path,
-            f"its reports were made for collection {name} with fingerprint {fingerprint[:12]}…; "
-            f"{collection.name} here has {collection.fingerprint[:12]}…",
+            f"its reports were made for collection {name} with fingerprint {fingerprint[:12]}…, and {collection.name} "
+            f"has the fingerprint {collection.fingerprint[:12]}…",
+            hint="Use the collection for which the reports were made.",
         )
 
 
@@ -179,7 +180,7 @@ class ReportWriter:
     def __init__(self, path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None) -> None:
         check_path("path", path)
         self._place = os.fspath(path)
-        self._collection = check_instance("collection", collection, Collection, "a collection")
+        self._collection = check_instance("collection", collection, Collection, "a `Collection`")
         self._charged = charged if charged is None else check_switch("charged", charged)
         self._whole = self._written()
         self._file: IO[bytes] | None = None
@@ -264,7 +265,7 @@ def open_reports(path: str | os.PathLike[str], collection: Collection) -> Iterat
     """Open a report file; this reads only its header. Raises as `read_reports`."""
     check_path("path", path)
     place = os.fspath(path)
-    check_instance("collection", collection, Collection, "a collection")
+    check_instance("collection", collection, Collection, "a `Collection`")
     with reading(place), opened(place) as file:
         yield Reports(shown_place(place), file, collection)
 
@@ -284,7 +285,9 @@ class Reports:
         self._path = path
         self._file = file
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReportFileError(path, f"it does not start with {MAGIC.decode().strip()!r}")
+            raise ReportFileError(
+                path, f"this is not a report file: it does not start with {MAGIC.decode().strip()!r}"
+            )
         self._layout = self._read_header(collection)
         self._row_bytes = self._layout.row_bytes
 
@@ -314,7 +317,7 @@ class Reports:
             total += rows
             yield self._layout.rows(data)
         if _TOTAL.unpack(data)[0] != total or self._file.read(1):
-            raise ReportFileError(self._path, "it does not end where it says")
+            raise ReportFileError(self._path, "it does not end after the number of reports that it states")
 
     def _exactly(self, size: int) -> bytes:
         # Read in pieces: a damaged count may request more than the memory.

@@ -77,10 +77,10 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
     named = named_kind(path)
     if head.startswith((b"FEA1", b"PARE")):
         what = "a Feather file of version 1" if head.startswith(b"FEA1") else "an encrypted Parquet file"
-        raise TableError(shown, f"it is {what}, which is not read")
+        raise TableError(shown, f"it is {what}, which cannot be read")
     if named != CSV and (not head or not _TEXT.issuperset(head)):
         found = f"begins with {head[:8]!r}" if head else "is empty"
-        raise TableError(shown, f"it is named like {named}, and {found}")
+        raise TableError(shown, f"it is named like {named}, but {found}")
     return CSV
 
 
@@ -243,12 +243,15 @@ def _system(path: str, *, to_write: bool = False) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise NotSupported(f"{shown_place(path)} is an address, which needs fsspec: {EXTRA}") from None
+        raise NotSupported(
+            f"the URL {shown_place(path)} needs the package fsspec", hint=f"Install it: {EXTRA}"
+        ) from None
     protocols = path.partition("://")[0].split("::")
     if to_write and (len(protocols) > 1 or protocols[0].lower() not in _WHOLE):
         raise NotSupported(
-            f"{shown_place(path)}: written are only addresses where a file appears whole or not at all "
-            f"({', '.join(sorted(_WHOLE))}); write it here and copy it there"
+            f"{shown_place(path)} cannot be written to, because files there may appear in parts (supported: "
+            f"{', '.join(sorted(_WHOLE))})",
+            hint="Write the file on this machine, and copy it there.",
         )
     with _told(path):
         system, place = url_to_fs(path)
@@ -269,9 +272,9 @@ def _told(path: str) -> Iterator[None]:
 def _as_os_error(path: str, error: Exception) -> OSError:
     strerror = getattr(error, "strerror", None)
     kinds = {
-        FileNotFoundError: "there is no such file",
+        FileNotFoundError: "the file does not exist",
         IsADirectoryError: "it is a folder",
-        PermissionError: "it may not be read or written",
+        PermissionError: "access to it is denied",
     }
     own = next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
     text = " ".join(str(strerror or error or "").replace(path, shown_place(path)).split())

@@ -92,7 +92,7 @@ def laplace(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
         ValueError: ``bits`` is out of range.
     """
     if not 0 <= bits <= _MAX_BITS:
-        raise ValueError(f"bits must be in [0, {_MAX_BITS}], got {bits}")
+        raise ValueError(f"bits must be in [0, {_MAX_BITS}]: got {bits}")
     result = np.empty(size, np.int64)
     for part in blocks(size, _BLOCK):
         magnitude = _exponential(stream, bits, part.stop - part.start)
@@ -143,7 +143,7 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
         ValueError: ``bits`` is out of range.
     """
     if not 0 <= bits <= _MAX_BITS:
-        raise ValueError(f"bits must be in [0, {_MAX_BITS}], got {bits}")
+        raise ValueError(f"bits must be in [0, {_MAX_BITS}]: got {bits}")
     result = np.empty(size, np.int64)
     filled = 0
     while filled < size:

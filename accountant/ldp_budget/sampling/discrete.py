@@ -124,27 +124,27 @@ def _low_words(stream: Stream, count: int) -> npt.NDArray[np.uint64]:
 
 def _check_threshold(name: str, threshold: int) -> None:
     if not isinstance(threshold, int):
-        raise TypeError(f"{name} must be an int or a uint64 array, not {type(threshold).__name__}")
+        raise TypeError(f"{name} must be an int or a uint64 array: got {type(threshold).__name__}")
     if not 0 <= threshold <= ONE:
-        raise ValueError(f"{name} must be in [0, 2**64], got {threshold}")
+        raise ValueError(f"{name} must be in [0, 2**64]: got {threshold}")
 
 
 def _check_thresholds(thresholds: npt.NDArray[np.uint64], size: int) -> None:
     if thresholds.dtype != "uint64":
-        raise TypeError(f"an array of thresholds must be uint64, not {thresholds.dtype}")
+        raise TypeError(f"an array of thresholds must be uint64: got {thresholds.dtype}")
     if thresholds.shape != (size,):
-        raise ValueError(f"threshold must have shape ({size},), got {thresholds.shape}")
+        raise ValueError(f"threshold must have shape ({size},): got {thresholds.shape}")
 
 
 def _check_values(values: npt.NDArray[np.integer], domain_size: int) -> None:
     if domain_size < 1:
-        raise ValueError(f"domain_size must be at least 1, got {domain_size}")
+        raise ValueError(f"domain_size must be at least 1: got {domain_size}")
     if values.dtype.kind not in "iu":
-        raise TypeError(f"values must be integers, not {values.dtype}")
+        raise TypeError(f"values must be integers: got {values.dtype}")
     if values.ndim != 1:
-        raise ValueError(f"values must have one dimension, got shape {values.shape}")
+        raise ValueError(f"values must have one dimension: got shape {values.shape}")
     if values.size and not 0 <= int(values.min()) <= int(values.max()) < domain_size:
-        raise ValueError(f"values must be in [0, {domain_size}), got {values.min()} to {values.max()}")
+        raise ValueError(f"values must be in [0, {domain_size}): got {values.min()} to {values.max()}")
 
 
 # -- integers, choices, subsets, counts ------------------------------------------------------------------------
@@ -175,9 +175,9 @@ def integers(
         _fill_below(stream, bound, result)
         return result
     if bound.dtype not in (np.int64, np.uint64):
-        raise TypeError(f"an array of bounds must be int64 or uint64, not {bound.dtype}")
+        raise TypeError(f"an array of bounds must be int64 or uint64: got {bound.dtype}")
     if bound.shape != (size,):
-        raise ValueError(f"bound must have shape ({size},), got {bound.shape}")
+        raise ValueError(f"bound must have shape ({size},): got {bound.shape}")
     for part in blocks(size, _DISCRETE_BLOCK):
         _fill_below_each(stream, bound[part], result[part])
     return result
@@ -215,7 +215,7 @@ def subsets(stream: Stream, population: int, size: int, count: int) -> npt.NDArr
     """
     _check_bounds("population", population, population)
     if not 0 <= size <= population:
-        raise ValueError(f"size must be in [0, {population}], got {size}")
+        raise ValueError(f"size must be in [0, {population}]: got {size}")
     rows = np.empty((count, size), np.int64)
     left_out = population - size
     # A set and its complement are equally uniform; the smaller one meets fewer repetitions.
@@ -240,7 +240,7 @@ def geometric(stream: Stream, continue_threshold: int, size: int) -> npt.NDArray
         ValueError: it is not in [0, 2**64): at 2**64 no count would ever end.
     """
     if not 0 <= continue_threshold < ONE:
-        raise ValueError(f"continue_threshold must be in [0, 2**64), got {continue_threshold}")
+        raise ValueError(f"continue_threshold must be in [0, 2**64): got {continue_threshold}")
     counts = np.zeros(size, np.int64)
     for part in blocks(size, _DISCRETE_BLOCK):
         block = counts[part]
@@ -322,15 +322,15 @@ def _running_totals(cumulative: Sequence[int] | npt.NDArray[np.uint64]) -> npt.N
     if not isinstance(cumulative, np.ndarray):
         cumulative = np.array([operator.index(total) for total in cumulative], dtype=object)
     elif cumulative.dtype.kind not in "iu":
-        raise TypeError(f"cumulative must be integers, not {cumulative.dtype}")
+        raise TypeError(f"cumulative must be integers: got {cumulative.dtype}")
     if not cumulative.size or cumulative[0] < 0 or (cumulative[1:] < cumulative[:-1]).any():
         raise ValueError("cumulative must be a non-empty, non-decreasing sequence of integers >= 0")
     if not 1 <= cumulative[-1] <= _MAX_BOUND:
-        raise ValueError(f"the total of cumulative must be in [1, 2**63], got {cumulative[-1]}")
+        raise ValueError(f"the total of cumulative must be in [1, 2**63]: got {cumulative[-1]}")
     return cumulative.astype(np.uint64)
 
 
 def _check_bounds(name: str, least: int, largest: int) -> None:
     if not 1 <= least <= largest <= _MAX_BOUND:
         found = f"{least}" if least == largest else f"{least} to {largest}"
-        raise ValueError(f"{name} must be in [1, 2**63], got {found}")
+        raise ValueError(f"{name} must be in [1, 2**63]: got {found}")

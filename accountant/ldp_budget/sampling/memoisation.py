@@ -69,11 +69,11 @@ def secrets_for_each(secrets: Any, count: int) -> list[bytes]:
     elif secrets is None and not count:
         secrets = []
     elif isinstance(secrets, str | bytearray) or not hasattr(secrets, "__len__") or len(secrets) != count:
-        raise _invalid(f"a {type(secrets).__name__} of another kind or length")
+        raise _invalid(None if secrets is None else f"a {type(secrets).__name__} that does not have {count} secrets")
     listed: list[bytes] = list(secrets)
     for secret in listed:
         if not isinstance(secret, bytes) or len(secret) < LEAST_SECRET_BYTES:
-            raise _invalid(f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__)
+            raise _invalid(f"{len(secret)} bytes" if isinstance(secret, bytes) else f"a {type(secret).__name__}")
     return listed
 
 
@@ -99,6 +99,7 @@ def secrets_within(secrets: Any, context: str, count: int) -> list[bytes]:
     ]
 
 
-def _invalid(found: str) -> InvalidParameter:
-    expected = f"bytes, or one bytes object for each value, of at least {LEAST_SECRET_BYTES} bytes"
-    return InvalidParameter("secrets", expected, found)
+def _invalid(found: str | None) -> InvalidParameter:
+    expected = f"bytes, or one bytes object for each value, each of at least {LEAST_SECRET_BYTES} bytes"
+    hint = "Create each user's secret once, with secrets.token_bytes(32), and keep it on the user's device."
+    return InvalidParameter("secrets", expected, found, hint="" if found else hint)

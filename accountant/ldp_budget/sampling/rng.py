@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from .._validation import shown
+from .._validation import shown, shown_with_type
 from ..errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -158,9 +158,7 @@ def open_stream(rng: RandomSource = None) -> Stream:
         return SeededStream(rng)
     if isinstance(rng, np.random.Generator):
         return GeneratorStream(rng)
-    raise TypeError(
-        f"rng must be None, a Stream, an int or a numpy.random.Generator, not {type(rng).__name__}: {shown(rng)}"
-    )
+    raise TypeError(f"rng must be None, a Stream, an int or a numpy.random.Generator: got {shown_with_type(rng)}")
 
 
 def _cryptographic_stream() -> Stream:

@@ -52,8 +52,8 @@ def as_weights(values: Any, count: int) -> NDArray[np.float64]:
     """Return `values` as `count` weights of a prior, a float array. Raises `InvalidParameter`."""
     weights: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
     if weights.shape != (count,) or not (weights >= 0).all() or not 0 < weights.sum() < math.inf:
-        found = f"{weights.shape} from {weights.min(initial=0)}"
-        raise InvalidParameter("prior", f"{count} weights >= 0, not all of them 0", found)
+        found = f"weights of shape {weights.shape}, the smallest {weights.min(initial=0)}"
+        raise InvalidParameter("prior", f"{count} points with weights >= 0, not all of them 0", found)
     return weights
 
 

@@ -50,9 +50,9 @@ class Factor:
             sides = list(zip("PQ", zip(*self.masses, strict=True), strict=True))
             bad = [each for each in sides if any(mass < 0 for mass in each[1]) or not _sum_to_one(each[1])]
         except (ArithmeticError, AttributeError, TypeError, ValueError):
-            raise ValueError(f"expected pairs of fractions; found {shown(self.masses)}") from None
+            raise ValueError(f"masses must be pairs of fractions: got {shown(self.masses)}") from None
         for name, side in bad:
-            raise ValueError(f"expected {name} to be probabilities that sum to 1; found {shown(side)}")
+            raise ValueError(f"{name} must be probabilities that sum to 1: got {shown(side)}")
 
     def __repr__(self) -> str:
         return f"<Factor of {len(self.masses)} outcomes>"
@@ -84,7 +84,7 @@ class Factor:
         """
         ratio = self.largest_ratio
         if ratio is None:
-            raise ValueError("expected a largest ratio; found a report that one input alone can give")
+            raise ValueError("the channel has no largest ratio, because only one of the inputs can give some report")
         if ratio == 1:
             return Decimal(0), Decimal(0)
         low, high = (
@@ -109,8 +109,8 @@ class Factor:
         try:
             masses = tuple(zip(first, second, strict=True))
         except (TypeError, ValueError):
-            expected = "expected as many fractions under the one input as under the other"
-            raise ValueError(f"{expected}; found {shown(first)} and {shown(second)}") from None
+            expected = "the two inputs must have the same number of fractions"
+            raise ValueError(f"{expected}: got {shown(first)} and {shown(second)}") from None
         return cls(masses)
 
     @classmethod
@@ -130,7 +130,9 @@ class Factor:
         try:
             masses = (1 - first, 1 - second), (first, second)
         except (ArithmeticError, TypeError):
-            raise ValueError(f"expected two fractions; found {shown(first)} and {shown(second)}") from None
+            raise ValueError(
+                f"the probabilities must be two fractions: got {shown(first)} and {shown(second)}"
+            ) from None
         return cls(masses)
 
 
@@ -190,9 +192,11 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if not isinstance(self.cases, tuple) or not all(isinstance(case, Case) for case in self.cases):
-            raise ValueError(f"expected a tuple of cases; found {shown(self.cases)}")
+            raise ValueError(f"cases must be a tuple of `Case` objects: got {shown(self.cases)}")
         if sum(case.probability for case in self.cases) != 1:
-            raise ValueError("expected the probabilities of the cases to sum to 1")
+            raise ValueError(
+                f"the probabilities of the cases must sum to 1: got {sum(case.probability for case in self.cases)}"
+            )
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.size} outcomes in {len(self.cases)} case{'s' * (len(self.cases) != 1)}>"
@@ -257,7 +261,7 @@ class Comparison:
     def _check_size(self) -> None:
         if self.size > _MOST_OUTCOMES:
             raise NotSupported(
-                "the outcomes of the channel are too many to list; a `Pure` promise is checked without"
+                f"the channel has too many outcomes to list: {self.size}. A `Pure` guarantee is checked without a list."
             )
 
     def largest_ratio(self) -> Fraction | None:

@@ -214,7 +214,7 @@ class Program:
         known = {"value"}
         for name in (*self.tables, *(name for name, _ in self.steps)):
             if not _NAME.fullmatch(name) or name in known:
-                raise ValueError(f"expected a name of its own for each table and step, in lower case; found {name!r}")
+                raise ValueError(f"each table and step must have its own name, in lower case: got {name!r}")
             known.add(name)
         known = {"value", *self.tables}
         for name, expression in self.steps:
@@ -226,9 +226,9 @@ class Program:
             _check_table(name, table)
         _check_input(self.input)
         if self.memo and self.memo not in known:
-            raise ValueError(f"expected memo to name a step; found {self.memo!r}")
+            raise ValueError(f"memo must be the name of a step: got {self.memo!r}")
         if bool(self.memo) != any(_operator(step) in MEMO for _, step in self.steps):
-            raise ValueError("expected memo where something is drawn from a secret, and only there")
+            raise ValueError("memo must be given if and only if a step draws from a secret")
 
     def to_json(self) -> dict[str, Any]:
         """Return the program as it appears in the public definition of a collection."""
@@ -267,25 +267,27 @@ def _operator(expression: Expression) -> str:
 def _check(place: str, expression: Expression, known: set[str], *, top: bool) -> None:
     if isinstance(expression, int) and not isinstance(expression, bool):
         if abs(expression) > _EXACT:
-            raise ValueError(f"{place}: expected a whole number beyond 2**53 - 1 as text; found {expression}")
+            raise ValueError(f"{place}: a whole number beyond 2**53 - 1 must be a string: got {expression}")
     elif isinstance(expression, str):
         if expression not in known and not _NUMBER.fullmatch(expression):
-            raise ValueError(f"{place}: nothing before it is called {expression!r}")
+            raise ValueError(f"{place}: no earlier step or table is named {expression!r}")
     elif isinstance(expression, list) and expression and expression[0] in OPERATORS:
         _check_call(place, expression, known, top=top)
     else:
-        raise ValueError(f"{place}: expected a whole number, a name or an operator; found {expression!r}")
+        raise ValueError(f"{place}: an expression must be a whole number, a name or an operator: got {expression!r}")
 
 
 def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> None:
     name, *arguments = call
     operator = OPERATORS[name]
     if operator.kind in DRAWS and not top:
-        raise ValueError(f"{place}: {name} draws, so it stands alone at the top of a step")
+        raise ValueError(f"{place}: {name} draws, so it must be the outermost operator of a step")
     if operator.arguments is not None and len(arguments) != len(operator.arguments):
-        raise ValueError(f"{place}: {name} takes {', '.join(operator.arguments)}; found {len(arguments)} arguments")
+        raise ValueError(
+            f"{place}: the arguments of {name} must be {', '.join(operator.arguments)}: got {len(arguments)} arguments"
+        )
     if operator.labelled and not isinstance(arguments[0], str):
-        raise ValueError(f"{place}: expected a text for the {operator.arguments[0]}; found {arguments[0]!r}")  # type: ignore[index]
+        raise ValueError(f"{place}: the {operator.arguments[0]} must be a string: got {arguments[0]!r}")  # type: ignore[index]
     for argument in arguments[1:] if operator.labelled else arguments:
         _check(place, argument, known, top=False)
 
@@ -317,12 +319,14 @@ _PARTS: dict[str, tuple[Callable[[Any], bool], ...]] = {
 def _check_part(part: list[Any], known: set[str]) -> None:
     kind, name, *more = part
     if kind not in _PARTS:
-        raise ValueError(f"expected a part of a report out of {', '.join(_PARTS)}; found {kind!r}")
+        raise ValueError(f"a part of a report must be one of {', '.join(_PARTS)}: got {kind!r}")
     if not isinstance(name, str) or name not in known:
-        raise ValueError(f"the report: expected the name of a step in a part; found {name!r}")
+        raise ValueError(f"a part of the report must name a step: got {name!r}")
     fits = _PARTS[kind]
     if len(more) != len(fits) or not all(fit(each) for fit, each in zip(fits, more, strict=True)):
-        raise ValueError(f"the report: expected whole numbers, and doubles as text, after {kind}; found {more}")
+        raise ValueError(
+            f"a part of the report must have whole numbers, and doubles as strings, after {kind}: got {more}"
+        )
 
 
 def _check_table(name: str, table: Any) -> None:
@@ -333,7 +337,7 @@ def _check_table(name: str, table: Any) -> None:
         numbers = [number for row in table for number in (row if isinstance(row, list) else [row])]
         good = isinstance(table, list) and all(map(_is_whole, numbers))
     if not good:
-        raise ValueError(f"table {name}: expected whole numbers, those beyond 2**53 - 1 as text; or a falling one")
+        raise ValueError(f"table {name} must be whole numbers, those beyond 2**53 - 1 as strings, or a falling table")
 
 
 def _check_input(given: Mapping[str, Any]) -> None:
@@ -344,7 +348,7 @@ def _check_input(given: Mapping[str, Any]) -> None:
         good = given["kind"] == "number" and len(steps) == 1 and _is_whole(given["last"], 0)
         good = good and all(_is_double(text) for text in (given["lower"], given["upper"], *steps))
     if not good:
-        raise ValueError(f"expected answers as `answers`, `nearest` or `floored` have them; found {dict(given)}")
+        raise ValueError(f"the input must be as of `answers`, `nearest` or `floored`: got {dict(given)}")
 
 
 # -- input: from an answer to a whole number ------------------------------------------------------------------------
@@ -421,7 +425,7 @@ def size_of(part: list[Any]) -> int:
         return -(-int(more[0]) // 8)
     if kind == "float64":
         return 8
-    raise ValueError(f"expected a part of a report out of uint, packed, float64; found {kind!r}")
+    raise ValueError(f"a part of a report must be one of uint, packed, float64: got {kind!r}")
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ reports are the only source of randomness. Of the draws in these reports,
 
     C = Bin(lN, p) + Bin(l(n - N), q)
 
-support the answer, for l draws in a report. An interval contains every N that a test does not reject, at the level
-(1 - confidence)/2 on either side:
+support the answer, for l draws in a report. An interval contains every N that a test does not reject. The levels of the
+test on its two sides add up to 1 - confidence, see `Tails`:
 
 - While the variance of C is small, the test is exact (Clopper and Pearson 1934, for the sum of two binomials). It
   rejects N if C, or anything further out, has a probability of at most the level. So the coverage is at least the
@@ -17,11 +17,18 @@ support the answer, for l draws in a report. An interval contains every N that a
 - Above a confidence of 99 %, the tails differ from those of a normal variable, because C is skewed. There the exact
   test is used up to larger variances. Beyond them, the largest possible effect of the skewness on a quantile is added
   to the half step: (z² - 1)/6 steps. The third cumulant of a sum of binary draws is at most its variance (Cornish and
-  Fisher 1937).
+  Fisher 1937). The same is added near 0 and n, where the test leans to one side.
 
 An interval always contains the estimate itself, which may be outside [0, n].
 
+Half of 1 - confidence on either side would be wasteful near 0 and n: at N = 0 no C is too small, so half of the level is
+never used, and an estimate far below 0 gets an empty interval. So the levels move to one side there, as the limits of
+Feldman and Cousins (1998) do. Against equal sides, cut to [0, n], the coverage at N = 0 is 0.950 in place of 0.975, and
+the intervals are up to 2 % narrower for N from 1 to 4 standard deviations and 1 % wider at N = 0.
+
 References:
+    G. J. Feldman and R. D. Cousins, Unified approach to the classical statistical analysis of small signals, Physical
+        Review D 57 (1998).
     C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934).
     E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
     L. D. Brown, T. T. Cai and A. DasGupta, Interval estimation for a binomial proportion, Stat. Science 16 (2001).
@@ -38,7 +45,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaln, stdtrit, xlog1py, xlogy
+from scipy.special import betainc, betaincinv, gammaln, ndtr, stdtrit, xlog1py, xlogy
 
 from .._validation import check_share
 
@@ -113,16 +120,39 @@ def _binomial_tail(least: Floats, trials: int, probability: float) -> Floats:
     return tail
 
 
+class Tails(NamedTuple):
+    """The levels at which a test of N rejects a C that is too large, and one that is too small.
+
+    Both are half of `beyond`, 1 - confidence. Within one standard deviation of the estimate from N = 0 (`near_zero`, in
+    users) the level for a large C grows to all of `beyond`; from N = n (`near_all`) that for a small C. The levels add
+    up to `beyond`, and depend on N alone, so the coverage is at least the declared one.
+    """
+
+    beyond: float
+    users: float
+    near_zero: Any
+    near_all: Any
+
+    def large(self, held: Any) -> Any:
+        """Return the level on the side of a large C; it falls as N grows, so that an interval has no gaps."""
+        at_zero = np.maximum(0, 1 - held / self.near_zero)
+        return self.beyond / 2 * (1 + at_zero - np.maximum(0, 1 - (self.users - held) / self.near_all))
+
+    def small(self, held: Any) -> Any:
+        """Return the level on the side of a small C."""
+        return self.beyond - self.large(held)
+
+
 def exact_ends(law: TwoBinomials, count: int, level: float, near: tuple[float, float]) -> tuple[int, int]:
     """Return the least and the largest N that the exact test accepts; `near` are guesses of them.
 
     The test may accept no N. Both ends are 0 where C is too small even for N = 0, and n where C is too large even for
     N = n.
     """
-    beyond = (1 - level) / 2
-    n = law.users
-    low = _first(lambda held: law.at_least(held, count) > beyond, n, near[0])
-    high = n - _first(lambda held: law.at_most(n - held, count) > beyond, n, n - near[1])
+    n, step = law.users, law.draws * (law.keep - law.noise)
+    tails = Tails(1 - level, n, *(math.sqrt(law.variance(held)) / step for held in (0, n)))
+    low = _first(lambda held: law.at_least(held, count) > tails.large(held), n, near[0])
+    high = n - _first(lambda held: law.at_most(n - held, count) > tails.small(n - held), n, n - near[1])
     return min(low, n), max(high, 0)
 
 
@@ -152,13 +182,18 @@ def _first(holds: Callable[[int], bool], last: int, guess: float) -> int:
     return true
 
 
+def _score_step(score: tuple[Any, Any, Any], level: float, *, skewed: bool) -> Any:
+    """Return the step that allows for a C that is discrete, and if `skewed` for its skewness."""
+    return score[0] * (1 + max(0.0, quantile(level) ** 2 - 1) / 3) if skewed else score[0]
+
+
 def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
-    """Return the N with (count ± step - N)² = z²·(at_zero + slope·N).
+    """Return the N with (count ± step - N)² = z²·(at_zero + slope·N), the ends where both sides have the same level.
 
     `score` is (half a step of C, at_zero, slope).
     """
-    z, (half, at_zero, slope) = quantile(level), score
-    step = half * (1 + (z * z - 1) / 3) if level > _FAR else half
+    z, (_, at_zero, slope) = quantile(level), score
+    step = _score_step(score, level, skewed=level > _FAR)
     ends = []
     for side in (-1, 1):
         centre = counts + side * step
@@ -167,13 +202,47 @@ def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[
     return ends[0], ends[1]
 
 
+_HALVINGS = 50
+
+
+def leaning_ends(counts: Floats, users: float, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
+    """Return the least and the largest N in [0, n] that the score test accepts, with the levels of `Tails`."""
+    # On one side, the skewness is not made up for by the other side.
+    step, spread = _score_step(score, level, skewed=True), _spread(score)
+    place: Any = slice(None)
+    if all(np.size(part) == 1 for part in score):
+        # Of many answers, many have the same count.
+        counts, place = np.unique(counts, return_inverse=True)
+    tails = Tails(1 - level, users, spread(0.0), spread(users))
+    none, everyone = np.zeros(counts.shape), np.full(counts.shape, float(users))
+    low = _nearest(lambda held: ndtr((held + step - counts) / spread(held)) > tails.large(held), none, everyone)
+    high = _nearest(lambda held: ndtr((counts + step - held) / spread(held)) > tails.small(held), everyone, none)
+    return low[place], high[place]
+
+
+def _spread(score: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
+    """Return a function that gives the standard deviation of a count for N, above 0."""
+    _, at_zero, slope = score
+    return lambda held: np.sqrt(np.maximum(at_zero + slope * held, np.finfo(float).tiny))
+
+
+def _nearest(accepts: Callable[[Floats], Any], first: Floats, last: Floats) -> Floats:
+    """Return the N nearest to `first` from which on to `last` the test accepts; `last` if it accepts none."""
+    rejected, accepted = first, np.where(accepts(first), first, last)
+    for _ in range(_HALVINGS):
+        middle = (rejected + accepted) / 2
+        inside = accepts(middle)
+        rejected, accepted = np.where(inside, rejected, middle), np.where(inside, middle, accepted)
+    return accepted
+
+
 def count_ends(
     counts: Floats,
     reports: float,
     support: Floats,
     chances: tuple[Floats, Floats],
     draws: int,
-    score: Any,
+    score: tuple[Any, Any, Any],
     level: float,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the interval of each count, (d,).
@@ -195,6 +264,11 @@ def count_ends(
         ]
         if ends:
             low[here], high[here] = np.array(ends, dtype=np.float64)[place].T
+    spread = _spread(score)
+    edge = np.flatnonzero(~few & ((low < spread(0.0)) | (high > reports - spread(reports))))
+    if len(edge):
+        at_edge = tuple(part if np.size(part) == 1 else part[edge] for part in score)
+        low[edge], high[edge] = leaning_ends(counts[edge], reports, at_edge, level)
     return np.minimum(low, counts), np.maximum(high, counts)
 
 

@@ -96,13 +96,15 @@ class Categories:
             InvalidParameter: `text` is empty, has a lone surrogate, or is not a text.
         """
         if not isinstance(text, str) or not text:
-            raise InvalidParameter("text", "a text of at least one character", shown(text))
+            raise InvalidParameter("text", "a string of at least one character", shown(text))
         if _WHOLE_NUMBER.fullmatch(text):
             return int(text)
         try:
             digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"ldp-budget text")
         except UnicodeEncodeError:
-            raise InvalidParameter("text", "a text of whole characters", shown(text)) from None
+            raise InvalidParameter(
+                "text", "a string that UTF-8 can encode, without lone surrogates", shown(text)
+            ) from None
         return int.from_bytes(digest.digest(), "little") % self.size
 
 
@@ -174,7 +176,7 @@ def check_users(users: int) -> None:
 def _parsed(texts: Sequence[str], kind: Callable[[str], int | float], domain: str) -> list[int | float]:
     numbers = []
     whole = kind is int  # `int` would silently drop the fraction of a number
-    for position, text in enumerate(check_texts("texts", texts, "texts, one for each user")):
+    for position, text in enumerate(check_texts("texts", texts, "a list of strings, one for each user")):
         try:
             numbers.append(operator.index(text) if whole and not isinstance(text, str) else kind(text))
         except (OverflowError, TypeError, ValueError):

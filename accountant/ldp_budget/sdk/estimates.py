@@ -76,7 +76,7 @@ class CountAggregate:
             NotSupported: `other` was made by another mechanism.
             InvalidParameter: `other` is not an aggregate of counts.
         """
-        check_same(self, check_instance("other", other, CountAggregate, "an aggregate of counts"))
+        check_same(self, check_instance("other", other, CountAggregate, "a `CountAggregate`"))
         self.reports += other.reports
         self.support = self.support + other.support
         return self
@@ -116,13 +116,13 @@ class SumAggregate:
             raise InvalidParameter("grid", "a pair of an origin and a step", shown(grid))
         rows = as_reports(reports)
         if rows.ndim != 1 or rows.dtype.kind not in "iuf" or not np.isfinite(rows).all():
-            raise NotSupported(f"expected finite reports of shape (n,); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports must be finite numbers of shape (n,): got {rows.dtype} {rows.shape}")
         origin, step = grid
         with np.errstate(over="ignore"):
             steps = np.rint((rows - origin) / step)
         most = 2**26 if squares else 2**53
         if (np.abs(steps) > most).any():
-            raise NotSupported(f"expected reports within {most} steps of {step} from {origin}; found one further off")
+            raise NotSupported(f"reports must be within {most} steps of {step} from {origin}: got one further away")
         return cls(fingerprint, len(rows), _exact_sum(steps), _exact_sum(steps * steps) if squares else 0)
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class SumAggregate:
             NotSupported: `other` was made by another mechanism.
             InvalidParameter: `other` is not an aggregate of sums.
         """
-        check_same(self, check_instance("other", other, SumAggregate, "an aggregate of sums"))
+        check_same(self, check_instance("other", other, SumAggregate, "a `SumAggregate`"))
         self.reports += other.reports
         self.total += other.total
         self.total_squares += other.total_squares
@@ -157,7 +157,7 @@ def check_same(one: Aggregate, other: Aggregate) -> None:
     """Raise `NotSupported` unless both aggregates were made by the same mechanism."""
     if one.fingerprint != other.fingerprint:
         raise NotSupported(
-            f"aggregates of different mechanisms do not merge: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
+            f"aggregates of different mechanisms cannot be merged: {one.fingerprint[:12]} and {other.fingerprint[:12]}"
         )
 
 
@@ -203,7 +203,7 @@ class Estimate:
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """Return the same estimate with errors for rounds by the same users, from the estimate of each round."""
-        raise NotSupported(f"a {type(self).__name__} has no errors to raise for reports that repeat")
+        raise NotSupported(f"the errors of a {type(self).__name__} cannot be widened for repeated reports")
 
 
 class CountLaw(Protocol):
@@ -224,6 +224,11 @@ class CountEstimate(Estimate):
     `law` and `support` (d,), from which the counts were estimated, are needed for the intervals. Without a law the
     intervals are normal ones, which need many reports. `overlap`: see `repeated`. `answers`: the names of the
     answers, where they are known; otherwise the answers are numbered.
+
+    `fake_margins`: (least, most), the least and the most that one additional fake report changes each count, at the
+    worst choice of its bytes; each of shape (d,), or (1,) where it is the same for all. None if it is unknown.
+    `complete`: True if every possible answer is counted. `channel`: where `support` counts reports, the probability of
+    each report for each answer.
     """
 
     reports: int
@@ -233,9 +238,12 @@ class CountEstimate(Estimate):
     support: NDArray[np.int64] | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
     answers: tuple[str, ...] | None = field(default=None, kw_only=True)
+    fake_margins: tuple[Floats, Floats] | None = field(default=None, kw_only=True)
+    complete: bool = field(default=True, kw_only=True)
+    channel: Floats | None = field(default=None, kw_only=True)
 
     def named(self, answers: Sequence[str] | None) -> Self:
-        expected = f"a name for each of {len(self.counts)} counts"
+        expected = f"{len(self.counts)} names, one for each count"
         names = None if answers is None else tuple(check_many("answers", answers, expected))
         if names is not None and not (
             len(names) == len(self.counts) and all(isinstance(each, str) for each in names)
@@ -364,7 +372,13 @@ class SupportLaw:
         `confidence_intervals`.
         """
         law = None if support is None else self
-        return CountEstimate(reports, counts, np.sqrt(self.variance(counts, reports)), law=law, support=support)
+        errors = np.sqrt(self.variance(counts, reports))
+        return CountEstimate(reports, counts, errors, law=law, support=support, fake_margins=self.fake_margins())
+
+    def fake_margins(self) -> tuple[Floats, Floats]:
+        """Return the least and the most that one more report changes each count: no draw supports it, or all do."""
+        unit = self.gap * self.shown
+        return -self.noise / unit, (1 - self.noise) / unit
 
     def variance(self, counts: Floats, reports: int) -> Floats:
         """Return the variance of each count, at the estimated shares.
@@ -415,33 +429,6 @@ class StudentLaw:
         low: Floats = np.clip(counts - margin, np.minimum(counts, 0.0), None)
         high: Floats = np.clip(counts + margin, None, np.maximum(counts, most))
         return low, high
-
-
-ADJUSTMENTS = ("nonnegative", "simplex")
-
-
-def adjusted(estimate: CountEstimate, how: str) -> Floats:
-    """Return counts adjusted for display, shape (d,). They are no longer unbiased, so do not compute with them.
-
-    Parameters:
-        estimate: an estimate of counts.
-        how: "nonnegative" sets negative counts to zero; "simplex" is the nearest point (least squares) with counts
-            >= 0 that add up to the number of reports (Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1).
-
-    Raises:
-        InvalidParameter: `estimate` is not an estimate of counts, or `how` is neither of the two.
-    """
-    if not isinstance(how, str) or how not in ADJUSTMENTS:
-        found = how if isinstance(how, str) else shown(how)
-        raise InvalidParameter("adjust", f"one of {', '.join(ADJUSTMENTS)}", found)
-    check_instance("estimate", estimate, CountEstimate, "an estimate of counts")
-    counts = estimate.counts
-    if how == "simplex":
-        falling = np.sort(counts)[::-1]
-        excess = (np.cumsum(falling) - estimate.reports) / np.arange(1, len(counts) + 1)
-        counts = counts - excess[np.nonzero(falling > excess)[0][-1]]
-    nonnegative: Floats = np.maximum(counts, 0.0)
-    return nonnegative
 
 
 @dataclass(frozen=True)

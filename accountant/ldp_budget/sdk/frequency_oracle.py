@@ -9,8 +9,11 @@ and Jha 2017, Theorem 2, with the term in f that they omit.
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ..errors import NotSupported
+from .client_program import size_of
 from .domain import Categories, check_users
 from .mechanism import Mechanism
 
@@ -27,6 +30,14 @@ MOST_ANSWERS = 4 * 10**6
 """The most answers that are all counted. An estimate of so many takes a few hundred megabytes, and seconds."""
 
 _FEW = 32
+
+
+def choice_bits(size: int, chosen: int, *, ordered: bool = False) -> int:
+    """Return the bits that number all sets, or if `ordered` all sequences, of `chosen` different ones out of `size`."""
+    ways = math.lgamma(size + 1) - math.lgamma(size - chosen + 1) - (0.0 if ordered else math.lgamma(chosen + 1))
+    return math.ceil(
+        ways / math.log(2) - 1e-6
+    )  # the logarithms are rounded, and a power of two is not to need one more
 
 
 class FrequencyMechanism(Mechanism):
@@ -105,8 +116,33 @@ class FrequencyMechanism(Mechanism):
 
         return CountAggregate(self.fingerprint, *self.support(reports))
 
-    def estimate(self, reports: Any) -> CountEstimate:
-        return self._law.estimate(self.total(reports))
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
+        """Return an unbiased estimate with standard errors, from reports or from an aggregate of them.
+
+        Parameters:
+            reports: as `aggregate` takes them; or an aggregate.
+            consistent: True for counts >= 0 that add up to the number of reports, which are biased; see `consistency`.
+
+        Raises:
+            NotSupported: `reports` are not reports of this mechanism, or there are none.
+            InvalidParameter: `consistent` is neither True nor False.
+        """
+        from .consistency import maybe_consistent
+
+        return maybe_consistent(self._law.estimate(self.total(reports)), consistent)
+
+    @property
+    def report_bits(self) -> int | None:
+        """The size of a report in bits: those that number all possible reports. None without a client program.
+
+        By default, the size that the client program declares, in which a whole number takes full bytes. Override it
+        where fewer bits would do.
+        """
+        try:
+            parts = self.client_program().report["parts"]
+        except NotSupported:
+            return None
+        return sum(int(part[2]) if part[0] == "packed" else 8 * size_of(part) for part in parts)
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         law = self._law

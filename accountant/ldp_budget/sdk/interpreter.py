@@ -129,13 +129,13 @@ def _put(vector: Sequence[int], place: int, number: int) -> Vector:
 def _within(place: int, size: int) -> int:
     """Return `place` after checking that it is from 0 to `size` - 1; a negative place does not count from the end."""
     if not 0 <= place < size:
-        raise ValueError(f"expected a place from 0 to {size - 1}; found {place}")
+        raise ValueError(f"the place must be from 0 to {size - 1}: got {place}")
     return place
 
 
 def _parity(number: int) -> int:
     if number < 0:
-        raise ValueError(f"expected a number >= 0; found {number}")
+        raise ValueError(f"the number must be >= 0: got {number}")
     return number.bit_count() & 1
 
 
@@ -225,7 +225,7 @@ def _listed(found: int | Vector, count: int, largest: int) -> Vector:
     """Return the numbers of a part of the report, after checking that there are `count`, each from 0 to `largest`."""
     numbers = found if isinstance(found, list) else [found]
     if len(numbers) != count or not 0 <= min(numbers, default=0) <= max(numbers, default=0) <= largest:
-        raise ValueError(f"expected {count} numbers from 0 to {largest} in a report; found {numbers[:9]}")
+        raise ValueError(f"a report must have {count} numbers from 0 to {largest}: got {numbers[:9]}")
     return numbers
 
 
@@ -288,7 +288,7 @@ class StreamDraws:
 
     def kept_belows(self, label: str, v: int, b: int, n: int) -> Vector:
         if not 1 <= b <= _MOST_BOUND:
-            raise ValueError(f"expected a bound from 1 to 2**63; found {b}")
+            raise ValueError(f"the bound must be from 1 to 2**63: got {b}")
         return [word % (b + place) for place, word in enumerate(self._words(label, v, n))]
 
     def kept_top(self, label: str, v: int, k: int) -> int:
@@ -313,7 +313,7 @@ def as_reports(reports: Any) -> NDArray[Any]:
     try:
         return np.asarray(reports)
     except ValueError:
-        raise NotSupported("expected reports as an array; found rows of different lengths") from None
+        raise NotSupported("reports must be an array: got rows of different lengths") from None
 
 
 def pack_rows(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -343,13 +343,13 @@ def _packed_rows(reports: Any, width: int) -> NDArray[np.uint8]:
     rows = as_reports(reports)
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
         raise NotSupported(
-            f"expected packed reports, uint8 of shape (n, {width}); found {rows.dtype} of shape {rows.shape}"
+            f"packed reports must be uint8 of shape (n, {width}): got {rows.dtype} of shape {rows.shape}"
         )
     return rows
 
 
 def _set_padding(columns: int) -> NotSupported:
-    return NotSupported(f"expected packed reports of {columns} bits; found padding bits that are set")
+    return NotSupported(f"packed reports must have {columns} bits: got padding bits that are set")
 
 
 def column_sums(reports: Any, columns: int) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .._files import canonical_json
-from .._validation import shown
+from .._validation import shown, shown_with_type
 from ..errors import InvalidParameter, NotSupported, PluginError
 from ..guarantees.guarantees import Guarantee
 from .parameters import Field
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .estimates import Aggregate, Estimate
 
 
-EXPECTED = "expected one of the promises of ldp_budget.guarantees, such as Pure(self.epsilon)"
+EXPECTED = "a guarantee of ldp_budget.guarantees, such as Pure(self.epsilon)"
 
 
 def promised_only(cls: type) -> None:
@@ -51,10 +51,10 @@ def guarantee_error(cls: type) -> str:
     """Return the reason why the `guarantee` of a class is invalid for any parameters; "" if it may be valid."""
     own = inspect.getattr_static(cls, "guarantee")
     if inspect.isfunction(own):
-        return f"{cls.__qualname__}.guarantee is a method; put @property above it"
+        return f"{cls.__qualname__}.guarantee is a method. Put @property above it."
     if isinstance(own, Guarantee) or (hasattr(own, "__get__") and not isinstance(own, type)):
         return ""
-    return f"{cls.__qualname__}.guarantee is {_what(own)}; {EXPECTED}, from a property"
+    return f"{cls.__qualname__}.guarantee must be a property that returns {EXPECTED}: got {_what(own)}"
 
 
 def _held(promise: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
@@ -64,7 +64,7 @@ def _held(promise: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
         if isinstance(found, Guarantee):
             return found
         name = type(self).__qualname__
-        raise PluginError(getattr(self, "name", name), f"{name}.guarantee is {_what(found)}; {EXPECTED}")
+        raise PluginError(getattr(self, "name", name), f"{name}.guarantee must return {EXPECTED}: got {_what(found)}")
 
     return guarantee
 
@@ -133,12 +133,14 @@ class Mechanism:
         values = {name: field.default for name, field in self.fields.items() if field.default is not None}
         for name, value in declared.items():
             if name not in self.fields:
-                raise InvalidParameter(name, f"one of {', '.join(self.fields)} for {self.name}", name)
+                expected = f"left out, because mechanism {self.name} has no such parameter"
+                hint = f"Parameters: {', '.join(self.fields)}."
+                raise InvalidParameter(name, expected, shown(value), hint=hint)
             if value is not None:
                 values[name] = self.fields[name].parse(value)
         for name, field in self.fields.items():
             if field.required and name not in values:
-                raise InvalidParameter(name, field.expected)
+                raise InvalidParameter(name, f"{field.expected} ({field.help})")
         self.__dict__["_values"] = values
         self.check()
 
@@ -154,7 +156,12 @@ class Mechanism:
         """
         for name, value in target.items():
             if value is not None and name in cls.fields and cls.fields[name].derived:
-                raise InvalidParameter(name, f"a target; build {cls.name}({name}=...) directly instead", value)
+                raise InvalidParameter(
+                    name,
+                    "left out in calibrate, because it is not a target",
+                    value,
+                    hint=f"Call {cls.name}({name}=...).",
+                )
         return cls(**target)
 
     @classmethod
@@ -164,7 +171,7 @@ class Mechanism:
         Raises `NotSupported` without an ε.
         """
         if "epsilon" not in cls.fields:
-            raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be ranked at one")
+            raise NotSupported(f"{cls.name} is not calibrated from ε, so it cannot be ranked at an ε")
         return cls.calibrate(**{name: value for name, value in target.items() if name in cls.fields})
 
     def check(self) -> None:
@@ -206,8 +213,8 @@ class Mechanism:
             written = field.to_json(value)
             if field.parse(written) != value:
                 raise NotSupported(
-                    f"field {name} of {self.name} writes {_short(value)} as {_short(written)}, which is another "
-                    f"value. Change {type(field).__name__}.to_json so that parse reads the same value back."
+                    f"field {name} of {self.name} writes {_short(value)} as {_short(written)}, which is another value",
+                    hint=f"Change {type(field).__name__}.to_json so that parse reads the same value back.",
                 )
 
     def replace(self, /, **changes: Any) -> Self:
@@ -301,7 +308,7 @@ class Mechanism:
             NotSupported: the mechanism has no client, or none that reads text.
         """
         if self.domain is None:
-            raise NotSupported(f"{self.name} has no client that reads text")
+            raise NotSupported(f"mechanism {self.name} has no client that reads text")
         return self.domain.read(texts)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> Any:
@@ -322,7 +329,7 @@ class Mechanism:
             NotSupported: the mechanism has no client.
             TypeError: `rng` is not a source of randomness.
         """
-        raise NotSupported(f"{self.name} has no client")
+        raise NotSupported(f"mechanism {self.name} has no client, so it cannot randomize")
 
     def client_program(self) -> Program:
         """The client as data, which any device can run; see `client_program`.
@@ -332,7 +339,7 @@ class Mechanism:
         Raises:
             NotSupported: the mechanism has a client in Python alone, or none.
         """
-        raise NotSupported(f"{self.name} has no client program")
+        raise NotSupported(f"mechanism {self.name} has no client program")
 
     def memoised(self, values: Any, secrets: Any) -> Any:
         """Return the memoised draw that a user reports for each value. Equal draws share one curve and one label.
@@ -381,7 +388,7 @@ class Mechanism:
         Raises:
             NotSupported: `reports` are not reports of this mechanism, or it has no server side.
         """
-        raise NotSupported(f"{self.name} has no server side")
+        raise NotSupported(f"mechanism {self.name} has no server side, so it cannot estimate")
 
     def check_reports(self, reports: Any) -> None:
         """Refuse reports that no client can have sent, judged from the reports alone.
@@ -405,7 +412,7 @@ class Mechanism:
         Raises:
             NotSupported: `reports` are not reports of this mechanism, there are none, or it has no server side.
         """
-        raise NotSupported(f"{self.name} has no server side")
+        raise NotSupported(f"mechanism {self.name} has no server side, so it cannot estimate")
 
     @property
     def repeats(self) -> bool:
@@ -436,7 +443,7 @@ class Mechanism:
         Raises:
             NotSupported: the mechanism does not name critical inputs.
         """
-        raise NotSupported(f"{self.name} names no inputs to compare")
+        raise NotSupported(f"mechanism {self.name} names no inputs to compare")
 
     def compare(self, first: Any, second: Any) -> Comparison:
         """Return the exact comparison of two inputs: all that one report reveals of one against the other.
@@ -450,7 +457,7 @@ class Mechanism:
         Raises:
             NotSupported: the comparison has no finite description.
         """
-        raise NotSupported(f"{self.name} describes no channel")
+        raise NotSupported(f"mechanism {self.name} describes no channel")
 
     def compare_repeated(self, first: Any, second: Any, reports: int | None) -> Comparison:
         """Return the same as `compare`, for several reports of one memoised value.
@@ -463,7 +470,7 @@ class Mechanism:
         Raises:
             NotSupported: the comparison has no finite description.
         """
-        raise NotSupported(f"{self.name} describes no repeated reports")
+        raise NotSupported(f"mechanism {self.name} describes no repeated reports")
 
     def outcomes(self, reports: Any, first: Any, second: Any) -> Any:
         """Return the outcome of `compare` that each report has.
@@ -479,7 +486,7 @@ class Mechanism:
         Raises:
             NotSupported: the comparison has no finite description.
         """
-        raise NotSupported(f"{self.name} describes no channel")
+        raise NotSupported(f"mechanism {self.name} describes no channel")
 
     def total(self, reports: Any) -> Any:
         """Return the aggregate of reports, or a given aggregate, after checking its mechanism and its size.
@@ -524,7 +531,9 @@ def count_of(values: Any) -> int:
     try:
         return len(values)
     except TypeError:
-        raise InvalidParameter("values", "a one-dimensional array or list of values", shown(values)) from None
+        raise InvalidParameter(
+            "values", "a list or a one-dimensional array of values", shown_with_type(values)
+        ) from None
 
 
 def _short(value: Any) -> str:

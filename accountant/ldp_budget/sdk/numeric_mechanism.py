@@ -77,14 +77,16 @@ class NumericMechanism(Mechanism):
             return
         for name, bound in (("lower", self.lower), ("upper", self.upper)):
             if bound is None:
-                raise InvalidParameter(name, "a finite number, as lower and upper go together")
+                raise InvalidParameter(name, "a finite number", hint="Give both lower and upper.")
         lower, upper = self.interval.lower, self.interval.upper
         if lower >= upper:
-            raise InvalidParameter("upper", f"a number > lower = {lower}", upper)
+            raise InvalidParameter("upper", f"greater than lower, {lower}", upper)
         if not _LEAST_WIDTH <= UP.subtract(upper, lower) <= _LARGEST_WIDTH:
-            raise InvalidParameter("upper", f"a number from {_LEAST_WIDTH} to {_LARGEST_WIDTH} above lower", upper)
+            raise InvalidParameter(
+                "upper", f"a number from {_LEAST_WIDTH} to {_LARGEST_WIDTH} above lower, {lower}", upper
+            )
         if float(lower) == float(upper):
-            raise InvalidParameter("upper", f"a number that is not the same double as lower = {lower}", upper)
+            raise InvalidParameter("upper", f"a number that as a double differs from lower, {lower}", upper)
 
     @property
     def domain(self) -> Interval | None:
@@ -95,7 +97,7 @@ class NumericMechanism(Mechanism):
     def interval(self) -> Interval:
         """The domain, for code that requires one. Raises `NotSupported` where only a sensitivity was declared."""
         if self.domain is None:
-            raise NotSupported(f"{self.name}: this needs lower and upper, not a sensitivity alone")
+            raise NotSupported(f"{self.name} has only a sensitivity, and this needs lower and upper")
         return self.domain
 
     def grid(self) -> tuple[float, float]:
@@ -208,7 +210,7 @@ class NumericMechanism(Mechanism):
         from ._inputs import as_weights
 
         if not isinstance(prior, tuple | list) or len(prior) != 2:
-            raise InvalidParameter("prior", "points and weights, two arrays", shown(prior))
+            raise InvalidParameter("prior", "a pair of arrays: points and weights", shown(prior))
         points = self.interval.check(prior[0])
         weights = as_weights(prior[1], len(points))
         bias, mse = weights @ [self.error_at(point) for point in points.tolist()] / weights.sum()

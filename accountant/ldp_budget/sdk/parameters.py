@@ -122,7 +122,7 @@ class Real(Field[Decimal]):
             raise self.invalid(value) from None
         digits = len(number.as_tuple().digits)
         if max(digits, abs(number.adjusted())) > _MOST_DIGITS:
-            expected = f"{self.expected}, of at most {_MOST_DIGITS} digits and within 1e±{_MOST_DIGITS}"
+            expected = f"{self.expected}, with at most {_MOST_DIGITS} digits and within 1e±{_MOST_DIGITS}"
             raise InvalidParameter(self.name, expected, value)
         inside = (
             (self.above is None or number > decimal(self.above))
@@ -194,7 +194,7 @@ class Text(Field[str]):
 
     @property
     def expected(self) -> str:
-        return f"one line of text, of 1 to {MOST_TEXT} characters and none that steers a terminal"
+        return f"one line of 1 to {MOST_TEXT} characters, without control characters"
 
     def parse(self, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
@@ -203,7 +203,7 @@ class Text(Field[str]):
             raise self.invalid(f"{len(value)} characters")
         for character in value:
             if category(character) in _NO_TEXT or bidirectional(character) in _TURNS:
-                raise self.invalid(f"{character!a} in it")
+                raise self.invalid(f"a text with {character!a}")
         return str(value)
 
 
@@ -228,7 +228,7 @@ class Matrix(Field[tuple[tuple[Fraction, ...], ...]]):
 
     @property
     def expected(self) -> str:
-        return "a table of numbers, every row of the same length"
+        return "a table of numbers with rows of equal length"
 
     def parse(self, value: Any) -> tuple[tuple[Fraction, ...], ...]:
         try:

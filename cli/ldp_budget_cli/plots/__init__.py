@@ -19,11 +19,11 @@ FORMATS = ("png", "svg", "pdf")
 
 
 def format_of(path: str) -> str:
-    """Return the format from the suffix of a plot's file. Raises `click.BadParameter` for any other suffix."""
+    """Return the format from the suffix of a plot's file. Raises `click.UsageError` for any other suffix."""
     suffix = os.path.splitext(path)[1].lower().removeprefix(".")
     if suffix not in FORMATS:
         expected = f"a file that ends in {', '.join(f'.{each}' for each in FORMATS[:-1])} or .{FORMATS[-1]}"
-        raise click.UsageError(f"--plot: expected {expected}; found {path}")
+        raise click.UsageError(f"--plot must be {expected}: got {path}")
     return suffix
 
 
@@ -32,12 +32,12 @@ def need_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise click.ClickException("a picture needs matplotlib: pip install 'ldp-budget[plot]'") from None
+        raise click.ClickException("A plot needs matplotlib. Install it: pip install 'ldp-budget[plot]'") from None
 
 
 def plot_option(what: str) -> Callable[[Any], Any]:
     """Return the option `--plot FILE`. Its errors appear before any calculation."""
-    help = f"Draw {what}; FILE ends in .png, .svg or .pdf, and is replaced."
+    help = f"Draw {what}. FILE ends in .png, .svg or .pdf; an existing FILE is replaced."
     return click.option("--plot", metavar="FILE", callback=_checked, help=help)
 
 

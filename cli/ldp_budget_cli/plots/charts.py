@@ -145,7 +145,7 @@ def plot_estimate(
     `out_of`: the number of answers from which the largest were selected. `truth`: the true share of each answer,
     drawn next to the estimate.
     """
-    title = f"{collection.name}: {counted(result['reports'], 'report')}, {percent(level)} intervals"
+    title = f"{collection.name}: {counted(result['reports'], 'report')}, {percent(level)} confidence intervals"
     if "answers" in result:
         _plot_counts(collection, title, result, path, level, out_of, truth)
     else:
@@ -190,8 +190,13 @@ def _plot_counts(
             figure,
             title,
             mechanism_in_short(collection.mechanism),
+            _kind(result),
             left_out(len(shown), len(rows) if out_of is None else out_of),
         )
+
+
+def _kind(result: Mapping[str, Any]) -> str:
+    return "consistent shares: at least 0, together at most 100 %" if "consistent" in result else ""
 
 
 def _plot_mean(collection: Collection, title: str, result: Mapping[str, Any], path: str) -> None:
@@ -238,8 +243,8 @@ def plot_rounds(
     counts = [each["reports"] for each in rounds]
     size = f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else f"{counts[0]}"
     reports = "report" if counts == [1] * len(counts) else "reports"
-    title = f"{collection.name}: {counted(len(rounds), 'round')} of {size} {reports}, {percent(level)} intervals"
-    details = [mechanism_in_short(collection.mechanism)]
+    title = f"{collection.name}: {counted(len(rounds), 'round')} of {size} {reports}, {percent(level)} confidence intervals"
+    details = [mechanism_in_short(collection.mechanism), _kind(rounds[0])]
     if "answers" in rounds[0]:
         lines, others = _followed(rounds, out_of)
         _plot(path, names, lines, "share of users, %", title, [*details, others])

@@ -141,7 +141,7 @@ def _write(figure: Any, path: str) -> None:
         with replacing(Path(path)) as file:
             figure.savefig(file, format=format_of(path), dpi=150)
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
+        raise click.ClickException(f"--plot: cannot write {path}: {error.strerror}.") from None
 
 
 @contextmanager

@@ -190,7 +190,7 @@ def _measure(mechanism: Mechanism, users: int | None) -> tuple[str, Callable[[Me
     ):
         if name in utility:
             return what, lambda each, name=name: _figure(each, name)
-    raise click.ClickException(f"--plot: {mechanism.name} predicts no error that could be drawn")
+    raise click.ClickException(f"--plot: {mechanism.name} predicts no error, so there is nothing to draw.")
 
 
 def _figure(mechanism: Mechanism, name: str) -> float:
@@ -223,7 +223,7 @@ def _draw_error(
     own, value = mechanism.guarantee.epsilon, error(mechanism)
     points = [*curve, *([(own, value)] if math.isfinite(own) and own > 0 < value else [])]
     if not points:
-        raise click.ClickException(f"--plot: {mechanism.name} has no finite ε, so no error can be drawn against it")
+        raise click.ClickException(f"--plot: {mechanism.name} has no finite ε, so there is nothing to draw.")
     axes.plot([x for x, _ in curve], [y for _, y in curve], color=BLUE, linewidth=2)
     if points[len(curve) :]:
         axes.plot([own], [value], marker="o", color=ORANGE, markersize=8, linestyle="none")

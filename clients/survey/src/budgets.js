@@ -1,16 +1,16 @@
-// Budgets: what is used of them now, and what will be.
+// Budgets: the amount used now, and the amount used after a report.
 
 import { epsilonOf, unitsOf } from "../../js/src/budget.js";
 import { el } from "./elements.js";
 import { date, down, said, say, share, up } from "./texts.js";
 
 /**
- * One budget: a bar and a line that says the same.
+ * A budget: a bar, and a line with the same figures.
  * @typedef {object} Bar
  * @property {string} name
  * @property {number} limit
  * @property {number} spent
- * @property {number} [asked] what a report will take
+ * @property {number} [asked] the cost of a report
  * @property {string} text
  */
 
@@ -21,7 +21,7 @@ export function budgetBar({ name, limit, spent, asked = 0, text }) {
   const next = el("span", { class: "next" });
   used.style.width = `${100 * part(spent)}%`;
   next.style.width = `${100 * Math.max(0, Math.min(part(asked), 1 - part(spent)))}%`;
-  // The line says it all; the bar is for those who would rather look.
+  // The line has all figures; the bar shows them.
   const bar = el("div", { class: "bar", "aria-hidden": "true" }, used, next);
   return el("div", { class: "budget" }, el("p", { class: "budget-name" }, name), bar, el("p", { class: "budget-text" }, text));
 }
@@ -30,7 +30,7 @@ export function budgetBar({ name, limit, spent, asked = 0, text }) {
 const periodNamed = (period) => (said(`period.${period}`) ? say(`period.${period}`) : period);
 
 /**
- * A limit of the service, as its answers say it. `cost` is ε of a report that will be charged.
+ * A limit of the service, from its responses. `cost` is ε of a report that will be charged.
  * @param {any} limit
  * @param {number | null} [cost]
  */
@@ -50,7 +50,7 @@ export function limitBar(limit, cost) {
 }
 
 /**
- * The device's own budget; `cost` is ε of a report that will be charged to it.
+ * The device's own budget. `cost` is ε of a report that will be charged to it.
  * @param {{ lifetime?: any, day?: any }} balance
  * @param {string} [cost]
  */
@@ -64,7 +64,7 @@ export function deviceBars(balance, cost) {
 }
 
 /**
- * How much is used now and after a report.
+ * The amounts used now and after a report, in words.
  * @param {string | number} limit
  * @param {string | number} spent
  * @param {string | number} cost
@@ -75,7 +75,7 @@ function moving(limit, spent, cost) {
 }
 
 /**
- * A limit that refused, and until when.
+ * A limit that refused, and the date when it starts again.
  * @param {any} limit
  */
 export function refusedBy(limit) {

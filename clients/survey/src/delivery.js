@@ -22,7 +22,7 @@ export class Delivery {
     this.timer = undefined;
     /** @type {Promise<void> | undefined} */
     this.running = undefined;
-    /** @type {Set<string>} those that wait for something to change */
+    /** @type {Set<string>} reports that wait until something changes */
     this.stuck = new Set();
     this.others = new BroadcastChannel("ldp-budget");
     this.others.onmessage = async ({ data }) => {
@@ -33,7 +33,7 @@ export class Delivery {
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.now());
   }
 
-  /** Sends all that waits at once, also after failures. */
+  /** Sends all waiting reports now, also after failures. */
   now() {
     this.failures = 0;
     this.stuck.clear();
@@ -47,7 +47,7 @@ export class Delivery {
   }
 
   /**
-   * Does it unless another page is just doing it. Two that send the same are no harm: the service takes it once.
+   * Does the work unless another page is doing it. Sending a report twice is harmless: the service takes it once.
    * @param {() => Promise<void>} work
    */
   async alone(work) {
@@ -79,14 +79,14 @@ export class Delivery {
    * @param {any} found
    */
   async settle(entry, found) {
-    // What did not arrive is dropped, and never drawn again; the token has done what it was kept here for.
+    // A report that did not arrive is deleted, and never drawn again. The token is no longer needed.
     const about = { ...entry.about, token: undefined };
     const settled = await this.outbox.settle(entry.key, { ...found, about, ...(found.state === "arrived" ? {} : { report: undefined }) });
     this.others.postMessage(entry.key);
     if (settled) this.changed(settled);
   }
 
-  /** How long to wait after so many failures: twice as long each time, and not all devices at once. */
+  /** The delay after this many failures: it doubles each time, with jitter so that devices do not retry together. */
   backoff() {
     const most = Math.min(MOST_MS, FIRST_MS * 2 ** this.failures++);
     return most * (0.5 + 0.5 * Math.random());

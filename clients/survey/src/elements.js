@@ -1,6 +1,6 @@
 // Elements of the page. Texts go in as text, never as HTML.
 
-/** @typedef {any} Child a node, a text or a number; nothing; or a list of these */
+/** @typedef {any} Child a node, a text, a number or nothing, or a list of these */
 
 /**
  * @param {string} name of a tag
@@ -28,7 +28,7 @@ export function nodes(children) {
 }
 
 /**
- * Shows a view in place of what there is.
+ * Replaces the current view.
  * @param {Child[]} children
  * @param {{ focus?: boolean }} [options] `focus`: a person asked for it and continues from its heading
  */
@@ -45,7 +45,7 @@ export function show(children, { focus = false } = {}) {
 }
 
 /**
- * Says something to those who do not see the page change.
+ * Announces a change to screen readers.
  * @param {string} text
  */
 export function announce(text) {
@@ -61,7 +61,7 @@ const SIGNS = {
   stopped: "m-10 18v4h20v-4Z",
 };
 
-/** A sign for those who would rather look; it is drawn here, as the page may be offline. @param {keyof SIGNS} kind */
+/** An icon. The page draws it itself, because it may be offline. @param {keyof SIGNS} kind */
 export function mark(kind) {
   const sign = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
@@ -84,7 +84,7 @@ export function section(title, { class: kind = "card", id }, ...children) {
 }
 
 /**
- * What something is, side by side.
+ * A list of names and values.
  * @param {[string, Child][]} rows
  */
 export function facts(rows) {

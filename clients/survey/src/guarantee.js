@@ -1,4 +1,4 @@
-// What a promise means, in a sentence that is true of its kind.
+// The meaning of a guarantee, in sentences that are true of its kind.
 
 import { counts } from "../../js/src/outbox.js";
 import { say, up } from "./texts.js";
@@ -12,17 +12,17 @@ const MOST_EPSILON = 15;
  */
 export const times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -50));
 
-/** Whether there is a promise at all. @param {any} guarantee of a definition */
+/** True if there is a guarantee at all. @param {any} guarantee of a definition */
 export const promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
 
 /**
- * What one report costs, and what its promise means.
+ * The meaning of the guarantee of a report.
  *
  * - *ε alone*: by Bayes P[x | report] = P[report | x]·P[x]/P[report], and P[report] >= e^-ε·P[report | x]. So a reader is
  *   at most e^ε times as sure of any answer as before, for any prior.
- * - *ε and δ*: of two answers, a report tells no more than one that says all with the probability δ and else shifts the
- *   odds by e^ε at most (Kairouz, Oh, Viswanath 2015, Theorem 2). That holds for each pair, so it is said of pairs.
- * - *memoised*: what is said of one report, and of all that repeat one answer; and for whom it is promised.
+ * - *ε and δ*: of two answers, a report reveals no more than one that reveals all with probability δ and else shifts
+ *   the odds by e^ε at most (Kairouz, Oh, Viswanath 2015, Theorem 2). That holds for each pair, so the sentence is about pairs.
+ * - *memoized*: a sentence on one report, one on all reports that repeat an answer, and one on the relation.
  *
  * @param {any} guarantee
  * @returns {string[]} sentences
@@ -34,7 +34,7 @@ export function meaning(guarantee) {
   const sentences = [said("meaning.pure", epsilon)];
   if (cap !== undefined && cap !== null) {
     sentences.push(said("meaning.repeated", cap));
-    // It bounds all reports only where it is more than those of one answer; else nothing is said of other answers.
+    // It bounds all reports only if it exceeds the bound of one answer. Else there is no sentence on other answers.
     if (Number(lifetime) > Number(cap)) sentences.push(said("meaning.changed", lifetime));
   }
   // Always shown: a definition that repeats draws need not state what all reports of an answer lose.
@@ -51,12 +51,12 @@ function said(key, epsilon, more = {}) {
   return Number(epsilon) > MOST_EPSILON ? say("meaning.little", { epsilon: up(epsilon) }) : say(key, { times: times(epsilon), ...more });
 }
 
-/** ε of one report, and δ where there is one. @param {any} guarantee */
+/** ε of one report, and δ if there is one. @param {any} guarantee */
 export function price(guarantee) {
   if (!promises(guarantee)) return say("cost.unbounded");
   const { epsilon, delta } = guarantee;
   return Number(delta) > 0 ? `ε = ${up(epsilon)}, δ = ${up(delta)}` : `ε = ${up(epsilon)}`;
 }
 
-/** What a device is charged for it, as decimal text; undefined where no device counts it. @param {any} guarantee */
+/** The charge to a device, as decimal text; undefined if no device counts it. @param {any} guarantee */
 export const priceHere = (guarantee) => (counts(guarantee) ? String(guarantee.answer_epsilon ?? guarantee.epsilon) : undefined);

@@ -1,11 +1,11 @@
-// "My budget": what this device has answered, what that was charged, and what is left.
+// "My budget": the surveys answered on this device, their charges, and the budgets.
 
 import { epsilonOf } from "../../js/src/budget.js";
 import { deviceBars, limitBar } from "./budgets.js";
 import { el, section, show } from "./elements.js";
 import { price } from "./guarantee.js";
 import { Problem, meAt } from "./service.js";
-import { date, said, say } from "./texts.js";
+import { date, said, say, shortDate } from "./texts.js";
 
 /** @typedef {import("./main.js").Device} Device */
 
@@ -71,7 +71,7 @@ function answered(entries) {
   const rows = [...entries].reverse().map((entry) =>
     el("tr", {},
       el("th", { scope: "row" }, el("a", { href: `/s/${encodeURIComponent(entry.collection)}${location.search}` }, entry.about.title || entry.collection)),
-      el("td", {}, el("time", { datetime: entry.at }, date(entry.at))),
+      el("td", {}, el("time", { datetime: entry.at }, shortDate(entry.at))),
       el("td", { class: "number" }, entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })),
       el("td", {}, say(`state.${entry.state}.short`))));
   return table("mine.sent", ["mine.survey", "mine.when", "mine.charged", "mine.state"], rows);
@@ -81,15 +81,29 @@ function answered(entries) {
 function charged(charges) {
   const rows = charges.map(({ at, collection, mechanism, epsilon, delta, kind }) =>
     el("tr", {},
-      el("td", {}, el("time", { datetime: at }, date(at))),
+      el("td", {}, el("time", { datetime: at }, shortDate(at))),
       el("td", {}, collection ?? mechanism ?? ""),
       el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
       el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)));
   return table("mine.charges", ["mine.when", "mine.what", "mine.charged", "mine.state"], rows);
 }
 
-/** @param {string} title @param {string[]} columns @param {any[]} rows */
+/**
+ * A table, whose rows are lists on a phone. The roles keep it a table there, too.
+ * @param {string} title
+ * @param {string[]} columns
+ * @param {any[]} rows
+ */
 function table(title, columns, rows) {
+  for (const row of rows) {
+    row.setAttribute("role", "row");
+    [...row.cells].forEach((cell, at) => {
+      cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+      cell.dataset.label = say(columns[at]);
+    });
+  }
   return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": say(title) },
-    el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, say(name))))), el("tbody", {}, rows)));
+    el("table", { class: "stacked", role: "table" },
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, columns.map((name) => el("th", { scope: "col", role: "columnheader" }, say(name))))),
+      el("tbody", { role: "rowgroup" }, rows)));
 }

@@ -27,11 +27,11 @@ export function partsOf(definition, report) {
 const hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
 
 /**
- * What left the device.
+ * The section on the bytes that left the device.
  * @param {any} definition
  * @param {Uint8Array} report
- * @param {string[] | undefined} answers as they are called on the page
- * @param {string} [label] that went with it
+ * @param {string[] | undefined} answers the names of the answers on the page
+ * @param {string} [label] that was sent with the report
  */
 export function bytesShown(definition, report, answers, label) {
   const rows = partsOf(definition, report).map(({ name, values }) => {
@@ -48,7 +48,7 @@ export function bytesShown(definition, report, answers, label) {
 }
 
 /**
- * How likely that very report was for each answer.
+ * The section on the probability of the report for each answer.
  * @param {import("../../js/src/index.js").Client} client
  * @param {Uint8Array} report
  * @param {string[] | undefined} answers

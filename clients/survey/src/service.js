@@ -1,4 +1,4 @@
-// What is asked of the service: of this host, under the invitation, and nothing else.
+// Requests to the service. They go to this host only, under the invitation.
 
 /** @typedef {import("../../js/src/outbox.js").Entry} Entry */
 
@@ -8,7 +8,7 @@ const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 /** Statuses after which a retry fails until something changes. The report is kept: it may have arrived. */
 const STUCK = new Set([401, 403, 404, 405]);
 
-/** What went wrong, by a code: `network`, or that of the service's problem. */
+/** An error with a code: `network`, or the code of the service's problem. */
 export class Problem extends Error {
   /** @param {string} code @param {any} [body] */
   constructor(code, body = {}) {
@@ -60,8 +60,8 @@ export const definitionOf = (collection) => read(`/v1/collections/${encodeURICom
 export const meAt = (token) => read("/v1/me", token);
 
 /**
- * Sends a report, and says what has become of it: `state` is `waiting` where it has to be sent again, after `after` ms or
- * (`stuck`) when something has changed, else how it is settled.
+ * Sends a report, and returns its state: `waiting` if it must be sent again, after `after` ms or (`stuck`) when
+ * something has changed; else its final state.
  * @param {Entry} entry
  * @returns {Promise<{ state: string, [more: string]: any }>}
  */

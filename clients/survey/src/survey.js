@@ -16,7 +16,7 @@ import { date, language, plain, said, say } from "./texts.js";
 /** @typedef {import("./links.js").Link} Link */
 /** @typedef {import("../../js/src/outbox.js").Entry} Entry */
 
-/** Up to so many answers stand side by side; more are a list to choose from. */
+/** The most answers shown as choices; more are shown as a list. */
 const FEW = 12;
 
 export class Survey {
@@ -34,7 +34,7 @@ export class Survey {
     addEventListener("hashchange", () => this.invited());
   }
 
-  /** Another link was opened in this very page. */
+  /** Handles another link that was opened in this page. */
   async invited() {
     const link = taken(this.collection);
     if (!link) return; // a place on the page
@@ -56,7 +56,7 @@ export class Survey {
     }
   }
 
-  /** The client of the definition that was agreed on; any other is refused. */
+  /** The client of the agreed definition. Another definition is refused. */
   async agreed() {
     const definition = await definitionOf(this.collection);
     const { agreed = "", seen = definition.digest } = this.link ?? {};
@@ -92,7 +92,7 @@ export class Survey {
 
   /** Refuses a program that may give away more than its definition states. */
   confirm() {
-    if (!promises(this.definition.guarantee)) return; // that nothing is promised is said, and nothing is sent
+    if (!promises(this.definition.guarantee)) return; // the page says that there is no guarantee, and sends nothing
     try {
       confirmOnce(this.definition);
     } catch (error) {
@@ -158,38 +158,39 @@ export class Survey {
     return form;
   }
 
-  /** What is asked, where it cannot be answered. */
+  /** The question, if it cannot be answered. */
   asked() {
     const { question, answers } = this.words;
     const listed = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
     return question || listed ? [el("p", { class: "asked" }, question), listed] : null;
   }
 
-  /** What is asked, in the way in which it can be answered. */
+  /** The question, with the controls for its kind of answer. */
   question() {
     const { input, answers: names } = this.definition;
     const { question, answers, title } = this.words;
     const legend = question || title;
+    const hidden = question ? null : "hidden"; // the title is the heading above
     if (names && answers && names.length <= FEW) {
       const choices = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
         el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers[i])));
-      return el("fieldset", { class: "question" }, el("legend", {}, legend), choices);
+      return el("fieldset", { class: "question" }, el("legend", { class: hidden }, legend), choices);
     }
     const given = { id: "answer", name: "answer", required: true, "aria-describedby": "error" };
     if (names && answers) {
       const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => el("option", { value: name }, answers[i]));
-      return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
+      return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
     }
-    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("input", { ...given, type: "text", maxlength: 1000 }));
+    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: 1000 }));
     const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
     return el("div", { class: "question" },
-      el("label", { for: "answer" }, legend),
+      el("label", { for: "answer", class: hidden }, legend),
       el("p", { class: "hint", id: "range" }, say("ask.range", { least: plain(least), most: plain(most) })),
       el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" }));
   }
 
   /**
-   * What it costs and what that means.
+   * The cost of a report, and its meaning.
    * @param {any} [me]
    * @param {any} [balance]
    * @param {string} [here]
@@ -260,7 +261,7 @@ export class Survey {
     return answers || input.text ? given : Number(given);
   }
 
-  /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
+  /** Charges, draws, stores and sends a report. This cannot be undone. @param {string | number} answer */
   async draw(answer) {
     const { key, token } = /** @type {Required<Link>} */ (this.link);
     const { guarantee } = this.definition;
@@ -281,9 +282,9 @@ export class Survey {
   // -- after -------------------------------------------------------------------------------------------------------
 
   /**
-   * What has become of a report, shown if it is the one of this page.
+   * Shows the state of a report, if it is the one of this page.
    * @param {Entry} entry
-   * @param {string} [why] it waits still
+   * @param {string} [why] the reason it still waits
    * @param {boolean} [focus]
    */
   changed(entry, why, focus = false) {
@@ -304,7 +305,7 @@ export class Survey {
       state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
       state === "refused" && this.refusal(entry),
       state === "arrived" && this.receipt(entry),
-      // Not before it has arrived: who sees a report that waits may still keep it from being sent, and so say something.
+      // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
       state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
       state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
       state === "arrived" && this.export(entry),
@@ -330,7 +331,7 @@ export class Survey {
       el("div", { class: "budgets" }, entry.receipt.limits.map((/** @type {any} */ limit) => limitBar(limit))));
   }
 
-  /** Saves everything that this page knows of the report to a file; the page does not have the answer any more. @param {any} entry */
+  /** Saves what this page knows about the report to a file. The page no longer has the answer. @param {any} entry */
   export(entry) {
     const { definition } = this;
     const saved = () => {
@@ -375,7 +376,7 @@ export class Survey {
 }
 
 /**
- * Whether a budget of the device has not enough left.
+ * True if a budget of the device has not enough left.
  * @param {{ left: string } | undefined} line
  * @param {string} cost
  */

@@ -1,4 +1,4 @@
-// What the page says, in the language of the document, and how that writes numbers and dates.
+// The texts of the page in the language of the document, and its formats for numbers and dates.
 
 import de from "../../../service/ldp_budget_service/web/texts/survey.de.json";
 import en from "../../../service/ldp_budget_service/web/texts/survey.en.json";
@@ -19,7 +19,7 @@ export function say(key, values = {}) {
   return text.replace(/\{([a-z_]+)\}/g, (place, name) => (name in values ? String(values[name]) : place));
 }
 
-/** Whether there is such a text. @param {string} key */
+/** True if there is such a text. @param {string} key */
 export const said = (key) => key in texts;
 
 // Three digits are enough to read. Rounding is never optimistic: losses and charges round up, what is left rounds down.
@@ -29,6 +29,7 @@ const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, r
 const decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
 const shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
 const dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+const shortDates = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 
 const sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
 
@@ -49,3 +50,6 @@ export const bytes = (count) => sizes.format(count);
 
 /** @param {string | Date} moment */
 export const date = (moment) => dates.format(new Date(moment));
+
+/** A date for a table. @param {string | Date} moment */
+export const shortDate = (moment) => shortDates.format(new Date(moment));

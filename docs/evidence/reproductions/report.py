@@ -52,7 +52,7 @@ class Report:
         self._folder = folder
         self._blocks = [
             f"# {title}",
-            "What [their text](../../explanation/sources.md) prints, beside what comes out. Written by "
+            "What [their text](../sources.md) prints, beside what comes out. Written by "
             f"`python docs/evidence/reproductions{' --quick' if quick else ''} {document}`.",
         ]
 

@@ -23,7 +23,7 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Nobody else is let in, and nobody may put a table of the same name before one of these.
+    -- No other role is let in, and no one may put a table of the same name before one of these.
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO ldp_budget_owner, ldp_budget_app', current_database());
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
@@ -58,12 +58,12 @@ BEGIN
     GRANT UPDATE (chain_hash) ON public.journal TO ldp_budget_app;
     GRANT UPDATE (state, report, row_mac) ON public.reports TO ldp_budget_app;
 
-    -- Erasure cuts a user off and deletes what could tell of them; it deletes no entry and no user.
+    -- Erasure cuts a user off and deletes what could identify them; it deletes no entry and no user.
     GRANT UPDATE (user_hash, row_mac) ON public.users TO ldp_budget_app;
     GRANT DELETE ON public.window_sums, public.account_macs, public.memoised_counts, public.entry_labels, public.notes,
         public.idempotency_records TO ldp_budget_app;
 
-    -- Nothing is written here. Whoever opens the ledger tries whether a row can be locked, and PostgreSQL asks for the
+    -- Nothing is written here. A process that opens the ledger tests whether a row can be locked, and PostgreSQL asks for the
     -- right to change some column of it.
     GRANT UPDATE (name) ON public.meta TO ldp_budget_app;
 END

@@ -76,13 +76,13 @@ def values(question: Question, panel: Sequence[Person]) -> Any:
     return np.array([float(person["visits"]) for person in panel])
 
 
-def run(everybody: Sequence[Person], accountant: Accountant, rng: Rng = None) -> Study:
+def run(panels: Sequence[Person], accountant: Accountant, rng: Rng = None) -> Study:
     """Four rounds, a fifth that must be refused, and what the ledger says afterwards."""
     accountant.set_policy("default", [f"lifetime={LIFETIME}"])
     figures: list[Figure] = []
     refused = 0
     for question in QUESTIONS:
-        panel = everybody[question.panel :: 2]
+        panel = panels[question.panel :: 2]
         totals = [ask(accountant, question, panel, number, rng) for number in range(1, ROUNDS + 1)]
         for number, total in enumerate(totals, 1):
             figures += compared(question, panel, str(number), total)
@@ -90,8 +90,8 @@ def run(everybody: Sequence[Person], accountant: Accountant, rng: Rng = None) ->
             totals[0].merge(total)
         figures += compared(question, panel, "all", totals[0])
     for question in QUESTIONS:
-        refused += len(charge(accountant, question, everybody[question.panel :: 2], ROUNDS + 1))
-    balances = (accountant.balance(person["person"]).limits[0] for person in everybody)
+        refused += len(charge(accountant, question, panels[question.panel :: 2], ROUNDS + 1))
+    balances = (accountant.balance(person["person"]).limits[0] for person in panels)
     spent = Counter(limit.to_json()["spent"]["epsilon"] for limit in balances)
     return Study(figures, spent, refused, accountant.verify().ok)
 
@@ -110,7 +110,7 @@ def ask(accountant: Accountant, question: Question, panel: Sequence[Person], num
 
 
 def compared(question: Question, panel: Sequence[Person], rounds: str, total: Any) -> Iterator[Figure]:
-    """The estimates from an aggregate, beside the truth that no server sees."""
+    """The estimates from an aggregate, with the truth that no server sees."""
     answers, result = values(question, panel), question.mechanism.estimate(total)
     if isinstance(result, CountEstimate):
         truth = np.bincount(answers, minlength=len(HEALTH)) / len(answers)

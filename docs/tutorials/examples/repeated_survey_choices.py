@@ -1,4 +1,4 @@
-"""What the survey of docs/tutorials/repeated-survey.md can know before it asks anybody: the errors of its mechanisms.
+"""The errors of the mechanisms of docs/tutorials/repeated-survey.md, known before the first question.
 
     python docs/tutorials/examples/repeated_survey_choices.py
 
@@ -60,10 +60,10 @@ def memoised(answers: Any) -> Iterator[tuple[str, ...]]:
 
 
 def charged(one: Mechanism, reports: int) -> float:
-    """What a ledger charges for reports of one value, under a label."""
+    """The charge for reports of one value, under a label."""
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=1000"])
-        receipt = accountant.spend("somebody", one, reports=reports, label="value")
+        receipt = accountant.spend("alice", one, reports=reports, label="value")
     return float(receipt.to_json()["cost"]["epsilon"])
 
 

@@ -83,7 +83,7 @@ class Health:
         except OSError as error:
             return f"{self._folder}: {error.strerror}"
         if free < LEAST_ROOM:
-            return f"{self._folder}: expected at least {LEAST_ROOM} bytes of room; found {free}"
+            return f"{self._folder} must have at least {LEAST_ROOM} bytes of free space: got {free}"
         return None
 
     def _tell(self, found: dict[str, str | None]) -> None:

@@ -14,6 +14,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import InvalidParameter
+from ldp_budget._validation import shown
 from ldp_budget.registry.certification import mechanism_rows
 
 from ..auth import Reader, router_of
@@ -73,18 +74,24 @@ class CompareAsked(Asked):
     upper: Number | None = None
     reports: Reports | None = Field(None, description="Also the total loss of so many reports.")
     total_delta: Number | None = None
+    margin: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="Also how many `respondents` give every share this margin of error, at 95 %."
+    )
 
     def check(self) -> None:
         """Raise `InvalidParameter` if a member is given without another one that it requires."""
         if (self.lower is None) != (self.upper is None):
             missing, given = ("lower", "upper") if self.lower is None else ("upper", "lower")
-            raise InvalidParameter(missing, f"it with {given}")
+            raise InvalidParameter(missing, f"a number if {given} is given")
         if self.domain_size is None and self.lower is None:
-            raise InvalidParameter("domain_size", "it with users, or lower with upper")
+            hint = "Give domain_size and users, or lower and upper."
+            raise InvalidParameter("domain_size", "a whole number", hint=hint)
         if self.domain_size is not None and self.users is None:
-            raise InvalidParameter("users", "it with domain_size")
+            raise InvalidParameter("users", "the number of users if domain_size is given")
         if self.total_delta is not None and self.reports is None:
-            raise InvalidParameter("reports", "it with total_delta")
+            raise InvalidParameter("reports", "the number of reports if total_delta is given")
+        if self.margin is not None and self.domain_size is None:
+            raise InvalidParameter("domain_size", "the number of answers if margin is given")
 
 
 class CalibrateAnswer(BaseModel):
@@ -169,5 +176,5 @@ class KindAnswer(BaseModel):
 def kind(code: str) -> Response:
     """Return the meaning of a problem type in a sentence. No API key is required."""
     if code not in MEANINGS:
-        raise ServiceError("not-found", "there is no such type of problem")
+        raise ServiceError("not-found", f"no type of problem is named {shown(code)}")
     return json_answer({"type": TYPE + code, "status": STATUSES[code], "meaning": MEANINGS[code]})

@@ -42,11 +42,11 @@ UserHeader = Annotated[
     str | None,
     Header(
         alias="X-User",
-        description="Who has sent it, percent-encoded UTF-8, as headers hold few characters. An invitation says it.",
+        description="The user who sends the report, in percent-encoded UTF-8. An invitation has the user already.",
         examples=["alice"],
     ),
 ]
-PolicyQuery = Annotated[str, Query(description="The policy to hold it against; with an invitation, the default one.")]
+PolicyQuery = Annotated[str, Query(description="The policy to charge by; with an invitation, the default one.")]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _application(desk: AuthContext, name: str, user: str | None, policy: str, ke
 def _respondent(respondent: Respondent, name: str, user: str | None, policy: str, key: str | None) -> Sender:
     respondent.check_collection(name)
     if user is not None or policy != DEFAULT:
-        raise ServiceError("forbidden", "an invitation says for whom and under which policy it is")
+        raise ServiceError("forbidden", "leave out the user and the policy: the invitation has both")
     key = required(key)
     respondent.check_key(key)
     return Sender(respondent.accountant, respondent.invited_to, CALLER, respondent.user, key, policy)
@@ -95,7 +95,9 @@ def _named(user: str | None) -> str:
     except UnicodeDecodeError:
         named = ""
     if not named:
-        raise ServiceError("malformed", "X-User: expected who has sent it, in UTF-8, percent-encoded")
+        raise ServiceError(
+            "malformed", "the header X-User is missing or not percent-encoded UTF-8. Send the name of the user."
+        )
     return named
 
 
@@ -117,7 +119,7 @@ class CollectionAsked(Asked):
 
     name: str = Field(min_length=1, max_length=200, examples=["party"])
     mechanism: MechanismAsked = Field(
-        description="Where its answers are categories, `domain_size` may be left out.",
+        description="If its answers are categories, `domain_size` may be left out.",
         examples=[{"name": "oue", "epsilon": "1"}],
     )
     categories: list[str] | None = Field(None, max_length=MOST_CATEGORIES, examples=[["left", "right", "neither"]])
@@ -294,7 +296,7 @@ def take(
     the key that `GET /v1/me` returns.
     """
     if not report:
-        raise ServiceError("malformed", "body: expected the bytes of a report; found none")
+        raise ServiceError("malformed", "the body is empty: it must be the bytes of a report")
     check_digest(digest, sender.held.digest)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
@@ -305,9 +307,12 @@ def take(
 def check_digest(found: str | None, expected: str) -> None:
     """Refuse a report that was drawn from another definition, or does not name its definition."""
     if not found:
-        raise ServiceError("malformed", "X-Collection: expected the digest of the definition it was drawn from")
+        raise ServiceError(
+            "malformed",
+            "the header X-Collection is missing: it must be the digest of the definition that the report was drawn with",
+        )
     if found != expected:
-        why = f"this is a report of the definition {found[:64]}; that of the collection is {expected}"
+        why = f"X-Collection must be {expected}: got {found[:64]}. Fetch the definition, and draw a new report."
         raise ServiceError("wrong-collection", why)
 
 
@@ -369,8 +374,12 @@ def estimate(
     ] = None,
     top: Annotated[int | None, Query(ge=1, description="Only the answers with the largest counts.")] = None,
     adjust: Annotated[
-        Literal["nonnegative", "simplex"] | None, Query(description="Beside the unbiased counts, adjusted ones.")
+        Literal["nonnegative", "simplex"] | None,
+        Query(description="Adjusted counts in addition to the unbiased ones."),
     ] = None,
+    consistent: Annotated[
+        bool, Query(description="Counts >= 0 that add up to the reports, with `raw_count`; a mean is as it is.")
+    ] = False,
     round: Annotated[str | None, Query(description="Of that round alone.")] = None,
     by_round: Annotated[bool, Query(description="Of each round that was sealed, by itself.")] = False,
 ) -> Response:
@@ -382,7 +391,7 @@ def estimate(
     desk.check_collection(name)
     held, position = desk.held.get(name), desk.accountant.position()
     ask = _Question(held.collection, request.app.state.inboxes, request.app.state.settings.least_reports)
-    said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust}
+    said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust, "consistent": consistent}
     if by_round:
         return ok_with_position(position, {"rounds": ask.by_round(**said)})
     return ok_with_position(position, ask.answer(round, **said))
@@ -417,7 +426,14 @@ class _Question:
         return self._inboxes.of(self._collection).rounds()
 
     def _row(
-        self, totals: list[Any], *, level: float, names: list[str] | None, most: int | None, adjust: str | None
+        self,
+        totals: list[Any],
+        *,
+        level: float,
+        names: list[str] | None,
+        most: int | None,
+        adjust: str | None,
+        consistent: bool,
     ) -> dict[str, Any]:
         from ldp_budget.reports import estimation
 
@@ -427,10 +443,12 @@ class _Question:
         estimation.check_countable(collection, names, most)
         reports = sum(total.reports for total in totals)
         if reports < self._least:
-            why = f"{reports} reports are sealed, and an estimate needs {self._least}. Seal a round: POST …/rounds"
+            why = f"an estimate needs {self._least} sealed reports: got {reports}. Seal a round: POST …/rounds"
             raise ServiceError("too-few-reports", why)
         result = estimation.estimate_totals(collection, totals, names)
         assert result is not None
+        if consistent and estimation.counts_answers(collection):
+            result = estimation.made_consistent(result)
         row = estimation.estimate_row(collection, result, level=level, names=names)
         if adjust is not None:
             estimation.add_adjusted(result, row, adjust)

@@ -64,7 +64,7 @@ class Expected(Asked):
     def charge(self, desk: AuthContext) -> tuple[Guarantee, int]:
         """Return the guarantee and the number of reports. Raises as the library does."""
         if (self.collection is None) == (self.guarantee is None):
-            raise ServiceError("malformed", "collection: expected a collection, or a guarantee in its place")
+            raise ServiceError("malformed", "give either a collection or a guarantee")
         if self.collection is not None:
             desk.check_collection(self.collection)
             return desk.collection(self.collection).mechanism.guarantee, self.count
@@ -79,13 +79,13 @@ class PlanAsked(Asked):
 
     charges: list[Expected] = Field(min_length=1, max_length=MOST_CHARGES)
     delta: str | float = "0"
-    epsilon: float | None = Field(None, description="What the same plan was priced at before.")
+    epsilon: float | None = Field(None, description="The earlier price of the same plan.")
 
     def plan(self, desk: AuthContext) -> Plan:
         """Return the priced plan. Raises as the library does."""
         charges = tuple(each.charge(desk) for each in self.charges)
         if sum(count for _, count in charges) > MOST_REPORTS:
-            raise ServiceError("malformed", f"plan: expected at most {MOST_REPORTS} reports")
+            raise ServiceError("malformed", f"a plan must have at most {MOST_REPORTS} reports")
         delta: Any = self.delta
         return Plan(charges, delta, price=self.epsilon)
 
@@ -100,7 +100,9 @@ class PolicyAsked(Asked):
         examples=[["lifetime=4,1e-6,zcdp", "day=1"]],
     )
     relation: Literal["any"] | None = Field(None, description="Admit only guarantees that hold for any two inputs.")
-    unbounded: bool = Field(False, description="Said aloud where there is no lifetime limit.")
+    unbounded: bool = Field(
+        False, description="True for a policy without a lifetime limit: it allows an unlimited total."
+    )
     checked: bool = Field(False, description="Admit only mechanisms whose promise was checked.")
     plan: PlanAsked | None = Field(None, description="Admit only these charges, each up to its count.")
     shares: dict[str, list[str | LimitAsked]] | None = Field(
@@ -112,7 +114,7 @@ class PolicyAsked(Asked):
     expected: list[Expected] = Field(
         [],
         max_length=MOST_CHARGES,
-        description="What will probably be asked: a limit by rule renyi without an order takes the best one for it.",
+        description="The expected charges: a limit with rule renyi without an order takes the best order for them.",
     )
 
     def chosen(self, desk: AuthContext) -> tuple[Limit, ...]:
@@ -221,7 +223,7 @@ def _in_range(start: datetime) -> datetime:
     try:
         return start.astimezone(UTC)
     except OverflowError:
-        raise ServiceError("malformed", "start: expected a moment from 1970 to 9997") from None
+        raise ServiceError("malformed", "start must be a time from 1970 to 9997") from None
 
 
 # -- proposals ------------------------------------------------------------------------------------------
@@ -348,11 +350,13 @@ def _check(request: Request, desk: AuthContext, number: int) -> None:
 
 def _row(desk: AuthContext, policies: Mapping[str, Policy], proposal: Proposal) -> dict[str, Any]:
     policy = policies.get(proposal.policy)
-    stands = (0 if policy is None else policy.version) == proposal.against
+    is_current = (0 if policy is None else policy.version) == proposal.against
     if proposal.ended is None:
-        state = "open" if stands else "past"
+        state = "open" if is_current else "past"
     else:
-        state = "approved" if proposal.ended == "approved" and stands else proposal.ended.replace("approved", "past")
+        state = (
+            "approved" if proposal.ended == "approved" and is_current else proposal.ended.replace("approved", "past")
+        )
     return {
         "number": proposal.number,
         "policy": proposal.policy,
@@ -396,7 +400,7 @@ class OfficerAnswer(BaseModel):
 class SummaryAnswer(BaseModel):
     """Counts of pending work and of the ledger's contents."""
 
-    key: str = Field(description="The name of the caller's key, which stands in the journal with what it does.")
+    key: str = Field(description="The name of the caller's key, which the journal records with each action.")
     counts: dict[str, int] = Field(description="Open proposals, policies, active keys, erased users.")
 
 

@@ -41,7 +41,7 @@ router = router_of(tags=["spending"])
 class SpendAsked(ChargeAsked):
     """A charge, or with `dry_run` only its cost."""
 
-    dry_run: bool = Field(False, description="Say what it would cost and whether it fits; change nothing.")
+    dry_run: bool = Field(False, description="Return the cost and whether it fits. Nothing is charged.")
 
 
 @router.post(
@@ -127,20 +127,20 @@ class _Lines:
         try:
             asked = from_json(text, allow_inf_nan=False)
             if not isinstance(asked, dict) or "user" not in asked:
-                raise ServiceError("malformed", "expected an object with a user in each line")
+                raise ServiceError("malformed", "each line must be a JSON object with a user")
             take = asked.pop
             user, key, label = take("user"), take("key", None), take("label", None)
             digest, note = take("digest", None), take("note", None)
             if (key is None) is self._keyed:
-                no_key, a_key = "no key in a line, as the batch has one", "a key in each line, or one of the batch"
-                where = a_key if self._keyed else no_key
-                raise ServiceError("malformed", f"key: expected {where}")
+                a_key = "key is missing: each line must have one, or the batch"
+                no_key = "key must be left out in a line, because the batch has one"
+                raise ServiceError("malformed", a_key if self._keyed else no_key)
             rest = repr(asked)
             common = self._templates.get(rest) or self._look_at(rest, asked)
         except LdpBudgetError as error:
             return error
         except ValueError:
-            return ServiceError("malformed", "expected a line of JSON in UTF-8")
+            return ServiceError("malformed", "each line must be JSON in UTF-8")
         return Spend(user, common.mechanism, common.reports, label, digest, note, common.policy, key)
 
     def _look_at(self, rest: str, asked: dict[str, Any]) -> Spend:
@@ -183,10 +183,12 @@ async def _lines_of(request: Request) -> list[tuple[int, bytes]]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            raise ServiceError("too-large", f"a batch has at most {MOST_BYTES} bytes; send several batches")
+            raise ServiceError("too-large", f"a batch must have at most {MOST_BYTES} bytes. Send several batches.")
     lines = [(number, line) for number, line in enumerate(bytes(body).split(b"\n"), 1) if line.strip()]
     if len(lines) > MOST_LINES:
-        raise ServiceError("too-large", f"a batch has at most {MOST_LINES} lines, this one has {len(lines)}")
+        raise ServiceError(
+            "too-large", f"a batch must have at most {MOST_LINES} lines: got {len(lines)}. Send several batches."
+        )
     return lines
 
 
@@ -271,7 +273,7 @@ def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHea
 @reservations_router.get("/v1/reservations", response_model=list[Row], responses=documented())
 def list_reservations(
     desk: Reader,
-    user: Annotated[str | None, Query(min_length=1, description="Whose; everybody's without it.")] = None,
+    user: Annotated[str | None, Query(min_length=1, description="The user; by default all users.")] = None,
     most: Annotated[int, Query(ge=1, le=MOST_ROWS, description="How many, the newest first.")] = 20,
 ) -> Response:
     """Return the reservations that can still be committed or voided, newest first."""

@@ -29,7 +29,7 @@ from ..schemas import Asked
 
 router = router_of(tags=["users"])
 
-PolicyQuery = Annotated[str, Query(description="The policy to hold it against.")]
+PolicyQuery = Annotated[str, Query(description="The policy whose limits are shown.")]
 
 
 class BalanceAnswer(BaseModel):
@@ -102,7 +102,7 @@ def remaining(user: str, desk: Reader, policy: PolicyQuery = DEFAULT) -> Respons
 def erase(
     user: str,
     desk: Caller,
-    unknown: Annotated[bool, Query(description="Block the name for good even where it was never seen.")] = False,
+    unknown: Annotated[bool, Query(description="Block the name even if it was never charged.")] = False,
 ) -> Response:
     """Erase a user: delete the link to the account, its keys, labels, notes and unsealed reports, but keep its sums.
 
@@ -138,10 +138,11 @@ def balances(asked: BalancesAsked, desk: Reader) -> Response:
     desk.check_policy(asked.policy)
     if asked.all and desk.bound:
         raise ServiceError(
-            "forbidden", "this key is bound to some policies; the balances of all users are about more"
+            "forbidden",
+            "this API key is bound to some policies, and the balances of all users concern others as well",
         )
     if (asked.users is None) is not asked.all:
-        raise ServiceError("malformed", "users: expected users, or all in their place")
+        raise ServiceError("malformed", "give either users or all")
     position = desk.accountant.position()
     rows = (balance_row(balance) for balance in desk.accountant.balances(asked.users, asked.policy))
     return streamed(position, rows)
@@ -176,13 +177,13 @@ class LimitsAsked(UserAsked):
 class EraseAsked(UserAsked):
     """The user to erase."""
 
-    unknown: bool = Field(False, description="Block the name for good even where it was never seen.")
+    unknown: bool = Field(False, description="Block the name even if it was never charged.")
 
 
 class OpenAsked(Asked):
     """Selection of open reservations."""
 
-    user: UserName | None = Field(None, description="Whose; everybody's without it.")
+    user: UserName | None = Field(None, description="The user; null: all users.")
     most: int | None = Field(20, ge=0, description="How many, the newest first; null for all.")
 
 

@@ -1,4 +1,4 @@
-"""Two must agree to what raises a limit: what that is, who may approve it, and that nothing else is in the way."""
+"""Four-eyes approval of policy relaxations: detection, approval by another key, and overrides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ldp_budget import (
 )
 from ldp_budget.accounting.admission import ApplicablePolicy, decide
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.charge_request import ChargeRequest, Principal
+from ldp_budget.accounting.charge_request import ChargeRequest, Principal, RequestTemplate
 from ldp_budget.accounting.policies import Plan, Policy
 from ldp_budget.accounting.policy_approval import relaxations
 from ldp_budget.accounting.policy_versions import propose, with_shares
@@ -73,7 +73,7 @@ SAME: dict[str, Any] = {"relation": "any", "checked": True, "shares": {"a": ["li
         (["lifetime=4,1e-6"], SAME, ["drops the limit day=1"]),
         (["lifetime=4,1e-6", "day=0.1,1e-6,gdp"], SAME, ["drops the limit day=1"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "relation": None}, ["other relations than any"]),
-        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["nobody has checked"]),
+        (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "checked": False}, ["were not checked"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "unbounded": True}, ["unbounded"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["lifetime=2"]}}, ["a:lifetime=1 to a:"]),
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "shares": {"a": ["day=1"]}}, ["drops the limit a:life"]),
@@ -86,13 +86,13 @@ SAME: dict[str, Any] = {"relation": "any", "checked": True, "shares": {"a": ["li
         (["lifetime=4,1e-6", "day=1,1e-6,zcdp"], {**SAME, "plan": PLAN}, []),
     ],
 )
-def test_what_raises(limits: list[str], more: dict[str, Any], why: list[str]) -> None:
+def test_relaxations_of_a_change_are_listed(limits: list[str], more: dict[str, Any], why: list[str]) -> None:
     reasons = relaxations(BEFORE, policy(limits, **more))
     assert len(reasons) == len(why), reasons
     assert all(part in reason for part, reason in zip(why, reasons, strict=True)), reasons
 
 
-def test_a_new_policy_and_another_plan_raise() -> None:
+def test_relaxations_include_a_new_policy_and_another_plan() -> None:
     assert relaxations(None, BEFORE) == ("it is a new policy",)
     planned, larger = (policy(["lifetime=9,1e-3"], plan=Plan(((coin("0.25"), n),), "1e-6")) for n in (3, 4))
     assert relaxations(planned, larger) == relaxations(planned, policy(["lifetime=9,1e-3"])) != ()
@@ -103,7 +103,7 @@ EDITS = st.sampled_from(["keep", "keep", "raise", "lower", "drop"])
 
 
 def edited(limit: Limit, edit: str) -> list[Limit]:
-    """What becomes of a limit in the next version."""
+    """A limit in the next version: the same, changed, or dropped."""
     factor = {"keep": Decimal(1), "raise": Decimal(2), "lower": Decimal("0.5"), "drop": None}[edit]
     return [] if factor is None else [Limit(limit.period, limit.epsilon * factor, limit.delta, limit.rule)]
 
@@ -148,16 +148,15 @@ CHANGED = given(
 def hold_that_no_more_is_admitted(
     change: tuple[Policy, Policy], guarantee: Any, share: str | None, others: int, through: int
 ) -> None:
-    """Whatever was charged, and through whichever share: what fits the new version would have fitted the old one."""
+    """For every history and share, a charge that fits the new version also fits the old one."""
     before, after = change
     gauges = {"lifetime", *before.gauges, *after.gauges}
     costs = {
         gauge: Pure("0.025").costs().times(through if "share" in gauge else through + others) for gauge in gauges
     }
     windows = {gauge: NOW.window(gauge) for gauge in gauges}
-    request = ChargeRequest(
-        KEY, "alice", promising(guarantee), policy="default", caller=Principal(1, "somebody", share)
-    )
+    template = RequestTemplate(promising(guarantee), policy="default")
+    request = ChargeRequest(template, KEY, "alice", caller=Principal(1, "an application", share))
     fits = [
         decide(Account(1, costs), request, ApplicablePolicy.of(each, request.charge, share), windows).fits
         for each in (before, after)
@@ -169,7 +168,7 @@ def hold_that_no_more_is_admitted(
 
 @settings(max_examples=150)
 @CHANGED
-def test_what_does_not_raise_admits_nothing_more(
+def test_relaxations_none_admits_nothing_more(
     change: tuple[Policy, Policy], guarantee: Any, share: str | None, others: int, through: int
 ) -> None:
     hold_that_no_more_is_admitted(change, guarantee, share, others, through)
@@ -178,7 +177,7 @@ def test_what_does_not_raise_admits_nothing_more(
 @pytest.mark.slow
 @settings(max_examples=600)
 @CHANGED
-def test_of_many_changes_too_what_does_not_raise_admits_nothing_more(
+def test_relaxations_none_of_random_changes_admits_nothing_more(
     change: tuple[Policy, Policy], guarantee: Any, share: str | None, others: int, through: int
 ) -> None:
     hold_that_no_more_is_admitted(change, guarantee, share, others, through)
@@ -187,11 +186,13 @@ def test_of_many_changes_too_what_does_not_raise_admits_nothing_more(
 # -- who agrees -------------------------------------------------------------------------------------------------
 
 
-def test_where_nobody_demands_it_a_key_may_set_what_it_likes(officer: Accountant) -> None:
+def test_set_policy_by_a_key_without_demanded_approval_succeeds(officer: Accountant) -> None:
     assert officer.set_policy("default", ["lifetime=9"]).version == 2
 
 
-def test_raising_takes_two_and_lowering_one(accountant: Accountant, officer: Accountant, other: Accountant) -> None:
+def test_set_policy_raising_a_limit_needs_approval_and_lowering_does_not(
+    accountant: Accountant, officer: Accountant, other: Accountant
+) -> None:
     Approvals(officer).demand()
     with pytest.raises(ApprovalNeeded, match="raises the limit lifetime=4 to lifetime=5") as needed:
         officer.set_policy("default", ["lifetime=5", "day=1"])
@@ -202,7 +203,7 @@ def test_raising_takes_two_and_lowering_one(accountant: Accountant, officer: Acc
     mine = Approvals(officer).propose("default", ["lifetime=5", "day=0.5"])
     assert (mine.by, mine.against, Approvals(other).pending()) == ("officer", 2, [mine])
     assert Approvals(other).reasons(mine) == ("it raises the limit lifetime=4 to lifetime=5",)
-    with pytest.raises(ApprovalConflict, match="officer has proposed it"):
+    with pytest.raises(ApprovalConflict, match="officer proposed it"):
         Approvals(officer).approve(mine.number)
     with pytest.raises(ApprovalConflict, match="was not approved"):
         Approvals(other).apply(mine.number)
@@ -219,7 +220,7 @@ def test_raising_takes_two_and_lowering_one(accountant: Accountant, officer: Acc
     check(accountant)
 
 
-def test_an_approved_proposal_is_set_by_its_number(officer: Accountant, other: Accountant) -> None:
+def test_proposal_approved_is_set_by_its_number(officer: Accountant, other: Accountant) -> None:
     Approvals(officer).demand()
     limits, shares = ["lifetime=8,9e-7+1e-7,zcdp", "day=2"], {"team-a": ["day=1"]}
     mine = Approvals(officer).propose("default", limits, relation="any", shares=shares)  # type: ignore[arg-type]
@@ -230,22 +231,24 @@ def test_an_approved_proposal_is_set_by_its_number(officer: Accountant, other: A
     assert {(limit.label, limit.capacity) for limit in stored.all_limits} == {
         (limit.label, limit.capacity) for limit in wanted.all_limits
     }
-    with pytest.raises(ApprovalConflict, match="has been changed since"):
+    with pytest.raises(ApprovalConflict, match="was changed after the approval"):
         Approvals(officer).apply(mine.number)
 
 
-def test_what_has_ended_stays_so(accountant: Accountant, officer: Accountant, other: Accountant) -> None:
+def test_proposal_that_ended_cannot_be_reopened(
+    accountant: Accountant, officer: Accountant, other: Accountant
+) -> None:
     first, second, third = (Approvals(officer).propose("default", [f"lifetime={n}"]) for n in (5, 6, 7))
     assert Approvals(officer).withdraw(first.number).ended == "withdrawn"
     for act in (Approvals(other).approve, Approvals(other).withdraw):
-        with pytest.raises(ApprovalConflict, match="was withdrawn by officer already"):
+        with pytest.raises(ApprovalConflict, match="was already withdrawn by officer"):
             act(first.number)
     accountant.set_policy("default", ["lifetime=3"])
-    with pytest.raises(ApprovalConflict, match="has been changed since"):
+    with pytest.raises(ApprovalConflict, match="was changed after the proposal"):
         Approvals(other).approve(second.number)
     assert Approvals(other).pending() == []
     assert [each.number for each in Approvals(other).all()] == [first.number, second.number, third.number]
-    with pytest.raises(UnknownName, match="no proposal is called '99'"):
+    with pytest.raises(UnknownName, match="no proposal is named '99'"):
         Approvals(other).approve(99)
     with pytest.raises(InvalidParameter):
         Approvals(other).approve("1")  # type: ignore[arg-type]
@@ -253,9 +256,9 @@ def test_what_has_ended_stays_so(accountant: Accountant, officer: Accountant, ot
         Approvals(officer).propose("default", ["lifetime=0"])
 
 
-def test_a_key_cannot_lift_the_demand(accountant: Accountant, officer: Accountant) -> None:
+def test_demand_lifted_by_a_key_is_refused(accountant: Accountant, officer: Accountant) -> None:
     Approvals(officer).demand()
-    with pytest.raises(ApprovalConflict, match="lifted on the machine of the ledger"):
+    with pytest.raises(ApprovalConflict, match="lifted only on the machine of the ledger"):
         Approvals(officer).demand(False)
     write_record(officer, "approvals-demanded", "policies", {"demanded": False})
     assert Approvals(accountant).demanded
@@ -266,7 +269,7 @@ def test_a_key_cannot_lift_the_demand(accountant: Accountant, officer: Accountan
     assert officer.set_policy("default", ["lifetime=5"])
 
 
-def test_records_that_make_no_sense_approve_nothing(officer: Accountant, other: Accountant) -> None:
+def test_approval_from_malformed_records_is_ignored(officer: Accountant, other: Accountant) -> None:
     Approvals(officer).demand()
     mine = Approvals(officer).propose("default", ["lifetime=5"])
     bodies: list[tuple[str, dict[str, Any]]] = [
@@ -288,10 +291,10 @@ def test_records_that_make_no_sense_approve_nothing(officer: Accountant, other: 
 # -- on the machine of the ledger -----------------------------------------------------------------------------------
 
 
-def test_machine_of_the_ledger_needs_the_approval_too(accountant: Accountant, officer: Accountant) -> None:
+def test_set_policy_on_the_ledger_machine_needs_the_approval_too(accountant: Accountant, officer: Accountant) -> None:
     """`policy set` on the ledger's machine raised a limit silently where the ledger demanded the approval of two."""
     Approvals(officer).demand()
-    with pytest.raises(ApprovalNeeded, match="--override REASON"):
+    with pytest.raises(ApprovalNeeded, match=r"needs the approval of another key holder.*override"):
         accountant.set_policy("default", ["lifetime=5"])
     assert accountant.policy().version == 1
     assert accountant.set_policy("default", ["lifetime=3", "day=1"]).version == 2

@@ -1,4 +1,4 @@
-"""Invitations: what a signed link is good for, until when, and that nothing is stored of it."""
+"""Invitations: the rights and the expiry of a signed link, of which nothing is stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def found(invitations: Invitations, text: str) -> Invitation:
     return invitation
 
 
-def test_a_token_says_for_whom_and_for_what_until_it_expires(invitations: Invitations, clock: Clock) -> None:
+def test_token_until_expiry_states_user_collection_and_round(invitations: Invitations, clock: Clock) -> None:
     made = token(invitations, clock)
     invitation = found(invitations, made)
     assert (invitation.user, invitation.collection, invitation.round) == ("alice", "commute", "")
@@ -58,7 +58,7 @@ def test_a_token_says_for_whom_and_for_what_until_it_expires(invitations: Invita
     assert invitations.find(made) is None
 
 
-def test_any_other_text_is_no_token(invitations: Invitations, clock: Clock) -> None:
+def test_token_of_other_text_is_refused(invitations: Invitations, clock: Clock) -> None:
     made = token(invitations, clock)
     content, signature = made.split(".")
     said = json.loads(base64.urlsafe_b64decode(content + "=="))
@@ -69,19 +69,19 @@ def test_any_other_text_is_no_token(invitations: Invitations, clock: Clock) -> N
         assert invitations.find(odd) is None  # type: ignore[arg-type]
 
 
-def test_every_changed_character_is_found(invitations: Invitations, clock: Clock) -> None:
+def test_token_with_a_changed_character_is_refused(invitations: Invitations, clock: Clock) -> None:
     made = token(invitations, clock)
     for place, character in enumerate(made):
         assert invitations.find(made[:place] + ("A" if character != "A" else "B") + made[place + 1 :]) is None
 
 
-def test_a_token_of_another_ledger_is_none(invitations: Invitations, clock: Clock, coin: Any) -> None:
+def test_token_of_another_ledger_is_refused(invitations: Invitations, clock: Clock, coin: Any) -> None:
     with Accountant(":memory:", clock=clock) as other:
         other.add_collection(Collection("commute", coin(1), ("no", "yes")))
         assert invitations.find(token(Invitations(other), clock)) is None
 
 
-def test_nothing_is_written_and_nobody_is_named(
+def test_invite_writes_nothing_and_names_no_user(
     accountant: Accountant, invitations: Invitations, clock: Clock
 ) -> None:
     before = accountant.stats()["entries"]
@@ -89,7 +89,7 @@ def test_nothing_is_written_and_nobody_is_named(
     assert accountant.stats()["entries"] == before
 
 
-def test_a_user_has_one_key_in_a_round_however_often_a_link_is_sent(invitations: Invitations, clock: Clock) -> None:
+def test_invite_again_in_a_round_keeps_the_key_of_the_user(invitations: Invitations, clock: Clock) -> None:
     def key(**more: Any) -> str:
         clock.advance(hours=1)
         return found(invitations, token(invitations, clock, **more)).key
@@ -99,7 +99,7 @@ def test_a_user_has_one_key_in_a_round_however_often_a_link_is_sent(invitations:
     assert len(set(others)) == len(others)
 
 
-def test_what_was_made_before_it_was_revoked_is_good_no_more(invitations: Invitations, clock: Clock) -> None:
+def test_token_made_before_a_revocation_is_refused(invitations: Invitations, clock: Clock) -> None:
     alice, bob = token(invitations, clock), token(invitations, clock, "bob")
     lunch = token(invitations, clock, collection="lunch")
     invitations.revoke("commute", "alice")
@@ -110,23 +110,23 @@ def test_what_was_made_before_it_was_revoked_is_good_no_more(invitations: Invita
     assert invitations.find(token(invitations, clock)) is not None
 
 
-def test_the_record_of_it_does_not_name_the_user(accountant: Accountant, invitations: Invitations) -> None:
+def test_revocation_record_does_not_name_the_user(accountant: Accountant, invitations: Invitations) -> None:
     invitations.revoke("commute", "alice")
     [record] = accountant.records()
     assert (record.kind, record.name) == ("invitations-revoked", "commute")
     assert "alice" not in str(record.to_json())
 
 
-def test_another_process_knows_of_it_at_once_where_the_ledger_is_asked(accountant: Accountant, clock: Clock) -> None:
+def test_revocation_by_another_process_is_seen_at_once_with_a_ledger_read(
+    accountant: Accountant, clock: Clock
+) -> None:
     [(_, made)] = invite(accountant, "commute", ["alice"], clock.now + timedelta(days=1))
     assert read(accountant, made) is not None
     Invitations(accountant).revoke("commute")
     assert read(accountant, made) is None
 
 
-def test_invitations_stay_good_when_the_ledgers_key_is_exchanged(
-    accountant: Accountant, invitations: Invitations, clock: Clock
-) -> None:
+def test_token_after_key_rotation_stays_valid(accountant: Accountant, invitations: Invitations, clock: Clock) -> None:
     before = token(invitations, clock, round="1")
     exchange(accountant)
     invitations = Invitations(accountant)
@@ -137,10 +137,10 @@ def test_invitations_stay_good_when_the_ledgers_key_is_exchanged(
     assert invitations.find(before) is invitations.find(after) is None
 
 
-def test_a_revocation_ends_what_the_old_secret_of_the_ledgers_key_signs(
+def test_revocation_after_key_rotation_ends_tokens_of_the_old_secret(
     accountant: Accountant, invitations: Invitations, clock: Clock
 ) -> None:
-    """Whoever has that dates tokens as they like, and would go on for ever."""
+    """The owner of the old secret can date tokens freely, and could sign them without end."""
     old, ledger_id = accountant._ledger.key._all()[0], accountant._ledger.key.ledger_id
     exchange(accountant)
     invitations = Invitations(accountant)
@@ -166,11 +166,11 @@ def forged(secret: bytes, ledger_id: str, user: str, clock: Clock) -> str:
 
 
 @pytest.mark.parametrize("user", ["a/b", "김철수", "o'neil@example.org", "a b", "x" * 500])
-def test_any_name_comes_back(invitations: Invitations, clock: Clock, user: str) -> None:
+def test_token_of_any_user_name_returns_the_name(invitations: Invitations, clock: Clock, user: str) -> None:
     assert found(invitations, token(invitations, clock, user)).user == user
 
 
-def test_what_cannot_be_is_refused(invitations: Invitations, clock: Clock) -> None:
+def test_invite_with_invalid_arguments_raises(invitations: Invitations, clock: Clock) -> None:
     soon = clock.now + timedelta(days=1)
     with pytest.raises(UnknownName):
         invitations.invite("nix", ["alice"], soon)

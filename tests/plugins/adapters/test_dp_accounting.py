@@ -64,7 +64,7 @@ def divergences(event: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
-def test_equal_events_lose_what_their_accountant_says_of_every_order(count: int) -> None:
+def test_equal_events_match_their_accountant_at_every_order(count: int) -> None:
     draw = random.Random(f"dp-accounting {count}")
     for _ in range(count):
         event = one_kind(draw)
@@ -77,7 +77,7 @@ def test_equal_events_lose_what_their_accountant_says_of_every_order(count: int)
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
-def test_different_events_lose_no_less_than_their_accountant_says(count: int) -> None:
+def test_different_events_are_never_below_their_accountant(count: int) -> None:
     draw = random.Random(f"different {count}")
     for _ in range(count):
         event = many_kinds(draw)
@@ -88,7 +88,7 @@ def test_different_events_lose_no_less_than_their_accountant_says(count: int) ->
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
-def test_the_epsilon_of_one_event_is_that_of_its_formula(count: int) -> None:
+def test_epsilon_of_one_event_matches_its_formula(count: int) -> None:
     draw = random.Random(f"epsilon {count}")
     for _ in range(count):
         scale = 10 ** draw.uniform(-3, 5)
@@ -108,7 +108,7 @@ def test_the_epsilon_of_one_event_is_that_of_its_formula(count: int) -> None:
         assert Fraction(rho) <= Fraction(concentrated.rho) <= Fraction(rho) * (1 + Fraction(1, 10**9))
 
 
-def test_a_hundred_randomized_responses_are_composed_exactly() -> None:
+def test_hundred_randomized_responses_are_composed_exactly() -> None:
     """The library's other accountant answers 1.0 for these, and the truth is 83.5."""
     coin = ev.RandomizedResponseDpEvent(2 / (1 + math.e), 2)
     found = guarantee_of(ev.SelfComposedDpEvent(coin, 100))
@@ -117,7 +117,7 @@ def test_a_hundred_randomized_responses_are_composed_exactly() -> None:
     assert 83.4 < compose([(found, 1)], delta="1e-6", rule="exact").epsilon < 83.6
 
 
-def test_what_a_composition_comes_to() -> None:
+def test_composed_events_match() -> None:
     normal, laplace, coin = ev.GaussianDpEvent(2.0), ev.LaplaceDpEvent(4.0), ev.RandomizedResponseDpEvent(0.5, 2)
     both = guarantee_of(ev.ComposedDpEvent([normal, ev.GaussianDpEvent(3.0)]))
     assert isinstance(both, Gaussian)
@@ -129,7 +129,7 @@ def test_what_a_composition_comes_to() -> None:
     assert guarantee_of(ev.ZCDpEvent(0.1, 0.2)).divergence(Decimal(2)) >= Decimal("0.4")  # type: ignore[operator]
 
 
-def test_what_loses_nothing_or_everything() -> None:
+def test_events_without_loss_or_without_privacy_match() -> None:
     for nothing in (ev.NoOpDpEvent(), ev.ComposedDpEvent([]), ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 0)):
         assert guarantee_of(nothing) == Pure(Decimal(0))
     assert guarantee_of(ev.RandomizedResponseDpEvent(0.0, 1)) == Pure(Decimal(0))
@@ -157,25 +157,28 @@ def test_what_loses_nothing_or_everything() -> None:
         (lambda: ev.SelfComposedDpEvent(ev.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), 2), "adding one record"),
         (lambda: ev.SingleEpochTreeAggregationDpEvent(1.0, 3), "sums over the records of many users"),
         (lambda: ev.RepeatAndSelectDpEvent(ev.GaussianDpEvent(1.0), 1.0, 1.0), "the best of several runs"),
-        (lambda: ev.UnsupportedDpEvent(), "nothing is known of it"),
-        (lambda: ev.GaussianDpEvent(math.nan), "noise_multiplier is not a number"),
-        (lambda: ev.LaplaceDpEvent(-1.0), "noise_multiplier is -1.0"),
-        (lambda: ev.LaplaceDpEvent("2"), "noise_multiplier is a builtins.str"),
-        (lambda: ev.RandomizedResponseDpEvent(1.5, 3), "expected a number from 0 to 1"),
-        (lambda: ev.RandomizedResponseDpEvent(0.5, True), "num_buckets: expected a whole number"),
-        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), -1), "expected a count"),
-        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 1.5), "expected a count"),
-        (lambda: ev.ComposedDpEvent("events"), "its events are a str"),
-        (lambda: ev.ComposedDpEvent([1]), "builtins.int is no event"),
-        (lambda: library("dp_accounting.rdp.rdp_privacy_accountant").RdpAccountant(), "is no event of dp-accounting"),
+        (lambda: ev.UnsupportedDpEvent(), "its guarantee is not known"),
+        (lambda: ev.GaussianDpEvent(math.nan), "noise_multiplier must be a number: got NaN"),
+        (lambda: ev.LaplaceDpEvent(-1.0), "noise_multiplier must be a number >= 0: got -1.0"),
+        (lambda: ev.LaplaceDpEvent("2"), "noise_multiplier must be a number: got a builtins.str"),
+        (lambda: ev.RandomizedResponseDpEvent(1.5, 3), "must be a number from 0 to 1"),
+        (lambda: ev.RandomizedResponseDpEvent(0.5, True), "num_buckets must be a whole number"),
+        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), -1), "the count of a SelfComposedDpEvent must be"),
+        (lambda: ev.SelfComposedDpEvent(ev.GaussianDpEvent(1.0), 1.5), "the count of a SelfComposedDpEvent must be"),
+        (lambda: ev.ComposedDpEvent("events"), "must be a list: got a str"),
+        (lambda: ev.ComposedDpEvent([1]), "builtins.int is not an event"),
+        (
+            lambda: library("dp_accounting.rdp.rdp_privacy_accountant").RdpAccountant(),
+            "is not an event of dp-accounting",
+        ),
     ],
 )
-def test_what_has_no_meaning_here_is_refused_by_name(event: Any, why: str) -> None:
+def test_unsupported_event_is_refused_by_name(event: Any, why: str) -> None:
     with pytest.raises(NotSupported, match=why):
         guarantee_of(event())
 
 
-def test_nesting_has_no_end() -> None:
+def test_nested_events_of_any_depth_are_accepted() -> None:
     deep = ev.GaussianDpEvent(2.0)
     for _ in range(10_000):
         deep = ev.ComposedDpEvent([deep])
@@ -196,26 +199,28 @@ def test_nesting_has_no_end() -> None:
         guarantee_of(endless)
 
 
-def test_imitators_are_nothing_and_subclasses_refused() -> None:
+def test_imitator_is_unknown_and_a_subclass_is_refused() -> None:
     class GaussianDpEvent:
         __module__ = "dp_accounting.dp_event"
         noise_multiplier = 1e9
 
     with pytest.raises(
-        InvalidParameter, match=r"thing: expected a mechanism with its parameters, .* found an object of dp_acc"
+        InvalidParameter, match=r"thing must be a mechanism with its parameters, .* got an object of dp_acc"
     ):
         guarantee_of(GaussianDpEvent())
-    with pytest.raises(NotSupported, match=r"GaussianDpEvent is no event of dp-accounting"):
+    with pytest.raises(NotSupported, match=r"GaussianDpEvent is not an event of dp-accounting"):
         guarantee_of(ev.ComposedDpEvent([GaussianDpEvent()]))
 
     class Mine(ev.GaussianDpEvent):  # type: ignore[misc, name-defined]
         pass
 
-    with pytest.raises(NotSupported, match=r"Mine is a subclass of dp_accounting.dp_event.GaussianDpEvent"):
+    with pytest.raises(
+        NotSupported, match=r"Mine is a user-defined subclass of dp_accounting.dp_event.GaussianDpEvent"
+    ):
         guarantee_of(Mine(1.0))
 
 
-def test_what_is_charged_can_be_read_without_the_library() -> None:
+def test_guarantee_can_be_read_without_the_library() -> None:
     event = ev.SelfComposedDpEvent(ev.RandomizedResponseDpEvent(0.5, 4), 2)
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon=4)])
@@ -234,7 +239,7 @@ def test_what_is_charged_can_be_read_without_the_library() -> None:
     assert type(mechanism)(**row["declared"]).fingerprint == row["fingerprint"] == mechanism.fingerprint
 
 
-def test_a_source_says_of_a_stated_rho_too_how_it_was_read() -> None:
+def test_source_of_a_stated_rho_says_how_it_was_read() -> None:
     """The library takes the event for adding a record as for replacing one, where ρ may be four times as large."""
     charged = charged_for(ev.ZCDpEvent(rho=0.5))
     assert charged is not None

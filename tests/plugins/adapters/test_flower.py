@@ -1,6 +1,6 @@
-"""Flower's `LocalDpMod`: charged by its noise and twice its clipping norm, whatever it states.
+"""Flower's `LocalDpMod`: charged by its noise and twice its clipping norm, not by its statement.
 
-The library cannot be installed beside what the service needs. So the formula is held against objects of a stand-in
+The library cannot be installed with the service's packages. So the formula is compared with objects of a stand-in
 for its class, and in the longer run against the library itself, in an environment of its own.
 """
 
@@ -79,19 +79,19 @@ def hold(found: Guarantee, stated: dict[str, float]) -> None:
         assert upper - mpmath.exp(ours) * lower <= slack <= delta * (1 + mpmath.mpf(10) ** -9)
 
 
-def test_the_noise_decides_and_twice_the_norm(library: ModuleType) -> None:
+def test_guarantee_is_of_the_noise_and_twice_the_norm(library: ModuleType) -> None:
     draw = random.Random("flower")
     for _ in range(100):
         stated = drawn(draw)
         hold(guarantee_of(LocalDpMod(**stated)), stated)
 
 
-def test_a_sensitivity_of_once_the_norm_is_half_the_truth(library: ModuleType) -> None:
+def test_guarantee_by_once_the_norm_would_be_half_the_loss(library: ModuleType) -> None:
     assert 1.0 <= guarantee_of(mod()).epsilon < 1.0 + 1e-9
     assert 1.6 < guarantee_of(mod(sensitivity=1.0)).epsilon < 1.7
 
 
-def test_no_noise_is_no_promise(library: ModuleType) -> None:
+def test_guarantee_without_noise_is_unbounded(library: ModuleType) -> None:
     for silent in (mod(sensitivity=0.0), mod(epsilon=math.inf), mod(delta=1.25), mod(delta=3.0)):
         assert guarantee_of(silent) == Unbounded()
 
@@ -99,46 +99,46 @@ def test_no_noise_is_no_promise(library: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"clipping_norm": math.nan}, "clipping_norm is not a number"),
-        ({"clipping_norm": 0.0}, "clipping_norm is 0.0"),
-        ({"clipping_norm": math.inf}, "clipping_norm is inf"),
+        ({"clipping_norm": math.nan}, "clipping_norm must be a number: got NaN"),
+        ({"clipping_norm": 0.0}, "clipping_norm must be a finite number > 0: got 0.0"),
+        ({"clipping_norm": math.inf}, "clipping_norm must be a finite number > 0: got inf"),
         ({"epsilon": 0.0}, "no finite noise at an epsilon or delta of 0"),
         ({"delta": 0.0}, "no finite noise at an epsilon or delta of 0"),
-        ({"epsilon": -1.0}, "epsilon is -1.0"),
-        ({"sensitivity": "1"}, "sensitivity is a builtins.str"),
+        ({"epsilon": -1.0}, "epsilon must be a number >= 0: got -1.0"),
+        ({"sensitivity": "1"}, "sensitivity must be a number: got a builtins.str"),
         ({"__call__": print}, "this LocalDpMod has other attributes"),
     ],
 )
-def test_what_is_written_over_it_is_refused(library: ModuleType, changed: dict[str, Any], told: str) -> None:
+def test_overwritten_attribute_is_refused(library: ModuleType, changed: dict[str, Any], told: str) -> None:
     with pytest.raises(NotSupported, match=told):
         guarantee_of(mod(**changed))
 
 
-def test_what_else_is_of_flower_is_refused_by_name(library: ModuleType) -> None:
+def test_other_object_of_flower_is_refused_by_name(library: ModuleType) -> None:
     class Strategy:
         __module__ = HOME
         __qualname__ = "Strategy"
 
     library.Strategy = Strategy  # type: ignore[attr-defined]
-    with pytest.raises(NotSupported, match="Strategy is no LocalDpMod"):
+    with pytest.raises(NotSupported, match="Strategy is not a LocalDpMod"):
         guarantee_of(Strategy())
 
     class Mine(LocalDpMod):
         pass
 
-    with pytest.raises(NotSupported, match="Mine is a subclass of flwr"):
+    with pytest.raises(NotSupported, match="Mine is a user-defined subclass of flwr"):
         guarantee_of(Mine(**vars(mod())))
 
 
-def test_without_the_library_an_object_of_that_name_is_nothing() -> None:
+def test_object_of_that_name_without_the_library_is_unknown() -> None:
     with pytest.raises(InvalidParameter, match="LocalDpMod"):
         guarantee_of(mod())
 
 
-def test_the_source_says_what_is_not_covered(library: ModuleType) -> None:
+def test_source_states_what_is_not_covered(library: ModuleType) -> None:
     made = charged_for(mod())
     assert made is not None
-    assert "what goes beside the arrays is in the clear" in made.source
+    assert "what is sent with the arrays is in the clear" in made.source
 
 
 # -- the library itself ---------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.slow
-def test_the_library_itself_is_read_alike(tmp_path: Path) -> None:
+def test_installed_library_is_read_in_the_same_way(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     # The pip that is there serves it: one of its own would take longer to install than to run.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)

@@ -1,4 +1,4 @@
-"""Opacus: whatever it accounts for is no report of one user, and is refused by name.
+"""Opacus: its accountants do not describe reports of one user, and are refused by name.
 
 The library is not installed here; a stand-in for its classes shows that they are recognised.
 """
@@ -21,7 +21,7 @@ class RDPAccountant:
     __module__ = HOME
 
 
-def test_its_accountants_are_about_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opacus_accountants_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType(HOME)
     module.RDPAccountant = RDPAccountant  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, HOME, module)
@@ -31,6 +31,6 @@ def test_its_accountants_are_about_something_else(monkeypatch: pytest.MonkeyPatc
         guarantee_of(RDPAccountant())
 
 
-def test_without_the_library_an_object_of_that_name_is_nothing() -> None:
+def test_object_of_that_name_without_the_library_is_unknown() -> None:
     with pytest.raises(InvalidParameter, match="RDPAccountant"):
         guarantee_of(RDPAccountant())

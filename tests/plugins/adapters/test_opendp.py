@@ -73,7 +73,7 @@ KINDS = [laplace, gaussian, whole, of_two, of_many, approximate, twice]
 
 
 @pytest.mark.parametrize("count", [35, pytest.param(1000, marks=pytest.mark.slow)])
-def test_a_guarantee_is_what_the_map_says_and_no_less(count: int) -> None:
+def test_guarantee_is_the_map_and_no_less(count: int) -> None:
     draw = random.Random(f"opendp {count}")
     for number in range(count):
         made, width = KINDS[number % len(KINDS)](draw)
@@ -103,13 +103,13 @@ def assert_just_above(ours: Fraction, theirs: float) -> None:
     assert ours <= Fraction(theirs) + Fraction(max(1.0, theirs)) / 10**9
 
 
-def test_what_a_map_exceeds_any_promise_with_is_none() -> None:
+def test_guarantee_of_an_infinite_map_is_unbounded() -> None:
     assert guarantee_of(dp.m.make_randomized_response_bool(1.0)) == Unbounded()
     narrow = dp.m.make_laplace(bounded(0.0, 1e9), dp.absolute_distance(T=float), scale=1e-3)
     assert guarantee_of(narrow) == Unbounded()
 
 
-def test_a_vector_is_as_long_as_its_diagonal() -> None:
+def test_guarantee_of_a_vector_uses_its_diagonal() -> None:
     numbers = dp.vector_domain(bounded(0.0, 10.0), size=3)
     added = dp.m.make_laplace(numbers, dp.l1_distance(T=float), scale=5.0)
     assert math.isclose(guarantee_of(added).epsilon, 6)
@@ -119,14 +119,14 @@ def test_a_vector_is_as_long_as_its_diagonal() -> None:
     assert 6 < found.rho < 6 + 1e-9
 
 
-def test_an_odd_width_is_rounded_up_in_the_type_of_the_distance() -> None:
+def test_guarantee_of_an_odd_width_rounds_up_in_the_distance_type() -> None:
     domain = dp.atom_domain(bounds=(0.1, 0.7), T="f32", nan=False)
     made = dp.m.make_laplace(domain, dp.absolute_distance(T="f32"), scale=2.0)
     lower, upper = domain.bounds
     assert guarantee_of(made).epsilon >= (upper - lower) / 2
 
 
-def test_after_the_report_anything_may_be_done_with_it() -> None:
+def test_guarantee_ignores_postprocessing() -> None:
     made = dp.m.make_randomized_response_bool(0.75) >> (lambda answer: not answer)
     assert math.isclose(guarantee_of(made).epsilon, math.log(3))
 
@@ -149,7 +149,7 @@ REFUSED = {
     ),
     "no size": (
         lambda: dp.m.make_laplace(dp.vector_domain(bounded(0.0, 1.0)), dp.l1_distance(T=float), scale=1.0),
-        "expected a known size and a bounded domain",
+        "must have a known size and a bounded domain",
     ),
     "a curve": (
         lambda: dp.c.make_zCDP_to_approxDP(gaussian(random.Random(1))[0]),
@@ -159,11 +159,11 @@ REFUSED = {
         lambda: dp.m.make_user_measurement(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), lambda x: x, lambda d: 0.0
         ),
-        "make_user_measurement: its map is a function of somebody's own",
+        "make_user_measurement: its map is a user-defined function",
     ),
     "and composed": (
         lambda: dp.c.make_composition([REFUSED["a map of somebody's own"][0]()]),  # type: ignore[operator]
-        "make_user_measurement: its map is a function of somebody's own",
+        "make_user_measurement: its map is a user-defined function",
     ),
     "orders": (
         lambda: dp.m.make_user_measurement(
@@ -173,19 +173,19 @@ REFUSED = {
             lambda x: x,
             lambda d: lambda order: order,
         ),
-        "its map is a function of somebody's own",
+        "its map is a user-defined function",
     ),
     "by a constructor of theirs that is not public": (
         lambda: library("opendp._internal")._make_measurement(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), lambda x: x, lambda d: 0.0
         ),
-        "_make_measurement: its map is a function of somebody's own",
+        "_make_measurement: its map is a user-defined function",
     ),
     "what is asked later": (
         lambda: dp.c.make_adaptive_composition(
             bounded(0.0, 1.0), dp.absolute_distance(T=float), dp.max_divergence(), d_in=1.0, d_mids=[0.5]
         ),
-        "make_adaptive_composition: what it will be asked is not known yet",
+        "make_adaptive_composition: its queries are not known yet",
     ),
     "a filter": (
         lambda: dp.c.make_privacy_filter(
@@ -195,34 +195,34 @@ REFUSED = {
             d_in=1.0,
             d_out=2.0,
         ),
-        "make_privacy_filter: what it will be asked is not known yet",
+        "make_privacy_filter: its queries are not known yet",
     ),
-    "a domain": (lambda: bounded(0.0, 1.0), "opendp.mod.AtomDomain is no measurement"),
+    "a domain": (lambda: bounded(0.0, 1.0), "opendp.mod.AtomDomain is not a measurement"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_says_nothing_about_two_values_of_one_user_is_refused(name: str) -> None:
+def test_measurement_not_about_one_user_is_refused(name: str) -> None:
     make, why = REFUSED[name]
     with pytest.raises(NotSupported, match=why.replace("(", r"\(")):
         guarantee_of(make())  # type: ignore[operator]
 
 
-def test_a_measurement_that_does_not_say_how_it_was_made_is_refused() -> None:
+def test_measurement_without_its_constructor_is_refused() -> None:
     made = dp.m.make_randomized_response_bool(0.75)
     del made.__opendp_dict__
-    with pytest.raises(NotSupported, match="does not say how it was made"):
+    with pytest.raises(NotSupported, match="does not state how it was made"):
         guarantee_of(made)
 
 
-def test_what_is_written_over_the_object_changes_nothing() -> None:
+def test_guarantee_ignores_overwritten_attributes() -> None:
     made = dp.m.make_randomized_response_bool(0.75)
     honest = guarantee_of(made)
     made.map = lambda d_in: 0.0
     assert guarantee_of(made) == honest
 
 
-def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
+def test_subclass_is_refused_and_an_imitator_unknown() -> None:
     class Mine(dp.Measurement):  # type: ignore[misc, name-defined]
         _type_ = dp.Measurement._type_
 
@@ -242,11 +242,11 @@ def test_a_subclass_is_refused_and_an_imitator_unknown() -> None:
         def map(self, d_in: object) -> float:
             return 0.0
 
-    with pytest.raises(ldp_budget.InvalidParameter, match=r"found an object of opendp\.mod\."):
+    with pytest.raises(ldp_budget.InvalidParameter, match=r"got an object of opendp\.mod\."):
         guarantee_of(Measurement())
 
 
-def test_a_source_is_one_line_and_the_same_for_the_same() -> None:
+def test_source_is_one_stable_line() -> None:
     one, other = (charged_for(dp.m.make_randomized_response_bool(0.75)) for _ in range(2))
     assert one is not None
     assert one == other

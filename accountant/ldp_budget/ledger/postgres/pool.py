@@ -65,12 +65,12 @@ def read(text: str) -> Address:
     host, _, database = place.partition("/")
     # The message shows no part of the address: a malformed address may have a password anywhere.
     if not _PRINTED.fullmatch(text) or not _HOSTS.fullmatch(host.rpartition("@")[2]):
-        expected = f"{_EXPECTED}; each character that is none of an address as % and two hexadecimal digits"
-        raise InvalidParameter("ledger", expected, "an address that cannot be read")
+        hint = "Write characters that a URL cannot have as % and two hexadecimal digits."
+        raise InvalidParameter("ledger", _EXPECTED, "a URL that cannot be read", hint=hint)
     # Messages show the part after the @, so the end of a password must be unambiguous.
     if "#" in rest or rest.count("@") != host.count("@") or rest.count("@") > 1:
-        expected = f"{_EXPECTED}; each / ? # @ of a user or password as % and two hexadecimal digits"
-        raise InvalidParameter("ledger", expected, "one of them as it is")
+        hint = "Write these characters as % and two hexadecimal digits, such as %40 for @."
+        raise InvalidParameter("ledger", _EXPECTED, "a user or password with / ? # or @", hint=hint)
     if any("=" not in option for option in filter(None, query.split("&"))):
         raise InvalidParameter("ledger", f"{_EXPECTED}, each as NAME=VALUE", "an option without a value")
     ours = {"partitions": str(DEFAULT_PARTITIONS), "ha": "", "connections": "16"}
@@ -82,7 +82,7 @@ def read(text: str) -> Address:
         else:
             theirs.append(option)  # libpq does not decode + to a space, so the option stays unchanged
     if ours["ha"] not in ("", *HA):
-        raise InvalidParameter("ledger", f"ha out of {', '.join(HA)}", ours["ha"])
+        raise InvalidParameter("ledger", f"{_EXPECTED}, with ha={' or ha='.join(HA)}", f"ha={ours['ha']}")
     return Address(
         f"{scheme}://{place}{'?' * bool(theirs)}{'&'.join(theirs)}",
         f"postgresql://{host.rpartition('@')[2]}/{database}",
@@ -94,7 +94,7 @@ def read(text: str) -> Address:
 
 def _count(name: str, text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
-        raise InvalidParameter("ledger", f"{name} from 1 to {most} in {_EXPECTED}", repr(text))
+        raise InvalidParameter("ledger", f"{_EXPECTED}, with {name} from 1 to {most}", f"{name}={text}")
     return int(text)
 
 
@@ -129,14 +129,15 @@ def check_settings(connection: Connection, address: Address) -> bool:
     """
     version = connection.info.server_version
     if version < OLDEST:
-        raise LedgerError(address.name, f"expected PostgreSQL {OLDEST // 10000} or newer; found {version // 10000}")
+        raise LedgerError(
+            address.name, f"its server must be PostgreSQL {OLDEST // 10000} or newer: got {version // 10000}"
+        )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in ("UTF8", None):
         # Other encodings cannot store every name, or store bytes without a defined meaning.
-        why = (
-            f"its database stores texts as {encoding}, and a ledger needs UTF8. Create another database with: CREATE"
-        )
-        raise LedgerError(address.name, f"{why} DATABASE name ENCODING 'UTF8' TEMPLATE template0")
+        why = f"the encoding of its database must be UTF8: got {encoding}"
+        hint = "Create another database: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        raise LedgerError(address.name, why, hint=hint)
     session = judge_settings(connection.execute(_ASK), address)
     return session != connection.info.backend_pid
 
@@ -172,22 +173,22 @@ def _judge_durable(settings: Iterable[str], address: Address) -> None:
     for (name, good), found in zip(_NEEDED.items(), settings, strict=False):
         if found not in good:
             expected = " or ".join(f"{name} = {each}" for each in good)
-            why = f"expected {expected}; found {found}: with it the server forgets spends that it acknowledged"
+            why = f"its server must have {expected}: got {found}, with which it can lose acknowledged charges"
             raise LedgerError(address.name, why)
 
 
 def _judge_standbys(synchronous: str, standbys: int, address: Address) -> None:
     if address.ha == "quorum":
         if not synchronous:
-            why = "expected synchronous_standby_names, for ha=quorum was declared; found none"
-            raise LedgerError(address.name, f"{why}: a standby that is promoted would lack what was acknowledged")
+            why = "with ha=quorum its server must set synchronous_standby_names: got none"
+            hint = "Set it, because a promoted standby would otherwise lack acknowledged charges."
+            raise LedgerError(address.name, why, hint=hint)
     elif address.ha is None and (synchronous or standbys):
-        why = (
-            "its server has standbys, and nobody said what becomes of them. Put ha=quorum into the address if a"
-            " standby is promoted only when synchronous_standby_names guarantees that it has every commit, or ha=none"
-            " if none is ever promoted"
+        hint = (
+            "Add ha=quorum to the URL if a standby is promoted only when synchronous_standby_names guarantees that it"
+            " has every commit, or ha=none if no standby is ever promoted."
         )
-        raise LedgerError(address.name, why)
+        raise LedgerError(address.name, "its server has standbys, and the URL has no ha option", hint=hint)
 
 
 def check_isolation(first: Connection, second: Connection, schema: str, address: Address) -> None:
@@ -213,7 +214,10 @@ def check_isolation(first: Connection, second: Connection, schema: str, address:
         return
     finally:
         first.execute("ROLLBACK")
-    raise LedgerError(address.name, "two transactions had the lock of one row at the same time; nothing is kept here")
+    raise LedgerError(
+        address.name,
+        "two transactions held the lock of one row at the same time, so this server cannot store a ledger",
+    )
 
 
 # -- connections ---------------------------------------------------------------------------------------------
@@ -233,7 +237,7 @@ _PROBES = {
     "tcp_user_timeout": 30_000,
 }
 
-HINT = "a ledger on PostgreSQL needs psycopg: pip install 'ldp-budget[postgres]'"
+HINT = "Install it: pip install 'ldp-budget[postgres]'"
 
 
 class Connections:
@@ -249,7 +253,7 @@ class Connections:
             import psycopg  # noqa: F401
             import psycopg_pool  # noqa: F401
         except ImportError:
-            raise LedgerError(address.name, HINT) from None
+            raise LedgerError(address.name, "a ledger on PostgreSQL needs the package psycopg", hint=HINT) from None
         probes(address)  # refuses an address that libpq cannot read, before the pool would log it
         self._address = address
         self._greet = greet
@@ -314,7 +318,7 @@ class Connections:
             try:
                 return pool, pool.getconn(patience)
             except PoolTimeout:
-                raise LedgerError(self._address.name, f"{self._why_not(patience)}; nothing was charged") from None
+                raise LedgerError(self._address.name, f"{self._why_not(patience)}. Nothing was charged.") from None
             except PoolClosed:
                 continue  # it was discarded after an interrupt, or the ledger was closed
 
@@ -350,7 +354,7 @@ class Connections:
     def _opened(self) -> ConnectionPool:
         with self._lock:
             if self._closed:
-                raise LedgerError(self._address.name, "it is closed")
+                raise LedgerError(self._address.name, "this accountant is closed", hint="Open a new one.")
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
@@ -414,7 +418,7 @@ def probes(address: Address) -> dict[str, Any]:
     except ProgrammingError as error:
         # libpq quotes the whole address, or the password.
         why = re.sub(r'".*"', "…", plain(error))
-        raise LedgerError(address.name, f"its address cannot be read: {why}") from None
+        raise LedgerError(address.name, f"its URL cannot be read: {why}") from None
     if "PGCONNECT_TIMEOUT" in os.environ:
         said["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
     return {name: value for name, value in _PROBES.items() if name not in said}

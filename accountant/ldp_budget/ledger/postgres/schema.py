@@ -365,5 +365,5 @@ def check_catalog(answer: Cursor[Any], ledger: str, then: str = "") -> None:
     if differences:
         more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
         listed = "; ".join(differences[:_SHOWN]) + more
-        why = f"its tables were changed: {listed}. Find out who did that, and undo it in the database"
-        raise LedgerError(ledger, f"{why}{then}")
+        hint = "Find out who changed them, and undo the change in the database."
+        raise LedgerError(ledger, f"its tables were changed: {listed}{then}", hint=hint)

@@ -35,18 +35,21 @@ from .schema import PARTITIONED, ask_catalog, compare_catalog
 from .write_buffer import (
     ACCOUNT_MACS,
     AMOUNTS,
+    CHARGE,
     COUNTERS,
     ENTRIES,
     ENTRY,
-    MAC_STATE,
     NOTES,
     NUMBERED_ROWS,
+    POLICY,
     RECORDS,
+    RENEWED,
     REPORTS,
     SUMS,
     USERS,
     BulkStatement,
     PostgresBatch,
+    account_rows,
 )
 
 if TYPE_CHECKING:
@@ -62,19 +65,7 @@ END = f"SELECT partition, entry, at, chain_hash, {', '.join(COUNTERS)}, row_mac 
 _LABELLED = (
     f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (partition, entry) WHERE partition = %s"
 )
-_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
-_POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
-_ACCOUNTS = (
-    f"SELECT u.user_hash, {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])"
-    " WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
-)
-_OF_ACCOUNTS = (
-    f"SELECT {MAC_STATE} FROM users u LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])"
-    " WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
-)
 _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
     " WHERE l.partition = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
@@ -127,34 +118,6 @@ _SET_QUOTA = (
     "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
     " ON CONFLICT (partition, account, plan, guarantee) DO UPDATE SET used = excluded.used"
 )
-# For each table, the statement that inserts its rewritten rows, and its columns without the partition.
-_RENEWED = {
-    "users": (USERS, "account, user_hash, row_mac"),
-    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
-    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
-    "memoised_counts": (
-        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
-        "account, label, priced_mechanism, window_name, reports",
-    ),
-    "entry_labels": (
-        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
-        "entry, label, salt",
-    ),
-    "notes": (NOTES, "entry, note, row_mac"),
-    "collections": (
-        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
-        "number, name, fingerprint, definition, row_mac",
-    ),
-    "priced_mechanisms": (
-        BulkStatement(
-            "INSERT INTO priced_mechanisms SELECT * FROM",
-            "int4 int8 text text text text int8 int8 int8 int8 text bytea",
-        ),
-        _CHARGE,
-    ),
-    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), _POLICY),
-    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
-}
 _RENEWED_TOGETHER = 5_000
 
 
@@ -208,10 +171,14 @@ class PostgresRows:
             known = self._ahead.accounts(self._partition, users, windows)
             if known is not None:
                 return known
-        return self._ask(_ACCOUNTS, list(windows), self._partition, list(users))  # type: ignore[no-any-return]
+        where = "WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
+        sql = " ".join((*account_rows("users u", len(windows)), where))
+        return self._ask(sql, *windows, self._partition, list(users))  # type: ignore[no-any-return]
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._ask(_OF_ACCOUNTS, list(windows), self._partition, list(accounts))  # type: ignore[no-any-return]
+        where = "WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
+        sql = " ".join((*account_rows("users u", len(windows)), where))
+        return self._ask(sql, *windows, self._partition, list(accounts))  # type: ignore[no-any-return]
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
@@ -368,7 +335,7 @@ class PostgresRows:
         self._ahead = None
         self._unit.be_patient()
         for table, renew in tables.items():
-            statement, columns = _RENEWED[table]
+            statement, columns = RENEWED[table]
             found = self._ask(f"SELECT {columns} FROM {table} WHERE partition = %s", self._partition).fetchall()
             rows = [(self._partition, *renew(row)) for row in found]
             self._unit.run(f"DELETE FROM {table} WHERE partition = %s", (self._partition,))
@@ -376,9 +343,10 @@ class PostgresRows:
                 some = rows[first : first + _RENEWED_TOGETHER]
                 self._unit.write(len(some), *statement.bind(some))
 
-    def batch(self, users: list[bytes]) -> PostgresBatch:
+    def batch(self, users: list[bytes], windows: list[str]) -> PostgresBatch:
+        known = None if self._ahead is None else self._ahead.batch(self._partition, users, windows)
         self._ahead = None
-        return PostgresBatch(self._unit, self._partition, users)
+        return PostgresBatch(self._unit, self._partition, users, windows, known)
 
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
@@ -397,21 +365,19 @@ class PostgresRows:
         return None if row is None else int(row[0])
 
     def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
-        sql = f"SELECT {_CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
+        sql = f"SELECT {CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
         return map(PricedMechanism._make, self._ask(sql, self._partition, first))
 
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
-        self._write(
-            f"INSERT INTO priced_mechanisms (partition, {_CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge
-        )
+        self._write(f"INSERT INTO priced_mechanisms (partition, {CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge)
 
     def policy(self, name: str) -> StoredPolicy | None:
-        sql = f"SELECT {_POLICY} FROM policies WHERE partition = %s AND name = %s ORDER BY version DESC LIMIT 1"
+        sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND name = %s ORDER BY version DESC LIMIT 1"
         row = self._one(sql, self._partition, name)
         return None if row is None else StoredPolicy._make(row)
 
     def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
-        sql = f"SELECT {_POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
+        sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
         return map(StoredPolicy._make, self._ask(sql, self._partition, first))
 
     def was_charged(self, policy: int) -> bool:
@@ -419,7 +385,7 @@ class PostgresRows:
         return self._one(sql, self._partition, policy) is not None
 
     def add_policy(self, policy: StoredPolicy) -> None:
-        self._write(f"INSERT INTO policies (partition, {_POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
+        self._write(f"INSERT INTO policies (partition, {POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
 
     def collection(self, name: str) -> StoredCollection | None:
         sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s AND name = %s"

@@ -35,7 +35,7 @@ from . import pool, schema
 from . import schema as catalog
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .statements import END, PostgresRows, end_of
-from .write_buffer import PrefetchedRows, Unit
+from .write_buffer import MISCOUNTED, PrefetchedRows, Unit
 
 if TYPE_CHECKING:
     import os
@@ -72,23 +72,23 @@ def make(ledger: str, address: Address, given: bytes | None = None, sandbox: boo
             if file.exists():
                 key = read(ledger, address)
                 if given not in (None, key.secret):
-                    why = f"expected the key of the ledger that is copied to it in {file}; found another key"
+                    why = f"its key file {file} must have the key of the ledger that is copied to it: got another key"
                     raise LedgerError(address.name, why)
                 return key if given else check_kind(key, address.name, bool(sandbox))
             secret = given or new_key(sandbox)
             create_private(file, secret)
     except OSError as error:
-        raise LedgerError(address.name, f"its key {file} cannot be written: {error.strerror}") from None
+        raise LedgerError(address.name, f"its key file {file} cannot be written: {error.strerror}") from None
     return Key(secret)
 
 
 def read(ledger: str, address: Address) -> Key:
     """Return the key of an existing ledger. Raises `LedgerError`."""
     file = key_file_path(ledger)
-    hint = f"; copy it there from the machine that made the ledger, or let {VARIABLE} name the file"
+    hint = f"Copy it from the machine that made the ledger, or set {VARIABLE} to its path."
     key = read_key_file(file, address.name, hint)
     if stat.S_IMODE(file.stat().st_mode) & 0o077:
-        raise LedgerError(address.name, f"others than its owner have rights to its key; type: chmod 600 {file}")
+        raise LedgerError(address.name, "other users have access to its key file", hint=f"Run: chmod 600 {file}")
     return key
 
 
@@ -109,8 +109,11 @@ _TABLES_SECONDS = 5.0
 _LOOK_SECONDS = 5.0
 """Longest time that a server may take to return the heads of its partitions."""
 _LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
-_NOTHING = "; nothing was charged"
-_UNKNOWN = "; whether it was charged is not known, so ask again by the key"
+_NOTHING = ". Nothing was charged."
+_MISCOUNTED = "the server wrote fewer rows than it was given and reported no error"
+_TRIGGERS = "Look for triggers and rules on its tables."
+_UNKNOWN = ". It is unknown whether it was charged. Repeat the request with the same key."
+_RESTORE = "Restore the table from a backup."
 
 
 class PostgresStore:
@@ -135,8 +138,9 @@ class PostgresStore:
             pool.check_settings(connection, self._address)
             self._schema = catalog.find_schema(connection)
             if not self._schema:
-                why = "no schema of the role's search_path is there. Create one, or put options=-csearch_path%3DNAME"
-                raise LedgerError(self.name, f"{why} into the address")
+                why = "no schema of the role's search_path exists"
+                hint = "Create one, or add options=-csearch_path%3DNAME to the URL."
+                raise LedgerError(self.name, why, hint=hint)
             self.key, self.partitions = self._open(connection, create, secret, sandbox, ledger_id)
             self._check_tables(connection)
             with first_connection(self._address) as other:
@@ -153,24 +157,22 @@ class PostgresStore:
             meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
         if version != str(schema.SCHEMA_VERSION):
-            raise LedgerError(self.name, f"expected tables of version {schema.SCHEMA_VERSION}; found {version}")
-        if not {"ledger", "key_check"} <= meta.keys() or not _NAME.fullmatch(bytes(meta["ledger"])):
-            why = (
-                "its table meta was changed: it has no name of the ledger, or no check of its key. Restore the table"
+            raise LedgerError(
+                self.name, f"its tables must be of version {schema.SCHEMA_VERSION}: got version {version}"
             )
-            raise LedgerError(self.name, f"{why} from a backup")
+        if not {"ledger", "key_check"} <= meta.keys() or not _NAME.fullmatch(bytes(meta["ledger"])):
+            why = "its table meta was changed: it has no name of the ledger, or no check of its key"
+            raise LedgerError(self.name, why, hint=_RESTORE)
         self.identity = bytes(meta["ledger"]).decode("ascii")
         key = check_kind(read(self.identity, self._address), self.name, sandbox)
         with self._looking(connection):
             (partitions,) = connection.execute("SELECT count(*) FROM partitions").fetchone() or (0,)
         if bytes(meta["key_check"]) != schema.key_check(key, partitions):
-            why = (
-                f"its key belongs to another ledger, or it was not made with the {partitions} partitions that it has"
-            )
+            why = f"its key belongs to another ledger, or its number of partitions, {partitions}, was changed"
             raise LedgerError(self.name, why)
         found = read_ledger_id(key, meta.get("ledger_id"))
         if found is None:
-            raise LedgerError(self.name, "its table meta was changed: the id in it. Restore the table from a backup")
+            raise LedgerError(self.name, "its table meta was changed: the id in it", hint=_RESTORE)
         key.set_ledger_id(found)
         return key, int(partitions)
 
@@ -210,7 +212,7 @@ class PostgresStore:
         except errors.Error as error:
             if self._is_made(connection):
                 return
-            raise LedgerError(self.name, f"its tables cannot be made: {plain(error)}") from error
+            raise LedgerError(self.name, f"its tables cannot be created: {plain(error)}") from error
 
     # -- transactions -------------------------------------------------------------------------------------
 
@@ -276,7 +278,7 @@ class PostgresStore:
             ends = {row[0]: end_of(row) for row in chain(locked, free)}
             gone = {*needed} - ends.keys()
             if gone:
-                raise LedgerError(self.name, f"partition {min(gone)} is not there{_NOTHING}")
+                raise LedgerError(self.name, f"partition {min(gone)} is missing{_NOTHING}")
             if ahead is not None:
                 ahead.read()
             result = work({partition: PostgresRows(unit, partition, end, ahead) for partition, end in ends.items()})
@@ -284,6 +286,7 @@ class PostgresStore:
             if unit.has_written:
                 pipeline.sync()
                 self._check_written(unit)
+            # The statements of buffered rows count their rows themselves: if one fails, the server skips the commit.
             attempt.commits = True
             attempt.commit = connection.execute("COMMIT")
             pipeline.sync()
@@ -300,10 +303,7 @@ class PostgresStore:
         """Raise `LedgerError`, before the commit, unless each statement wrote every row that it was given."""
         counts = unit.miscounted()
         if counts is not None:
-            why = (
-                f"the server wrote {counts[0]} of {counts[1]} rows and reported no error; look for triggers and rules"
-            )
-            raise LedgerError(self.name, f"{why} on its tables{_NOTHING}")
+            raise LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}", hint=_TRIGGERS)
 
     def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
         """Return the error for the caller, or `_Again` if the work is to be repeated."""
@@ -314,10 +314,12 @@ class PostgresStore:
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
             return _Again(code or "connection", plain(error))
+        if code == MISCOUNTED:
+            return LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}", hint=_TRIGGERS)
         if _is_of_values(error):
             return UnstorableError(self.name, f"{plain(error)}{_NOTHING}")
         if code == _BUSY:
-            return LedgerError(self.name, f"it is busy: others have written to it for {WAIT_SECONDS:g} s{_NOTHING}")
+            return LedgerError(self.name, f"it was busy with other writers for {WAIT_SECONDS:g} s{_NOTHING}")
         return LedgerError(self.name, f"{plain(error)}{_NOTHING}")
 
     @contextmanager
@@ -330,7 +332,7 @@ class PostgresStore:
                 unit = Unit(connection, self._schema)
                 row: Any = unit.run(f"{END} WHERE partition = %s", (partition,)).fetchone()
                 if row is None:
-                    raise LedgerError(self.name, f"partition {partition} is not there")
+                    raise LedgerError(self.name, f"partition {partition} is missing")
                 yield PostgresRows(unit, partition, end_of(row))
                 connection.execute("COMMIT")
             except Exception as error:
@@ -364,7 +366,7 @@ class PostgresStore:
     def _found_key(self) -> Key:
         found = read(self.identity, self._address)
         if not found.replaces(self.key):
-            raise LedgerError(self.name, f"another key lies in {key_file_path(self.identity)}")
+            raise LedgerError(self.name, f"its key file {key_file_path(self.identity)} has another key")
         return found
 
     def change_key(self, change: Callable[[Key], bytes]) -> None:
@@ -381,7 +383,9 @@ class PostgresStore:
 
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Raise `NotSupported`: back up a server with its own tools."""
-        raise NotSupported(f"{self.name} is backed up by its server's own tools, such as pg_basebackup")
+        raise NotSupported(
+            f"{self.name} cannot be backed up from here", hint="Use the server's own tools, such as pg_basebackup."
+        )
 
     def close(self) -> None:
         """Close the connections."""

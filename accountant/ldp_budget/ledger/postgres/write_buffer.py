@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -17,7 +18,7 @@ from ..models import NUMBERED, IdempotencyRecord, PartitionHead
 from ..storage import NO_SUM
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from psycopg import Connection, Cursor
 
@@ -31,6 +32,8 @@ ENTRY = (
     f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
     " has_record, has_note, api_key, sub_limit, period"
 )
+CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
+POLICY = "policy, name, version, created_at, definition, row_mac"
 COUNTERS = PartitionHead._fields[3:]
 
 _LONG_SECONDS = 3600.0
@@ -86,9 +89,24 @@ COUNTED = (
     " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
 )
 """SQL that is true if an account `u` has memoised counts or used quotas."""
-_SUM = ", ".join(f"a.{name}" for name in Costs._fields)
-MAC_STATE = f"u.account, a.window_name, {_SUM}, {NEWEST}, s.day, s.row_mac, {COUNTED}, u.user_hash"
-"""Columns read of accounts `u`, sums `a` and MACs `s`."""
+
+
+@cache
+def account_rows(accounts: str, windows: int, more: str = "") -> tuple[str, str]:
+    """Return the query of the rows of accounts `u`, with their sums in a number of windows, before and after FROM."""
+    sums, joins = "", ""
+    for place in range(windows):
+        name = f"a{place}"
+        sums += "".join(f", {name}.{column}" for column in ("window_name", *Costs._fields))
+        joins += (
+            f" LEFT JOIN window_sums {name} ON {name}.partition = u.partition AND {name}.account = u.account"
+            f" AND {name}.window_name = %s"
+        )
+    macs = " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    state = f"u.user_hash, u.account, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    return f"SELECT {more}{state}{sums} FROM", f"{accounts}{macs}{joins}"
+
+
 RECORDS = BulkStatement(
     "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
 )
@@ -127,7 +145,49 @@ _COUNTED = BulkStatement(
     f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
     same=1,
 )
-_ORDER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), REPORTS, _ENDS, _COUNTED)
+_TOGETHER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS)
+# The parts of one statement do not see each other's rows, and may not change a row twice.
+_ORDER = (_TOGETHER, (REPORTS,), (_COUNTED,))
+
+MISCOUNTED = "22012"
+"""SQLSTATE of the division by zero that ends a transaction if a statement wrote fewer rows than it was given."""
+
+
+def _checked(parts: Sequence[tuple[str, int]]) -> str:
+    """Return one statement that writes several times, and fails unless each part writes its number of rows."""
+    writes = ", ".join(f"w{place} AS ({sql} RETURNING 1)" for place, (sql, _) in enumerate(parts))
+    counts = " AND ".join(f"(SELECT count(*) FROM w{place}) = {rows:d}" for place, (_, rows) in enumerate(parts))
+    return f"WITH {writes} SELECT 1 / ({counts})::int"
+
+
+# For each table, the statement that inserts its rewritten rows, and its columns without the partition.
+RENEWED = {
+    "users": (USERS, "account, user_hash, row_mac"),
+    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
+    "memoised_counts": (
+        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
+        "account, label, priced_mechanism, window_name, reports",
+    ),
+    "entry_labels": (
+        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        "entry, label, salt",
+    ),
+    "notes": (NOTES, "entry, note, row_mac"),
+    "collections": (
+        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        "number, name, fingerprint, definition, row_mac",
+    ),
+    "priced_mechanisms": (
+        BulkStatement(
+            "INSERT INTO priced_mechanisms SELECT * FROM",
+            "int4 int8 text text text text int8 int8 int8 int8 text bytea",
+        ),
+        CHARGE,
+    ),
+    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), POLICY),
+    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
+}
 
 
 # -- the write buffer ----------------------------------------------------------------------------------------
@@ -175,14 +235,20 @@ class Unit:
     def flush(self) -> None:
         """Send the buffered rows."""
         held, self._held = self._held, {}
-        for statement in _ORDER:
-            rows = held.get(statement)
-            if rows:
-                self._written.append((self._connection.execute(*statement.bind(rows.values())), len(rows)))
+        for together in _ORDER:
+            parts, values = [], []
+            for statement in together:
+                rows = held.get(statement)
+                if rows:
+                    sql, bound = statement.bind(rows.values())
+                    parts.append((sql, len(rows)))
+                    values += bound
+            if parts:
+                self._connection.execute(_checked(parts), values)
 
     @property
     def has_written(self) -> bool:
-        """True if the transaction has written rows."""
+        """True if there are statements whose rows must be counted, see `miscounted`."""
         return bool(self._written)
 
     def miscounted(self) -> tuple[int, int] | None:
@@ -196,13 +262,15 @@ class Unit:
 
 # -- the prefetch --------------------------------------------------------------------------------------------
 
-_ACCOUNTS = BulkStatement(
-    f"SELECT u.partition, u.user_hash, {MAC_STATE} FROM",
-    "int4 bytea",
-    "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
-    " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    " LEFT JOIN window_sums a ON a.partition = u.partition AND a.account = u.account AND a.window_name = ANY(%b::text[])",
-)
+
+@cache
+def _accounts(windows: int) -> BulkStatement:
+    """Return the statement that reads accounts of some users with their sums in a number of windows."""
+    users = "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
+    before, after = account_rows(users, windows, "u.partition, ")
+    return BulkStatement(before, "int4 bytea", after)
+
+
 _RECORDS = BulkStatement(
     "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
     "int4 bytea bytea",
@@ -221,9 +289,20 @@ class PrefetchedRows:
         self._asked_accounts: Cursor[Any] | None = None
         self._asked_records: Cursor[Any] | None = None
         if self._windows is not None and self._users:
-            self._asked_accounts = unit.ask(_ACCOUNTS, self._users, list(self._windows))
+            self._asked_accounts = unit.ask(_accounts(len(self._windows)), self._users, *self._windows)
         if self._keys:
             self._asked_records = unit.ask(_RECORDS, self._keys)
+        # Asked first for all partitions, so that the server reads while the earlier ones are charged.
+        windows = None if hint.windows is None else list(hint.windows)
+        self._batches = {} if windows is None else hint.batches
+        self._asked_batches = {
+            partition: ask_batch(unit, partition, users, windows or []) for partition, users in self._batches.items()
+        }
+
+    def batch(self, partition: int, users: list[bytes], windows: list[str]) -> Cursor[Any] | None:
+        """Return the answer of `ask_batch`; None if it was not prefetched."""
+        same = self._windows is not None and list(self._windows) == windows and self._batches.get(partition) == users
+        return self._asked_batches.get(partition) if same else None
 
     def read(self) -> None:
         """Read the results of the queries."""
@@ -238,7 +317,7 @@ class PrefetchedRows:
         self, partition: int, users: Sequence[bytes], windows: Sequence[str]
     ) -> list[tuple[Any, ...]] | None:
         """Return the rows of `Snapshot.accounts`; None if they were not prefetched."""
-        if self._windows is None or set(windows) != set(self._windows):
+        if self._windows is None or list(windows) != list(self._windows):
             return None
         if any((partition, user) not in self._users for user in users):
             return None
@@ -257,65 +336,83 @@ class PrefetchedRows:
 # -- batches -------------------------------------------------------------------------------------------------
 
 
-class PostgresBatch:
-    """Batch of at least one distinct user, as sorted hashes."""
+@cache
+def _batch_query(windows: int) -> str:
+    """Return the query of a batch's users, in order, with their accounts and sums in a number of windows."""
+    columns = f"u.account, t.user_hash, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition,
+    # or all partitions if it has no row counts yet.
+    joins = [
+        _found("u", "partition, account FROM users WHERE partition = %s AND user_hash = b.user_hash"),
+        _found("t", "user_hash FROM tombstones WHERE partition = %s AND user_hash = b.user_hash"),
+        _found("s", "day, row_mac FROM account_macs WHERE partition = u.partition AND account = u.account"),
+    ]
+    for place in range(windows):
+        columns += "".join(f", a{place}.{name}" for name in ("window_name", *Costs._fields))
+        where = "WHERE partition = u.partition AND account = u.account AND window_name = %s"
+        joins.append(_found(f"a{place}", f"window_name, {AMOUNTS} FROM window_sums {where}"))
+    users = "unnest(%b::bytea[]) WITH ORDINALITY AS b(user_hash, place)"
+    return f"SELECT {columns} FROM {users} {' '.join(joins)} ORDER BY b.place"
 
-    def __init__(self, unit: Unit, partition: int, users: list[bytes]) -> None:
+
+_SUMS_FROM = 6
+"""The place of the first window in a row of `_batch_query`: its name, None without a sum, and four amounts."""
+
+
+def ask_batch(unit: Unit, partition: int, users: list[bytes], windows: list[str]) -> Cursor[Any]:
+    """Send the query of a batch's users."""
+    return unit.run(_batch_query(len(windows)), (users, partition, partition, *windows))
+
+
+class PostgresBatch:
+    """Batch of at least one distinct user, as sorted hashes; `answer` is that of `ask_batch`, if it was prefetched."""
+
+    def __init__(
+        self, unit: Unit, partition: int, users: list[bytes], windows: list[str], answer: Cursor[Any] | None
+    ) -> None:
         self._unit = unit
         self._partition = partition
         self._users = users
+        self._windows = windows
+        self._answer = ask_batch(unit, partition, users, windows) if answer is None else answer
         self._accounts: list[int] = []
-        self._known: list[bytes] = []
+        self._known: list[tuple[int, bytes, tuple[Any, ...]]] = []
         self._new: list[bytes] = []
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
-        # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition,
-        # or all partitions if it has no row counts yet.
-        erased = "(u.account IS NULL AND t.user_hash IS NOT NULL)"
-        refused = " OR ".join([erased, *(_over(place, room) for place, (_, room) in enumerate(rooms))])
-        joins = [
-            _found("u", "account FROM users WHERE partition = %(partition)s AND user_hash = b.user_hash"),
-            _found("t", "user_hash FROM tombstones WHERE partition = %(partition)s AND user_hash = b.user_hash"),
+        refused = []
+        never = any(room is None for _, room in rooms)
+        limits = [
+            (_SUMS_FROM + 5 * self._windows.index(window), _places(room))
+            for window, room in rooms
+            if room is not None
         ]
-        for place, (_, room) in enumerate(rooms):
-            if room is not None:
-                where = f"WHERE partition = %(partition)s AND account = u.account AND window_name = %(window{place})s"
-                joins.append(_found(f"a{place}", f"partition, {AMOUNTS} FROM window_sums {where}"))
-        found = self._unit.run(
-            f"SELECT b.place, u.account, ({refused})"
-            f" FROM unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(user_hash, place) {' '.join(joins)}",
-            {
-                "partition": self._partition,
-                "users": self._users,
-                **{f"window{place}": window for place, (window, _) in enumerate(rooms)},
-            },
-        ).fetchall()
-        known = sorted((account, self._users[place - 1]) for place, account, over in found if account and not over)
-        self._accounts, self._known = [account for account, _ in known], [user for _, user in known]
-        self._new = sorted(self._users[place - 1] for place, account, over in found if account is None and not over)
-        return [self._users[place - 1] for place, _, over in sorted(found) if over]
+        for user, row in zip(self._users, self._answer.fetchall(), strict=True):
+            account, erased = row[:2]
+            if never or (account is None and erased is not None) or (account is not None and _is_over(row, limits)):
+                refused.append(user)
+            elif account is None:
+                self._new.append(user)
+            else:
+                self._known.append((account, user, row))
+        self._known.sort()
+        self._accounts = [account for account, _, _ in self._known]
+        return refused
 
     def unknown(self) -> list[bytes]:
         return self._new
 
     def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        columns, joins = (
-            "",
-            [_found("s", "day, row_mac FROM account_macs WHERE partition = u.partition AND account = u.account")],
-        )
-        for place in range(len(windows)):
-            first, *others = [f"a{place}.{name}" for name in Costs._fields]
-            first = f"CASE WHEN a{place}.window_name IS NULL THEN {NO_SUM} WHEN {first} < 0 THEN {NO_SUM - 1} ELSE {first} END"
-            columns += f", {first}, {', '.join(others)}"
-            where = "WHERE partition = u.partition AND account = u.account AND window_name = %s"
-            joins.append(_found(f"a{place}", f"window_name, {AMOUNTS} FROM window_sums {where}"))
-        accounts = "SELECT %s::int4, * FROM unnest(%b::int8[], %b::bytea[])"
-        row_mac = f"CASE WHEN s.day = {day:d} AND NOT {COUNTED} THEN s.row_mac END"
-        return self._unit.run(
-            f"SELECT u.account, u.user_hash, {NEWEST}, {row_mac}{columns}"
-            f" FROM ({accounts}) AS u(partition, account, user_hash) {' '.join(joins)}",
-            (self._partition, self._accounts, self._known, *windows),
-        ).fetchall()
+        firsts = [_SUMS_FROM + 5 * self._windows.index(window) for window in windows]
+        for account, user, row in self._known:
+            newest, of_day, row_mac, counted = row[2:_SUMS_FROM]
+            sums: list[int | None] = []
+            for first in firsts:
+                name, amount, *others = row[first : first + 5]
+                # No negative amount was ever stored, and it must not pass for a missing sum.
+                sums += [NO_SUM if name is None else NO_SUM - 1 if amount is not None and amount < 0 else amount]
+                sums += others
+            yield account, user, newest, row_mac if of_day == day and not counted else None, *sums
 
     def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
         numbers = range(first, first + len(users))
@@ -357,12 +454,20 @@ def _found(name: str, what: str) -> str:
     return f"LEFT JOIN LATERAL (SELECT {what} LIMIT 1) AS {name} ON true"
 
 
-def _over(place: int, room: dict[str, int] | None) -> str:
-    """Return SQL that is true if a limit has no room left. It interpolates only integers and column names."""
-    if room is None:
-        return "true"
-    over = " OR ".join(f"a{place}.{name} IS NULL OR a{place}.{name} > {most}" for name, most in room.items())
-    return f"(a{place}.partition IS NOT NULL AND ({over}))"
+def _places(room: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Return the places of limited amounts among the five values of a window, with the largest sum."""
+    return [(1 + Costs._fields.index(name), most) for name, most in room.items()]
+
+
+def _is_over(row: Sequence[Any], limits: Sequence[tuple[int, list[tuple[int, int]]]]) -> bool:
+    """True if a limit has no room left for the user of a row."""
+    for first, room in limits:
+        if row[first] is not None:
+            for place, most in room:
+                amount = row[first + place]
+                if amount is None or amount > most:
+                    return True
+    return False
 
 
 def _add(name: str, amount: int | None) -> str:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 LOG, INDEX, JOURNAL = "-wal", "-shm", "-journal"
 """Endings of SQLite's companion files: the WAL, its index, and the rollback journal of a mode not used here."""
 
-LINKED = "it has more than one name (hard links), and each would have a log of its own; remove the others"
+LINKED = "it has more than one name (hard links), and each would have its own log. Remove the other names"
 
 _MOUNTS = Path("/proc/self/mountinfo")
 
@@ -61,19 +61,21 @@ def refuse_strays(file: Path) -> None:
     for ending in (LOG, INDEX, JOURNAL):
         if os.path.lexists(companion(file, ending)):
             stray = companion(file, ending)
-            why = f"there is none, but {stray} lies there and belongs to one"
-            raise LedgerError(str(file), f"{why}; restore that, or give a new ledger another name")
+            why = f"it does not exist, but {stray} of an earlier ledger does"
+            raise LedgerError(str(file), why, hint="Restore that ledger, or choose another name for a new one.")
 
 
 def check_names(file: Path) -> None:
     """Raise `LedgerError` if the ledger has a second name, a foreign journal or a mount of its own."""
     journal = companion(file, JOURNAL)
     if journal.exists():
-        raise LedgerError(str(file), f"{journal} lies beside it, which is none of its own; move it away")
+        raise LedgerError(str(file), f"{journal} does not belong to it", hint="Move that file away.")
     if file.stat().st_nlink != 1:
         raise LedgerError(str(file), LINKED)
     if _is_mount_point(file):
-        raise LedgerError(str(file), "it is mounted as a single file, and would have two logs; mount its folder")
+        raise LedgerError(
+            str(file), "it is mounted as a single file, and would have two logs", hint="Mount its folder."
+        )
 
 
 def check_modes(file: Path) -> None:
@@ -82,7 +84,7 @@ def check_modes(file: Path) -> None:
     loose = [str(name) for name in private if name.exists() and stat.S_IMODE(name.stat().st_mode) & 0o077]
     if loose:
         names = shlex.join(loose)
-        raise LedgerError(str(file), f"others than its owner have rights to it; type: chmod 600 {names}")
+        raise LedgerError(str(file), "other users have access to it", hint=f"Run: chmod 600 {names}")
 
 
 def is_read_only(file: Path) -> bool:
@@ -103,11 +105,10 @@ def refuse_log(file: Path) -> None:
     """
     for name in (companion(file, LOG), companion(file, INDEX)):
         if name.exists():
-            why = f"it cannot be written from here, and without that its log {name} cannot be read"
             raise LedgerError(
                 str(file),
-                f"{why}: balances would be those of the past. If the ledger is in use, ask the service or read a copy"
-                " made by: ldp-budget ledger backup FILE",
+                f"it cannot be written from here, so its log {name} cannot be read and balances would be outdated",
+                hint="If the ledger is in use, ask the service, or read a copy made by: ldp-budget ledger backup FILE",
             )
 
 
@@ -184,8 +185,9 @@ def check_writable(connection: sqlite3.Connection, path: str) -> None:
     except sqlite3.OperationalError as error:
         if is_busy(error):
             return  # another program writes; the begin of a transaction waits for it
-        why = f"it can only be read: {error}. Check its permissions and the limit on open files (ulimit -n)"
-        raise LedgerError(path, f"{why}; nothing was charged") from None
+        why = f"it can only be read: {error}. Nothing was charged."
+        hint = "Check its permissions and the limit on open files (ulimit -n)."
+        raise LedgerError(path, why, hint=hint) from None
 
 
 def open_memory(key: keyfile.Key, ledger_id: str) -> sqlite3.Connection:
@@ -201,7 +203,7 @@ def check_ledger_id(connection: sqlite3.Connection, key: keyfile.Key, path: str)
     row = connection.execute("SELECT value FROM meta WHERE name = 'ledger_id'").fetchone()
     ledger_id = keyfile.read_ledger_id(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
     if ledger_id is None:
-        raise LedgerError(path, "its table meta was changed: the id in it. Restore the ledger from a backup")
+        raise LedgerError(path, "its table meta was changed: the id in it", hint="Restore the ledger from a backup.")
     key.set_ledger_id(ledger_id)
 
 
@@ -214,7 +216,7 @@ def create(
     `ledger_id`.
     """
     if not file.parent.is_dir():
-        raise LedgerError(str(file), f"the folder {file.parent} does not exist")
+        raise LedgerError(str(file), f"the folder {file.parent} does not exist", hint="Create it first.")
     with _created(file), alone_in(file.parent):
         if file.exists():
             return
@@ -231,11 +233,11 @@ def create(
 def copy(connection: sqlite3.Connection, key: keyfile.Key, file: Path) -> None:
     """Copy a ledger and its key as of one moment, while other processes write. The copy gets its name last."""
     if not file.parent.is_dir():
-        raise LedgerError(str(file), f"the folder {file.parent} does not exist")
+        raise LedgerError(str(file), f"the folder {file.parent} does not exist", hint="Create it first.")
     with _created(file), alone_in(file.parent):
         for name in (file, keyfile.key_path(file)):
             if os.path.lexists(name):
-                raise LedgerError(str(name), "it is there already; name another file")
+                raise LedgerError(str(name), "it already exists. Nothing was written.", hint="Choose another file.")
         refuse_strays(file)
         draft = _draft_of(file, _COPY)
         _put(file, draft, key.secret, lambda: _write_copy(draft, connection))
@@ -318,7 +320,7 @@ def _stop_waiting(path: str) -> Callable[[int, int, int], None]:
 
     def check(status: int, remaining: int, total: int) -> None:
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
-            raise LedgerError(path, f"it stayed locked for {BUSY_SECONDS:g} s; the copy was not made")
+            raise LedgerError(path, f"it was locked for {BUSY_SECONDS:g} s. The copy was not made.")
 
     return check
 
@@ -356,9 +358,23 @@ def require_both(file: Path, secret: bytes | None = None) -> None:
     if not has_ledger and not key_is_there:
         raise LedgerMissing(str(file))
     if not has_ledger:
-        raise LedgerError(str(file), f"its key {key} is there but the ledger is missing; restore it from a backup")
+        raise LedgerError(str(file), f"its key file {key} exists, but the ledger is missing", hint=_RESTORE)
     if not key_is_there:
-        raise LedgerError(str(file), f"its key {key} is missing; restore it from a backup")
+        if file.stat().st_size and not _is_database(file):
+            raise LedgerError(str(file), "this is not an ldp-budget ledger")
+        raise LedgerError(str(file), f"its key file {key} is missing", hint=_RESTORE)
+
+
+_RESTORE = "Restore it from a backup."
+
+
+def _is_database(file: Path) -> bool:
+    """True if a file begins like a SQLite database, or cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return True
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -384,7 +400,7 @@ def enable_wal(connection: sqlite3.Connection) -> None:
 
 def busy() -> str:
     """Return the reason that an error states after a wait for a lock has timed out."""
-    return f"others kept it locked for {BUSY_SECONDS:g} s; nothing was charged"
+    return f"other processes kept it locked for {BUSY_SECONDS:g} s. Nothing was charged."
 
 
 def _connect(path: str, how: str = "mode=rw") -> sqlite3.Connection:
@@ -413,7 +429,11 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger")
     if version != SCHEMA_VERSION:
-        raise LedgerError(path, f"its tables are of version {version}; this package knows version {SCHEMA_VERSION}")
+        raise LedgerError(
+            path,
+            f"its tables must be of version {SCHEMA_VERSION}: got version {version}",
+            hint="Install the matching ldp-budget.",
+        )
     _check_size(connection, path)
 
 
@@ -426,13 +446,13 @@ def _check_size(connection: sqlite3.Connection, path: str) -> None:
     log = Path(f"{path}-wal")
     recovers = log.exists() and log.stat().st_size > 0
     if os.path.getsize(path) % page_bytes and not recovers:
-        raise LedgerError(path, "it is truncated; restore it from a backup")
+        raise LedgerError(path, "it is truncated", hint=_RESTORE)
 
 
 def _check_key(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> None:
     row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
     if row is None or row[0] != _key_check(key):
-        raise LedgerError(path, f"its key {keyfile.key_path(Path(path))} belongs to another ledger")
+        raise LedgerError(path, f"its key file {keyfile.key_path(Path(path))} belongs to another ledger")
 
 
 def _key_check(key: keyfile.Key) -> bytes:
@@ -444,9 +464,9 @@ def failure(ledger: str, error: Exception, *, committing: bool = False) -> Ledge
     if isinstance(error, sqlite3.Error) and is_busy(error):
         return LedgerError(ledger, busy())
     if committing and not _came_before_the_end(error):
-        why = f"{error}; it may or may not have been charged: ask again by the key"
-        return LedgerError(ledger, why, unknown=True)
-    return LedgerError(ledger, f"{error}; nothing was charged")
+        why = f"{error}. It is unknown whether it was charged."
+        return LedgerError(ledger, why, unknown=True, hint="Repeat the request with the same key.")
+    return LedgerError(ledger, f"{error}. Nothing was charged.")
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -502,7 +522,7 @@ class WriterLock:
             self._locked = False
             return False
         except OSError as error:
-            raise LedgerError(self._ledger, f"its key {self._file} cannot be locked: {error.strerror}") from None
+            raise LedgerError(self._ledger, f"its key file {self._file} cannot be locked: {error.strerror}") from None
         if not self._is_there():
             self._open()
             return False
@@ -530,7 +550,7 @@ class WriterLock:
 
     def _wait(self, deadline: float) -> None:
         if _held.get(self._ledger) == threading.get_ident():
-            raise LedgerError(self._ledger, "this thread is writing to it just now; finish that first")
+            raise LedgerError(self._ledger, "this thread is already writing to it", hint="Finish that first.")
         if time.monotonic() > deadline:
             raise LedgerError(self._ledger, busy())
         time.sleep(STEP_SECONDS)
@@ -538,11 +558,13 @@ class WriterLock:
     def _open(self) -> None:
         """Open the key file, first or again after a file with the same content has replaced it."""
         if not keyfile.read_key(Path(self._ledger)).is_that_of(self._key):
-            raise LedgerError(self._ledger, f"its key {self._file} was replaced by another one while it was open")
+            raise LedgerError(
+                self._ledger, f"its key file {self._file} was replaced by another one while it was open"
+            )
         try:
             before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise LedgerError(self._ledger, f"its key {self._file} cannot be opened: {error.strerror}") from None
+            raise LedgerError(self._ledger, f"its key file {self._file} cannot be opened: {error.strerror}") from None
         self._opened = os.fstat(self._descriptor)
         if before >= 0:
             os.close(before)

@@ -249,14 +249,15 @@ if sys.platform != "win32":
     import fcntl
 
 
-CHARGED_NOTHING = "; nothing was charged"
-MAYBE_LOST = "; what was written just now may be lost, so ask again by the key whether it was charged"
+CHARGED_NOTHING = ". Nothing was charged."
+MAYBE_LOST = ". The last charge may be lost. Repeat the request with the same key."
 
-_OTHER = "another copy was put in its place while it was open"
+_OTHER = "it was replaced by another copy while it was open"
 _STALE = (
-    "its log {log} is of another state than the database: a copy was put in its place while the log still lay there. "
-    "Keep both files: the log may hold charges that the copy does not. Put back the database that was there before"
+    "its log {log} belongs to another state of the database: the database was replaced by a copy while the log "
+    "existed"
 )
+_KEEP_BOTH = "Keep both files, because the log may have charges that the copy lacks. Put back the previous database."
 
 # Longest wait of a close for the writer lock. A process that does not get it is not the last one with the file open.
 _CLOSING_SECONDS = 0.2
@@ -316,7 +317,7 @@ class DatabaseFile:
             check_modes(Path(self.path))
             if logged and not wal_matches_database(self.path, connection):
                 if not is_torn(self.path, connection, self._key):
-                    raise LedgerError(self.path, _STALE.format(log=self._names[0]))
+                    raise LedgerError(self.path, _STALE.format(log=self._names[0]), hint=_KEEP_BOTH)
                 # The next process to open it then finds it consistent, and need not verify it.
                 with suppress(sqlite3.Error):
                     empty(connection, 0.0)
@@ -414,7 +415,7 @@ class DatabaseFile:
             if (found and (found.st_dev, found.st_ino)) != self._opened[place]:
                 raise LedgerError(
                     self.path,
-                    f"{name} beside it was removed or replaced while it was open{then}",
+                    f"its file {name} was removed or replaced while it was open{then}",
                     unknown=then is MAYBE_LOST,
                 )
             if place == 1 and found is not None:
@@ -426,8 +427,8 @@ class DatabaseFile:
         if self._read_only:
             refuse_log(Path(self.path))
             if _stamp(os.stat(self.path)) != self._stamp:
-                why = "it was written by others since it was opened here, where it can only be read"
-                raise LedgerError(self.path, f"{why}; open it again")
+                why = "another process wrote to it after it was opened here to be read only"
+                raise LedgerError(self.path, why, hint="Open it again.")
 
     def check_before(self, connection: sqlite3.Connection) -> None:
         """Check the files before a transaction, while holding the writer lock; detects overwritten content too."""
@@ -455,7 +456,7 @@ class DatabaseFile:
             )
         if _identity(found) != self._opened[0]:
             raise LedgerError(
-                self.path, f"another file has taken its place while it was open{then}", unknown=then is MAYBE_LOST
+                self.path, f"another file replaced it while it was open{then}", unknown=then is MAYBE_LOST
             )
         if found.st_nlink != 1:
             raise LedgerError(self.path, LINKED + then, unknown=then is MAYBE_LOST)

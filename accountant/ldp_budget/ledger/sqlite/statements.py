@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ...guarantees.fixed_point import Costs
 from ..calendar import DAY_MICROS
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from ..storage import N, Renew
 
+T = TypeVar("T")
 _RENEWED_TOGETHER = 5_000
 _LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
@@ -86,7 +88,6 @@ _STRAY_REPORTS = (
     " WHERE r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
-_SEALED = f"u.account, a.window_name, {', '.join(f'a.{name}' for name in Costs._fields)}, {MAC_STATE.format('u')}, u.user_hash"
 _COUNTERS = PartitionHead._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
@@ -130,10 +131,11 @@ class SqliteRows:
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._execute(_accounts(len(windows), len(users)), (*windows, *users))
+        asked = _padded(users)
+        return self._execute(_accounts(len(windows), len(asked)), (*windows, *asked))
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._execute(_sealed(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
+        return self._execute(_numbered_accounts(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
@@ -163,7 +165,8 @@ class SqliteRows:
         return [plan for (plan,) in rows]
 
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
-        return map(IdempotencyRecord._make, self._execute(_records(len(users), len(keys)), (*users, *keys)))
+        pairs = _padded([*zip(users, keys, strict=True)])
+        return map(IdempotencyRecord._make, self._execute(_records(len(pairs)), [*chain.from_iterable(pairs)]))
 
     def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
         return map(IdempotencyRecord._make, self._execute(f"{_RECORD} WHERE user_hash = ?", (user,)))
@@ -288,7 +291,7 @@ class SqliteRows:
             self._execute_many(update, [(*renew(row[1:]), row[0]) for row in part])
             last = part[-1][0]
 
-    def batch(self, users: list[bytes]) -> SqliteBatch:
+    def batch(self, users: list[bytes], windows: list[str]) -> SqliteBatch:
         return SqliteBatch(self._connection, users)
 
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
@@ -492,26 +495,41 @@ class SqliteRows:
 
 @cache
 def _accounts(windows: int, users: int) -> str:
-    return (
-        f"SELECT u.user_hash, {_SEALED} FROM users u LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_name IN ({_places(windows)})"
-        f" WHERE u.user_hash IN ({_places(users)})"
-    )
+    return f"{_account_rows('users u', windows)} WHERE u.user_hash IN ({_places(users)})"
 
 
 @cache
-def _sealed(windows: int) -> str:
-    return (
-        f"SELECT {_SEALED} FROM json_each(?1) n CROSS JOIN users u ON u.account = n.value"
-        " LEFT JOIN account_macs s ON s.account = u.account"
-        f" LEFT JOIN window_sums a ON a.account = u.account AND a.window_name IN ({_places(windows)})"
-        " WHERE u.user_hash IS NOT NULL"
-    )
+def _numbered_accounts(windows: int) -> str:
+    listed = "json_each(?) n CROSS JOIN users u ON u.account = n.value"
+    return f"{_account_rows(listed, windows)} WHERE u.user_hash IS NOT NULL"
+
+
+def _account_rows(accounts: str, windows: int) -> str:
+    """Return the query of the rows of accounts `u`, with their sums in a number of windows."""
+    sums, joins = "", ""
+    for place in range(windows):
+        name = f"a{place}"
+        sums += "".join(f", {name}.{column}" for column in ("window_name", *Costs._fields))
+        joins += f" LEFT JOIN window_sums {name} ON {name}.account = u.account AND {name}.window_name = ?"
+    return f"SELECT {MAC_STATE}{sums} FROM {accounts} LEFT JOIN account_macs s ON s.account = u.account{joins}"
 
 
 @cache
-def _records(users: int, keys: int) -> str:
-    return f"{_RECORD} WHERE user_hash IN ({_places(users)}) AND key_hash IN ({_places(keys)})"
+def _records(pairs: int) -> str:
+    if pairs == 1:
+        return f"{_RECORD} WHERE user_hash = ? AND key_hash = ?"
+    # Two IN lists would look up every user with every key.
+    wanted = ", ".join(["(?, ?)"] * pairs)
+    return (
+        f"WITH wanted(u, k) AS (VALUES {wanted}) {_RECORD.replace('FROM', 'FROM wanted CROSS JOIN')}"
+        " WHERE user_hash = u AND key_hash = k"
+    )
+
+
+def _padded(asked: Sequence[T]) -> Sequence[T]:
+    """Return the same values, the last one repeated up to a power of two: so few statements serve any number."""
+    count = len(asked)
+    return [*asked, *[asked[-1]] * ((1 << (count - 1).bit_length()) - count)] if count else asked
 
 
 def _waiting(collection: str | None, account: int | None) -> tuple[str, tuple[Any, ...]]:

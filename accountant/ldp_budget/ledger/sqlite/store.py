@@ -160,7 +160,7 @@ class SqliteStore:
 
     def _check_free(self) -> None:
         if self._writer is not None and self._writer.in_transaction:
-            raise LedgerError(self.name, "this thread is writing to it just now; finish that first")
+            raise LedgerError(self.name, "this thread is already writing to it", hint="Finish that first.")
 
     def _in_turn(self, act: Callable[[], T]) -> T:
         """Run `act` while holding the writer lock, which one thread of all processes has at a time."""
@@ -314,7 +314,7 @@ class SqliteStore:
 
     def _check_key(self, found: keyfile.Key) -> None:
         if not found.replaces(self.key):
-            raise LedgerError(self.name, f"another key lies in {keyfile.key_path(Path(self.name))}")
+            raise LedgerError(self.name, f"its key file {keyfile.key_path(Path(self.name))} has another key")
 
     def change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
         """Replace the key file with what `change` makes of it, while holding the writer lock on that file."""
@@ -371,7 +371,7 @@ class SqliteStore:
 
     def _current(self) -> sqlite3.Connection:
         if self._closed:
-            raise LedgerError(self.name, "it is closed")
+            raise LedgerError(self.name, "this accountant is closed", hint="Open a new one.")
         if self._writer is None:
             self._writer, self._known_end = self._new_writer(), (0, None)
         return self._writer
@@ -395,7 +395,7 @@ class SqliteStore:
     def _open_place(self) -> DatabaseFile | None:
         """Return the database file; None for a ledger in memory."""
         if self._closed:
-            raise LedgerError(self.name, "it is closed")
+            raise LedgerError(self.name, "this accountant is closed", hint="Open a new one.")
         return self._place
 
     def _lend_connection(self, reader: object) -> sqlite3.Connection:

@@ -33,8 +33,8 @@ _COUNTED = (
     "(EXISTS (SELECT 1 FROM memoised_counts l WHERE l.account = {0}.account)"
     " OR EXISTS (SELECT 1 FROM quotas q WHERE q.account = {0}.account))"
 )
-MAC_STATE = f"{_NEWEST}, s.day, s.row_mac, {_COUNTED}"
-"""Columns read for an account's MAC from `account_macs s`; format it with the alias of the table of accounts."""
+MAC_STATE = f"u.user_hash, u.account, {_NEWEST}, s.day, s.row_mac, {_COUNTED}".format("u")
+"""Columns read for the MACs `s` of accounts `u`."""
 
 
 class SqliteBatch:

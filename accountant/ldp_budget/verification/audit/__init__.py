@@ -137,7 +137,7 @@ def _samples(samples: int, reports: int) -> int:
     """Return the number of reports to draw. Raises `InvalidParameter` if it is too small."""
     least = LEAST_USERS * reports
     if isinstance(samples, bool) or not isinstance(samples, int) or not least <= samples <= MOST_SAMPLES:
-        expected = f"a whole number >= {least}, for {LEAST_USERS} users"
+        expected = f"a whole number from {least}, for {LEAST_USERS} users, to {MOST_SAMPLES}"
         raise InvalidParameter("samples", expected, shown(samples))
     return samples
 

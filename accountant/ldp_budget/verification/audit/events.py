@@ -90,7 +90,7 @@ def rows_of(reports: Any) -> NDArray[Any]:
     """Return reports of any shape as rows of numbers, (n, columns). Raises `NotSupported` if they are not numbers."""
     array = np.asarray(reports)
     if array.dtype.kind not in "biuf":
-        raise NotSupported(f"expected reports of numbers; found {array.dtype}")
+        raise NotSupported(f"reports must be numbers: got {array.dtype}")
     return array.reshape(len(array), -1)
 
 
@@ -289,7 +289,7 @@ class Sampler:
         for _ in range(self.reports):
             reports = np.asarray(self.mechanism.randomize(values, rng=self._rng, secrets=secrets))
             if reports.ndim == 0 or len(reports) != count:
-                raise NotSupported(f"expected {count} reports of {count} users; found shape {reports.shape}")
+                raise NotSupported(f"{count} users must give {count} reports: got shape {reports.shape}")
             self._block = min(_MOST_BLOCK, max(1, _BLOCK_BYTES * count // max(1, reports.nbytes)))
             yield reports
 

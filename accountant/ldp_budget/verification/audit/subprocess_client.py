@@ -79,7 +79,7 @@ class ExternalClient:
         with self._watched(_LAST_SECONDS):
             more = self._process.stdout.readline(80)
         if more:
-            raise NotSupported(f"the client says more than it is asked: {more!r}")
+            raise NotSupported(f"the client wrote more than it was asked for: {more!r}")
 
     def _kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -121,9 +121,9 @@ class ExternalClient:
         try:
             row = bytes.fromhex(said["report"])
         except (KeyError, TypeError, ValueError):
-            raise NotSupported(f'expected {{"report": hex}} of the client; found {said}') from None
+            raise NotSupported(f'the answer of the client must be {{"report": hex}}: got {said}') from None
         if len(row) != self._size:  # every report, as a length may also carry information
-            raise NotSupported(f"expected reports of {self._size} bytes; found one of {len(row)}")
+            raise NotSupported(f"a report must have {self._size} bytes: got {len(row)}")
         return row
 
     def _ask(self, lines: Iterable[Any]) -> list[dict[str, Any]]:
@@ -165,13 +165,13 @@ class ExternalClient:
     def _read(self, line: str) -> dict[str, Any]:
         self._heard = time.monotonic()
         if not line:
-            raise NotSupported(f"the client {self._words[0]} ended, or said nothing for {_SECONDS} s")
+            raise NotSupported(f"the client {self._words[0]} ended, or did not answer for {_SECONDS} s")
         try:
             said = json.loads(line)
         except (ValueError, RecursionError):
-            raise NotSupported(f"expected a line of JSON of the client; found {line[:80]!r}") from None
+            raise NotSupported(f"the answer of the client must be a line of JSON: got {line[:80]!r}") from None
         if not isinstance(said, dict) or "error" in said:
-            raise NotSupported(f"the client says: {said['error'] if isinstance(said, dict) else said}")
+            raise NotSupported(f"the client reports an error: {said['error'] if isinstance(said, dict) else said}")
         return said
 
 

@@ -425,7 +425,7 @@ def _check_generators(mechanism: Mechanism, value: Any) -> None:
     chance = float((counts * (counts - 1.0)).sum()) / (_MANY * (_MANY - 1.0))
     expect(
         equal_p(same, _MANY, chance) < _AGREES,
-        f"what is kept is drawn anew with every generator: {same} of {_MANY} users report the same again, as many as "
+        f"what is kept is drawn again with every generator: {same} of {_MANY} users report the same again, as many as "
         f"of different users ({chance * _MANY:.0f})",
     )
 

@@ -319,7 +319,7 @@ def examples_of(cls: type[Mechanism]) -> list[dict[str, Any]]:
         return [dict(example) for example in cls.examples]
     found = _search(cls)
     if not found:
-        raise NotSupported(f"no parameters of {cls.name} were found by trying; give the class `examples`")
+        raise NotSupported(f"no valid parameters of {cls.name} were found", hint="Give the class `examples`.")
     return found
 
 
@@ -504,7 +504,7 @@ def whole(mechanism: Mechanism, reports: Any) -> Bytes:
     if on_a_grid(mechanism, array):
         array = steps_of(mechanism, array).astype(np.int64)
     if array.dtype.kind not in "biuf":
-        raise NotSupported(f"reports of {array.dtype} are not looked at")
+        raise NotSupported(f"reports of {array.dtype} cannot be checked")
     rows = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).reshape(len(array), -1)
     return rows.view(np.uint8).reshape(len(array), -1)
 

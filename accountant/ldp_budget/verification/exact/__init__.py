@@ -42,7 +42,7 @@ _LONGEST = 40
 _UNFORESEEN = 4
 _FEW_ANSWERS = 64
 """The most answers for which every pair is compared."""
-_FEW_STAND_FOR_ALL = "nothing shows that these stand for all; show it by a client program"
+_FEW_COVER_ALL = "it is not shown that these cover all other inputs. Show it by a client program"
 _OTHERWISE = f"promise it for {SAME_CHANGE_PATTERN}, if that will do"
 
 
@@ -120,7 +120,7 @@ def verify(mechanism: Mechanism) -> Verification:
     finding = worst(findings) if methods else Finding(UNPROVEN, _silent(mechanism, pairs))
     every, looked_at = _looked_at(mechanism, pairs, program)
     if finding.verdict == HOLDS and not every and not isinstance(guarantee, Unbounded):
-        finding = Finding(UNPROVEN, f"{looked_at} were compared, and {_FEW_STAND_FOR_ALL}")
+        finding = Finding(UNPROVEN, f"{looked_at} were compared, and {_FEW_COVER_ALL}")
     if program.verdict == VIOLATED:
         finding = worst([finding, program])
     shown = largest_loss(guarantee, densities) if densities and not comparisons else _loss(guarantee, comparisons)
@@ -173,7 +173,7 @@ def _looked_at(mechanism: Mechanism, pairs: list[tuple[Any, Any]], program: Prog
         return True, f"{found}, and by the law of the client program all of them"
     if stand_for_all(mechanism, pairs):
         why = "the steps of the client program tell no two answers apart better"
-        return True, f"{found}, which stand for all: {why}"
+        return True, f"{found}, which cover all other inputs: {why}"
     collide = ", whose hashes may collide, so that other pairs may be told apart better" if _hashes(mechanism) else ""
     return False, found + collide
 

@@ -144,7 +144,7 @@ class _Worths:
         self._mechanism, self.first = mechanism, first
         comparison = mechanism.compare(first, second)
         if comparison.size > _MOST_OUTCOMES:
-            raise NotSupported("the outcomes are too many to see each of them")
+            raise NotSupported("the outcomes are too many to check each of them")
         self._masses = [tuple(map(float, mass)) for mass in comparison.masses()]
         self.reports = np.concatenate(
             [

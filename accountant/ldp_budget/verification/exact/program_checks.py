@@ -61,7 +61,7 @@ _REPEATS = (
     "its reports repeat draws of a secret, and what one loses given earlier reports was not looked at; promise"
     " `Memoised` for the same change pattern, if that will do"
 )
-_BY_HAND = "so samples and the audit stand for it"
+_BY_HAND = "so samples and the audit check it"
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ class _Outcomes:
 
     def bit(self, t: int) -> _Fork:
         if not 0 <= t <= ONE:
-            raise ValueError(f"expected a threshold from 0 to 2**64; found {t}")
+            raise ValueError(f"the threshold must be from 0 to 2**64: got {t}")
         if t in (0, ONE):
             return _Fork([(int(t == ONE), 1)])
         return _Fork([(0, ONE - t), (1, t)], ONE)

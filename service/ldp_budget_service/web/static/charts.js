@@ -1,5 +1,5 @@
-/* Pictures as inline SVG, built through the DOM. Each is drawn for the width that it has, and says in words what it
-   shows; what it is drawn from stands in a table under it. */
+/* Charts as inline SVG, built through the DOM. Each is drawn for its width and has a label in words. The table under a
+   chart has its data. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -33,7 +33,7 @@ export function span(low, high) {
 const number = new Intl.NumberFormat("en");
 const shown = new WeakMap();
 
-/** Draw into a figure now, and again whenever its width changes. `draw(width)` returns an element. */
+/** Draw into a figure now, and again when its width changes. `draw(width)` returns an element. */
 export function drawn(figure, draw) {
   const known = shown.get(figure);
   const state = known ?? { draw, width: 0, picture: null };
@@ -58,7 +58,7 @@ export function drawn(figure, draw) {
   render();
 }
 
-/** Height of text and room around what is drawn. */
+/** The margins of a chart, for its labels. */
 const TOP = 10;
 const BOTTOM = 24;
 
@@ -76,8 +76,8 @@ function scaleLeft(parts, most, height, width) {
 }
 
 /**
- * Bars for days, each of one or more parts on top of one another. It is a slider over the days: what a day has is
- * told by `say(at)`, to whoever points at it, goes there by the arrow keys, or hears it.
+ * Stacked bars for days. The chart is a slider over the days: `say(at)` describes a day for the pointer, for the arrow
+ * keys and for screen readers.
  *
  * `series`: [{ name, class, values }]; `days`: dates as 2026-11-22; `state.at`: the chosen day.
  */

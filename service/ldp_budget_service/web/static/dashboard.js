@@ -1,7 +1,7 @@
-/* The dashboard: what the ledger adds up to, renewed as long as somebody looks. */
+/* The dashboard: statistics of the ledger, updated while the page is visible. */
 
 import { bars, columns, drawn, intervals, span, swatch, trend } from "./charts.js";
-import { ask, byId, count, date, h, moment, named, Problem, run, share, t } from "./office.js";
+import { ask, byId, count, date, h, moment, named, percent, Problem, run, share, t } from "./office.js";
 import { DataTable } from "./tables.js";
 
 const SPANS = [7, 30, 90, 365];
@@ -13,7 +13,7 @@ const amount = (value) => (value && value < 1e-3 ? value.toExponential() : Strin
 const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
 const time = () => new Date().toISOString().slice(11, 16);
 
-/** A card with a heading, a note and what stands beside them. */
+/** A card with a heading, a note and controls. */
 function card(name, { half = false, controls = null, note = true } = {}, ...children) {
   const heading = h("h2", { id: `${name}-title` }, t(`${name}.title`));
   const head = h("div", {}, heading, note ? h("p", { class: "muted small" }, t(`${name}.note`)) : null);
@@ -51,7 +51,7 @@ class Figures {
 const usedAtLeast = (limit, percent) => sum(limit.used.slice(percent));
 const limitName = (limit) => `${limit.policy} · ${named("limit", limit.period)}`;
 
-/** The limit that most users are near to. */
+/** The limit with the most users near it. */
 function nearest(limits) {
   const rows = limits.map((limit) => ({ ...limit, near: usedAtLeast(limit, NEAR) })).filter((limit) => limit.near);
   return rows.sort((one, other) => other.near - one.near)[0];
@@ -154,7 +154,7 @@ class Refusals {
 
 // -- what is left ------------------------------------------------------------------------------------------------------
 
-/** Tenths of what is left, from all to nothing. */
+/** Users by tenths of the remaining budget, from all to nothing. */
 function bins(used) {
   const tenths = Array.from({ length: 10 }, (_, at) => ({ most: 100 - 10 * at, users: sum(used.slice(10 * at, 10 * at + 10)) }));
   return [...tenths, { most: 0, users: used[100] }];
@@ -241,14 +241,13 @@ class Limits {
 
 // -- collections -------------------------------------------------------------------------------------------------------
 
-const percent = (value) => `${Number((100 * value).toFixed(1))} %`;
 const plain = (value) => String(Number(value.toPrecision(3)));
 
 /** A round with the interval of each share, or of the mean, which is an answer without a name. */
 function withAnswers({ round, reports, answers, mean, low, high }) {
   const shown = answers
-    ? answers.map((each) => ({ answer: each.answer, count: each.count, share: each.share, mean: null, low: each.share_low, high: each.share_high }))
-    : [{ answer: null, count: null, share: null, mean, low, high }];
+    ? answers.map((each) => ({ answer: each.answer, count: each.count, raw: each.raw_count ?? null, share: each.share, mean: null, low: each.share_low, high: each.share_high }))
+    : [{ answer: null, count: null, raw: null, share: null, mean, low, high }];
   return { round, reports, answers: shown };
 }
 
@@ -272,14 +271,14 @@ class Collections {
         { key: "round", title: t("collections.round"), text: true },
         { key: "reports", title: t("collections.reports") },
         { key: "answer", title: t("collections.answer"), text: true },
-        ...["count", "share", "mean", "low", "high"].map((key) => ({ key, title: t(`collections.${key}`), show: short })),
+        ...["count", "raw", "share", "mean", "low", "high"].map((key) => ({ key, title: t(`collections.${key}`), show: short })),
       ],
     });
     this.figure.append(this.caption);
     this.element = card("collections", { controls: this.field }, this.said, this.figure, this.trends, this.table.element);
   }
 
-  /** What is asked for next: of the collection that is chosen, each round that was sealed, or all that there is. */
+  /** Load the sealed rounds of the chosen collection. */
   async load() {
     const names = (await ask("/v1/collections")).map((each) => each.name);
     this.offer(names);
@@ -306,7 +305,7 @@ class Collections {
   async rounds(collection) {
     const path = `/v1/collections/${encodeURIComponent(collection)}/estimate`;
     try {
-      const { rounds } = await ask(`${path}?by_round=true`);
+      const { rounds } = await ask(`${path}?by_round=true&consistent=true`);
       return { collection, rounds: rounds.map(withAnswers), failed: t("collections.unsealed") };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status === 401 || problem.status === 403) throw problem;

@@ -1,5 +1,5 @@
-/* What both pages share: the reader's key, asking the API, texts, and building elements. Nothing is ever written as
-   HTML: texts become text nodes. */
+/* Code of both pages: the reader's key, API requests, texts, and elements. Nothing is ever written as HTML: texts become
+   text nodes. */
 
 const KEY = "ldp-budget-key";
 
@@ -22,14 +22,14 @@ export const byId = (id) => document.getElementById(id);
 
 let texts = {};
 
-/** A text by its key, with what stands in braces filled in. */
+/** A text by its key, with its placeholders filled in. */
 export function t(key, values = {}) {
   const found = key.split(".").reduce((at, part) => at?.[part], texts);
   if (typeof found !== "string") throw new Error(`no text ${key}`);
   return found.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
 }
 
-/** A text of a group by a name that the API gave; the name itself where there is none. */
+/** A text of a group by a name from the API; the name itself if there is no text. */
 export const named = (group, name) => texts[group]?.[name] ?? name;
 
 async function loadTexts() {
@@ -40,18 +40,18 @@ async function loadTexts() {
 // -- numbers and times ---------------------------------------------------------------------------------------------
 
 const whole = new Intl.NumberFormat("en");
-const percents = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-const moments = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
+const moments = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23", timeZone: "UTC" });
 const dates = new Intl.DateTimeFormat("en", { weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 export const count = (value) => whole.format(value);
-export const share = (part, of) => (of ? percents.format(part / of) : "–");
+export const percent = (value) => `${Number((100 * value).toFixed(1))} %`;
+export const share = (part, of) => (of ? percent(part / of) : "–");
 export const moment = (iso) => (iso ? `${moments.format(new Date(iso))} UTC` : "–");
 export const date = (day) => dates.format(new Date(`${day}T00:00Z`));
 
 // -- the API -------------------------------------------------------------------------------------------------------
 
-/** What the API said was wrong. */
+/** An error from the API. */
 export class Problem extends Error {
   constructor(status, detail, code) {
     super(detail);
@@ -60,7 +60,7 @@ export class Problem extends Error {
   }
 }
 
-/** What the API answers; throws `Problem`. */
+/** The response of the API; throws `Problem`. */
 export async function ask(path, { method = "GET", body } = {}) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY)}` };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -70,9 +70,9 @@ export async function ask(path, { method = "GET", body } = {}) {
   } catch {
     throw new Problem(0, t("frame.unreachable"), "unreachable");
   }
-  const told = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Problem(response.status, told.detail ?? response.statusText, (told.type ?? "").split("/").at(-1));
-  return told;
+  const found = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Problem(response.status, found.detail ?? response.statusText, (found.type ?? "").split("/").at(-1));
+  return found;
 }
 
 // -- signing in ----------------------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ export async function ask(path, { method = "GET", body } = {}) {
 const REFUSED = { 401: "frame.unknown_key", 403: "frame.wrong_scope" };
 
 /**
- * Ask for a key where none is kept: `begin(out)` shows the page and throws what the API said was wrong; `end()` stops
- * it, and `out(why)` asks for another key. A key is kept for as long as this tab is open, and sent to this host alone.
+ * Ask for a key if none is stored. `begin(out)` shows the page and throws the API's `Problem`; `end()` stops the page,
+ * and `out(why)` asks for another key. The key is stored while this tab is open, and sent to this host only.
  */
 async function signedIn({ begin, end }) {
   await loadTexts();
@@ -127,9 +127,8 @@ async function signedIn({ begin, end }) {
 const RENEW = 15_000;
 
 /**
- * A page that is renewed as long as somebody looks. `first` is what the API is asked before `build(renew)` makes the
- * page. `load()` asks for what it shows, `show(found)` puts that there and may say after how many milliseconds it is
- * asked again, and `stale(problem)` says why that could not be.
+ * A page that is updated while it is visible. The API must answer the path `first` before `build(renew)` makes the
+ * page. `load()` requests the data, `show(found)` shows it, and `stale(problem)` says why an update failed.
  */
 export async function run({ first, build, load, show, stale }) {
   let timer;
@@ -138,7 +137,7 @@ export async function run({ first, build, load, show, stale }) {
 
   const renew = async () => {
     clearTimeout(timer);
-    // Of several that are under way the newest alone says what there is.
+    // Only the newest of several updates counts.
     const mine = ++turn;
     try {
       const found = await load();

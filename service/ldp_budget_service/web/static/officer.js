@@ -1,4 +1,4 @@
-/* The privacy officer's page: who set what, what waits for a second person, and verifications. */
+/* The privacy officer's page: policy versions, proposals that wait for approval, and verifications. */
 
 import { ask, byId, count, h, moment, named, Problem, run, t } from "./office.js";
 import { DataTable } from "./tables.js";
@@ -79,7 +79,7 @@ class Proposals {
     return this.details;
   }
 
-  /** What stands now of the policy that is named, to be changed. */
+  /** Fill the form with the current terms of the named policy. */
   fill() {
     const now = this.policies.get(this.policy.value);
     if (!now) return;
@@ -124,7 +124,7 @@ class Proposals {
     this.demand.textContent = t(demanded ? "proposals.demanded" : "proposals.not_demanded");
     this.demandButton.hidden = demanded;
     this.table.update(rows.map((row) => ({ ...row, terms: said(row.terms).join("; ") })));
-    // What somebody is about to press stays where it is.
+    // A button must not move while a reader is about to press it.
     const waiting = rows.filter((row) => row.state === "open" || row.state === "approved");
     const shown = JSON.stringify(waiting);
     if (shown === this.shown) return;
@@ -155,8 +155,8 @@ class Proposals {
     const label = t("proposals.of", { action: t(`proposals.${action}`), number: row.number, policy: row.policy });
     const button = h("button", { type: "button", class: action === "withdraw" ? null : "primary", "aria-label": label }, t(`proposals.${action}`));
     button.addEventListener("click", () => this.act(async () => {
-      const told = await ask(`/v1/proposals/${row.number}/${action}`, { method: "POST" });
-      return t(`proposals.done_${action}`, { number: row.number, policy: row.policy, version: told.version });
+      const { version } = await ask(`/v1/proposals/${row.number}/${action}`, { method: "POST" });
+      return t(`proposals.done_${action}`, { number: row.number, policy: row.policy, version });
     }));
     return button;
   }

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 29 files with the digest ded88bf38fca4490870a06cafe63624e5a5b12db10e287fd64f26300f91b44ae
+// made by clients/survey/build.mjs from 29 files with the digest 040b35ea198a7072c0c797548041f56b7c10b2a90598e1a45f5f288e85144748
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -2514,7 +2514,7 @@ var Delivery = class {
     addEventListener("online", () => this.now());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.now());
   }
-  /** Sends all that waits at once, also after failures. */
+  /** Sends all waiting reports now, also after failures. */
   now() {
     this.failures = 0;
     this.stuck.clear();
@@ -2526,7 +2526,7 @@ var Delivery = class {
     return this.running;
   }
   /**
-   * Does it unless another page is just doing it. Two that send the same are no harm: the service takes it once.
+   * Does the work unless another page is doing it. Sending a report twice is harmless: the service takes it once.
    * @param {() => Promise<void>} work
    */
   async alone(work) {
@@ -2561,7 +2561,7 @@ var Delivery = class {
     this.others.postMessage(entry.key);
     if (settled) this.changed(settled);
   }
-  /** How long to wait after so many failures: twice as long each time, and not all devices at once. */
+  /** The delay after this many failures: it doubles each time, with jitter so that devices do not retry together. */
   backoff() {
     const most = Math.min(MOST_MS, FIRST_MS * 2 ** this.failures++);
     return most * (0.5 + 0.5 * Math.random());
@@ -2680,41 +2680,41 @@ var Links = class {
 var survey_de_default = {
   language: "de",
   "language.name": "Deutsch",
-  "page.survey": "Private Umfrage",
+  "page.survey": "Umfrage mit Datenschutz",
   "page.mine": "Mein Budget",
   "nav.skip": "Zum Inhalt springen",
   "nav.languages": "Sprachen",
   "nav.pages": "Seiten",
   "nav.mine": "Mein Budget",
   "page.loading": "Einen Moment …",
-  "page.late": "Erscheint hier nichts weiter, so ist das Programm dieser Seite nicht angekommen, oder es wurde unterwegs verändert und darum nicht ausgeführt. Es wurde nichts gesendet und nichts angerechnet.",
+  "page.late": "Wenn hier nichts weiter erscheint, ist das Programm dieser Seite nicht angekommen, oder es wurde unterwegs verändert und Ihr Browser hat es nicht ausgeführt. Es wurde nichts gesendet und nichts angerechnet.",
   "noscript.title": "Diese Seite braucht JavaScript",
-  "noscript.text": "Ihre Antwort wird hier, auf Ihrem Gerät, zufällig verändert, damit sie es nie verlässt. Dafür braucht es ein Programm, und dieser Browser führt keines aus. Es wurde nichts gesendet und nichts angerechnet.",
-  "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und behält auf Ihrem Gerät nur, was nötig ist.",
+  "noscript.text": "Ihr Gerät verändert Ihre Antwort zufällig, damit die Antwort selbst das Gerät nie verlässt. Dafür braucht es JavaScript, und Ihr Browser führt es nicht aus. Schalten Sie JavaScript ein, oder öffnen Sie den Link in einem anderen Browser. Es wurde nichts gesendet und nichts angerechnet.",
+  "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und speichert auf Ihrem Gerät nur das Nötige.",
   "ask.eyebrow": "Sie sind zu einer Umfrage eingeladen",
   "ask.choose": "Bitte wählen",
   "ask.range": "Eine Zahl von {least} bis {most}.",
-  "ask.before": "Ihre Antwort bleibt hier. Aus ihr wird ein zufälliger Bericht gezogen und sofort gesendet; danach sehen Sie genau, was gesendet wurde.",
+  "ask.before": "Ihre Antwort bleibt auf diesem Gerät. Die Seite zieht aus Ihrer Antwort einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
   "ask.send": "Zufällig verändern und senden",
   "ask.decline": "Nicht teilnehmen",
-  "ask.missing": "Bitte geben Sie eine Antwort, die hier möglich ist; es wurde nichts gesendet.",
+  "ask.missing": "Bitte wählen Sie eine Antwort, die diese Frage zulässt, oder geben Sie eine ein. Es wurde nichts gesendet.",
   "ask.contact": "Fragen? Kontakt:",
   "cost.title": "Was es Sie kostet",
-  "cost.epsilon": "ε (Epsilon) sagt, wie viel ein Bericht verraten kann: je kleiner, desto weniger. Was Sie senden, summiert sich, und Ihr Budget ist die Grenze dieser Summe.",
+  "cost.epsilon": "ε (Epsilon) misst, wie viel ein Bericht über Sie verraten kann: je kleiner, desto weniger. Ihre Berichte summieren sich, und Ihr Budget begrenzt die Summe.",
   "cost.budget": "Ihr Budget, vorher und nachher",
   "cost.balance": "Ihr Budget jetzt",
-  "cost.unbounded": "Verlust ohne Grenze",
+  "cost.unbounded": "unbegrenzt",
   "cost.notcounted": "nicht gezählt",
-  "cost.repeated": "Diese Umfrage wiederholt, was für eine Antwort einmal gezogen wurde. Ihr Gerät rechnet eine Antwort einmal und ganz an; der Dienst rechnet jeden Bericht an, und weniger, wenn er eine frühere Ziehung wiederholt.",
-  "cost.uncounted": "Das Budget des Geräts zählt nur Zusagen allein aus ε und zählt diesen Bericht nicht.",
-  "cost.fresh": "Das Budget dieses Geräts ist neu: Von früher Gesendetem ist hier nichts bekannt.",
-  "meaning.none": "Es ist nichts darüber zugesagt, was ein Bericht verrät; darum sendet diese Seite keinen.",
-  "meaning.pure": "Was Sie auch antworten: Wer den Bericht sieht, kann sich Ihrer Antwort höchstens {times}-mal so sicher sein wie vorher.",
-  "meaning.approximate": "Was Sie auch antworten: Vergleicht man zwei beliebige Antworten, so kann niemand, der den Bericht sieht, die eine gegenüber der anderen für mehr als {times}-mal so wahrscheinlich halten wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}, in der der Bericht Ihre Antwort verraten kann.",
-  "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle ihre Berichte zusammen machen niemanden mehr als {times}-mal so sicher.",
-  "meaning.changed": "Wenn sich Ihre Antworten mit der Zeit ändern, bleibt alles für diese Umfrage Gesendete innerhalb des {times}-Fachen.",
-  "meaning.pattern": "Verglichen werden Sie dabei mit Menschen, deren Antworten sich an denselben Stellen wiederholen: Dass sich eine Antwort geändert hat oder wiedergekehrt ist, kann sichtbar werden.",
-  "meaning.little": "ε = {epsilon} ist so viel, dass die Zusage wenig bedeutet: Ein Bericht kann Ihre Antwort verraten.",
+  "cost.repeated": "Wenn Sie dieselbe Antwort noch einmal geben, wiederholt diese Umfrage die frühere Ziehung. Ihr Gerät rechnet jede Antwort einmal und ganz an. Der Dienst rechnet jeden Bericht an, aber weniger, wenn der Bericht eine Ziehung wiederholt.",
+  "cost.uncounted": "Das eigene Budget dieses Geräts zählt nur Zusagen ohne δ. Diesen Bericht zählt es darum nicht.",
+  "cost.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet. Sein eigenes Budget zählt ab null.",
+  "meaning.none": "Diese Umfrage sagt nicht zu, wie wenig ein Bericht verrät. Darum sendet diese Seite keinen Bericht.",
+  "meaning.pure": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich Ihrer Antwort höchstens {times}-mal so sicher sein wie vorher.",
+  "meaning.approximate": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Antworten. Ihr Bericht kann die eine im Vergleich zur anderen höchstens {times}-mal so wahrscheinlich machen wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antwort verraten.",
+  "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle Berichte dazu zusammen machen eine Person höchstens {times}-mal so sicher wie vorher.",
+  "meaning.changed": "Wenn sich Ihre Antworten mit der Zeit ändern: Alle Ihre Berichte zu dieser Umfrage zusammen machen eine Person höchstens {times}-mal so sicher wie vorher.",
+  "meaning.pattern": "Diese Zusage vergleicht Sie mit Menschen, deren Antworten sich an denselben Stellen wiederholen wie Ihre. Sie verbirgt nicht, dass sich Ihre Antwort geändert hat oder dass eine frühere wiederkehrt.",
+  "meaning.little": "ε = {epsilon} ist so groß, dass die Zusage wenig bedeutet: Ein Bericht kann Ihre Antwort verraten.",
   "budget.service": "Bei diesem Dienst, {period}",
   "budget.device": "Eigenes Budget dieses Geräts, {period}",
   "budget.after": "{spent} von ε = {limit} verbraucht; {after} nach diesem Bericht.",
@@ -2726,43 +2726,43 @@ var survey_de_default = {
   "period.week": "pro Woche",
   "period.month": "pro Monat",
   "how.title": "Wie es funktioniert und was Sie prüfen können",
-  "how.draw": "Diese Seite zieht aus Ihrer Antwort einen zufälligen Bericht, mit einem Programm, das Teil der veröffentlichten Definition ist. Die Seite hat aus diesem Programm errechnet, dass ein Bericht nicht mehr verrät, als hier steht.",
-  "how.keep": "Bericht und Anrechnung werden in einem Schritt auf Ihrem Gerät festgehalten, bevor etwas gesendet wird. Ihre Antwort wird nicht aufbewahrt.",
-  "how.send": "Dieselben Bytes werden gesendet, bis sie angekommen sind. Nichts wird zweimal gezogen oder angerechnet, auch wenn Sie die Seite neu laden.",
-  "how.seen": "Danach sehen Sie, was gesendet wurde, wie wahrscheinlich das bei jeder Antwort war, und eine Quittung.",
+  "how.draw": "Diese Seite zieht aus Ihrer Antwort einen zufälligen Bericht. Das Programm dafür ist Teil der veröffentlichten Definition der Umfrage. Die Seite hat aus diesem Programm berechnet, dass ein Bericht nicht mehr verrät, als hier steht.",
+  "how.keep": "Ihr Gerät speichert Bericht und Anrechnung in einem Schritt, bevor es etwas sendet. Ihre Antwort speichert es nicht.",
+  "how.send": "Die Seite sendet dieselben Bytes, bis sie ankommen. Nichts wird zweimal gezogen oder angerechnet, auch wenn Sie die Seite neu laden.",
+  "how.seen": "Danach sehen Sie, was gesendet wurde, wie wahrscheinlich es bei jeder Antwort war, und Ihre Quittung.",
   "how.mechanism": "Mechanismus",
   "how.epsilon": "ε eines Berichts, genau",
   "how.delta": "δ eines Berichts, genau",
   "how.digest": "Prüfsumme der Definition",
-  "how.compare": "Vergleichen Sie die Prüfsumme mit der in Ihrer Einwilligung oder Ankündigung. Ist es eine andere, nehmen Sie nicht teil.",
+  "how.compare": "Vergleichen Sie die Prüfsumme mit der in Ihrer Einwilligung oder Ankündigung. Wenn sie sich unterscheiden, nehmen Sie nicht teil.",
   "declined.title": "Sie nehmen nicht teil",
-  "declined.text": "Es wurde nichts gesendet und nichts angerechnet. Diese Seite hat den Link vergessen; öffnen Sie ihn erneut, wenn Sie es sich anders überlegen.",
+  "declined.text": "Es wurde nichts gesendet und nichts angerechnet. Diese Seite hat den Link vergessen. Öffnen Sie den Link noch einmal, wenn Sie es sich anders überlegen.",
   "state.waiting.title": "Unterwegs",
-  "state.waiting.text": "Ihr Bericht ist gezogen und bleibt auf diesem Gerät, bis er angekommen ist. Er wird von selbst gesendet und nicht noch einmal gezogen.",
+  "state.waiting.text": "Ihr Bericht bleibt auf diesem Gerät gespeichert, bis er ankommt. Die Seite sendet ihn von selbst und zieht keinen zweiten.",
   "state.waiting.short": "unterwegs",
   "state.arrived.title": "Gesendet und angekommen",
-  "state.arrived.text": "Vielen Dank. Der Dienst zählt zu diesem Link einen Bericht: den ersten, der ankam. Unten steht, was dieses Gerät verlassen hat.",
+  "state.arrived.text": "Vielen Dank. Der Dienst zählt zu diesem Link einen Bericht: den ersten, der ankam. Unten sehen Sie, was dieses Gerät verlassen hat.",
   "state.arrived.short": "angekommen",
   "state.refused.title": "Abgelehnt: Ihr Budget reicht nicht",
   "state.refused.text": "Der Dienst hat den Bericht abgelehnt und nicht gezählt. Es wird nichts mehr gesendet.",
   "state.refused.short": "abgelehnt",
   "state.changed.title": "Abgelehnt: Die Umfrage wurde geändert",
-  "state.changed.text": "Der Bericht gehört zu einer anderen Definition, als der Dienst sie jetzt hat, und der Dienst hat ihn diesmal nicht angenommen. Ob ein früherer Versuch gezählt oder angerechnet wurde, lässt sich von hier nicht sagen. Der Bericht wurde verworfen; es wird nichts mehr gesendet.",
+  "state.changed.text": "Ihr Bericht wurde für eine andere Definition gezogen, als der Dienst sie jetzt hat. Der Dienst hat ihn diesmal nicht angenommen. Diese Seite kann nicht wissen, ob ein früherer Versuch gezählt oder angerechnet wurde. Der Bericht wurde gelöscht, und es wird nichts mehr gesendet.",
   "state.changed.short": "abgelehnt, Umfrage geändert",
   "state.taken.title": "Dieser Link wurde schon benutzt",
-  "state.taken.text": "Der Dienst hat zu diesem Link schon eine andere Anfrage. Ob ein Bericht von Ihnen gezählt oder angerechnet wurde, lässt sich von hier nicht sagen. Dieser Bericht wurde verworfen; es wird nichts mehr gesendet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "state.taken.text": "Der Dienst hat zu diesem Link schon eine andere Anfrage. Diese Seite kann nicht wissen, ob ein Bericht von Ihnen gezählt oder angerechnet wurde. Dieser Bericht wurde gelöscht, und es wird nichts mehr gesendet. Bitte informieren Sie den Kontakt der Umfrage.",
   "state.taken.short": "Link schon benutzt",
   "state.rejected.title": "Der Dienst hat den Bericht nicht angenommen",
-  "state.rejected.text": "Der Dienst hat ihn diesmal nicht angenommen. Ob ein früherer Versuch gezählt oder angerechnet wurde, lässt sich von hier nicht sagen. Der Bericht wurde verworfen; es wird nichts mehr gesendet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "state.rejected.text": "Der Dienst hat den Bericht diesmal nicht angenommen. Diese Seite kann nicht wissen, ob ein früherer Versuch gezählt oder angerechnet wurde. Der Bericht wurde gelöscht, und es wird nichts mehr gesendet. Bitte informieren Sie den Kontakt der Umfrage.",
   "state.rejected.short": "nicht angenommen",
   "waiting.now": "Jetzt versuchen",
-  "waiting.network": "Der Dienst ist gerade nicht erreichbar. Ihr Bericht bleibt auf diesem Gerät und geht von selbst hinaus, sobald Sie online sind; er wird nicht noch einmal gezogen.",
-  "waiting.busy": "Der Dienst ist ausgelastet. Ihr Bericht bleibt auf diesem Gerät und wird von selbst erneut gesendet; er wird nicht noch einmal gezogen.",
-  "waiting.unauthorized": "Der Link gilt nicht mehr. Ob der Bericht vorher angekommen ist, lässt sich von hier nicht sagen; er wird aufbewahrt und nicht noch einmal gezogen.",
-  "refused.title": "Durch welche Grenze",
+  "waiting.network": "Der Dienst ist gerade nicht erreichbar. Ihr Bericht bleibt auf diesem Gerät gespeichert. Die Seite sendet ihn, sobald Sie online sind, und zieht keinen zweiten.",
+  "waiting.busy": "Der Dienst ist ausgelastet. Ihr Bericht bleibt auf diesem Gerät gespeichert. Die Seite sendet ihn von selbst erneut und zieht keinen zweiten.",
+  "waiting.unauthorized": "Der Link gilt nicht mehr. Diese Seite kann nicht wissen, ob der Bericht vorher angekommen ist. Sie behält den Bericht und zieht keinen zweiten. Bitten Sie die Personen, die Sie eingeladen haben, um einen neuen Link.",
+  "refused.title": "Warum er abgelehnt wurde",
   "refused.until": "Ihr Budget {period} reicht für diesen Bericht nicht. Es beginnt neu am {date}.",
   "refused.forever": "Ihr Budget {period} reicht für diesen Bericht nicht und beginnt nicht neu.",
-  "refused.dropped": "Der Bericht wurde verworfen und wird nicht noch einmal gezogen. Er hatte dieses Gerät schon verlassen, als er abgelehnt wurde; darum zählt ihn das Budget des Geräts weiter.",
+  "refused.dropped": "Der Bericht wurde gelöscht und wird nicht noch einmal gezogen. Er hatte dieses Gerät schon verlassen, als der Dienst ihn ablehnte. Darum zählt ihn das Budget des Geräts weiter.",
   "receipt.title": "Quittung",
   "receipt.number": "Nummer",
   "receipt.drawn": "Gezogen",
@@ -2775,49 +2775,49 @@ var survey_de_default = {
   "sent.hex": "Die Bytes hexadezimal",
   "sent.parts": "Dasselbe als Zahlen",
   "sent.more": "… und {count} weitere",
-  "sent.label": "Mitgesendet wurde ein nichtssagender Name, der angibt, welche Berichte dieselbe Ziehung wiederholen, und sonst nichts, was von Ihrer Antwort abhängt: {label}",
+  "sent.label": "Die Seite hat auch eine Kennung gesendet. Die Kennung zeigt nur, welche Berichte dieselbe Ziehung wiederholen. Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt. Die Kennung: {label}",
   "likely.title": "Wie wahrscheinlich dieser Bericht war",
-  "likely.text": "Genau diese Bytes hätten herauskommen können, was Sie auch geantwortet hätten. So groß war die Wahrscheinlichkeit bei jeder Antwort.",
-  "likely.impossible": "So groß war die Wahrscheinlichkeit genau dieser Bytes bei jeder Antwort.",
-  "likely.many": "Es gibt zu viele Antworten oder Ziehungen, um die Wahrscheinlichkeiten hier aufzulisten; die Zusage gilt für alle.",
+  "likely.text": "Dieselben Bytes hätten sich auch bei jeder anderen Antwort ergeben können. Die Tabelle zeigt, wie wahrscheinlich sie bei jeder Antwort waren.",
+  "likely.impossible": "Die Tabelle zeigt, wie wahrscheinlich diese Bytes bei jeder Antwort waren.",
+  "likely.many": "Es gibt zu viele Antworten oder Ziehungen, um die Wahrscheinlichkeiten aufzulisten. Die Zusage der Umfrage gilt für alle.",
   "likely.answer": "Antwort",
-  "likely.chance": "Chance",
+  "likely.chance": "Wahrscheinlichkeit",
   "notice.nolink.title": "Zum Antworten brauchen Sie Ihren persönlichen Link",
-  "notice.nolink.text": "Das wird gefragt. Um teilzunehmen, öffnen Sie den Link, der Ihnen geschickt wurde; er ist nicht Teil dieser Adresse.",
-  "notice.nopromise.title": "Hier sendet diese Seite nichts",
-  "notice.nopromise.text": "Für den Mechanismus der Umfrage gibt es keine Grenze dessen, was ein Bericht verrät. Es wurde nichts gesendet und nichts angerechnet.",
+  "notice.nolink.text": "Unten sehen Sie die Frage. Um zu antworten, öffnen Sie den persönlichen Link, den Sie bekommen haben. Diese Adresse enthält ihn nicht.",
+  "notice.nopromise.title": "Für diese Umfrage sendet diese Seite nichts",
+  "notice.nopromise.text": "Der Mechanismus der Umfrage begrenzt nicht, was ein Bericht verrät. Es wurde nichts gesendet und nichts angerechnet.",
   "notice.noservice.title": "Ihr Budget lässt diesen Bericht nicht zu",
-  "notice.noservice.text": "Der Dienst würde ihn ablehnen, darum wird keiner gezogen. Es wurde nichts gesendet und nichts angerechnet.",
+  "notice.noservice.text": "Der Dienst würde ihn ablehnen, darum zieht diese Seite keinen Bericht. Es wurde nichts gesendet und nichts angerechnet.",
   "notice.nodevice.title": "Das Budget dieses Geräts lässt diesen Bericht nicht zu",
-  "notice.nodevice.text": "Es wird kein Bericht gezogen. Es wurde nichts gesendet und nichts angerechnet.",
+  "notice.nodevice.text": "Diese Seite zieht keinen Bericht. Es wurde nichts gesendet und nichts angerechnet.",
   "problem.network.title": "Der Dienst ist nicht erreichbar",
-  "problem.network.text": "Dabei wurde nichts gesendet. Bitte versuchen Sie es noch einmal, wenn Sie online sind.",
+  "problem.network.text": "Es wurde nichts gesendet. Bitte versuchen Sie es noch einmal, wenn Sie online sind.",
   "problem.again": "Noch einmal versuchen",
-  "problem.unauthorized.title": "Dieser Link gilt nicht oder nicht mehr",
-  "problem.unauthorized.text": "Er kann abgelaufen oder zurückgezogen sein. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitten Sie die Einladenden um einen neuen.",
+  "problem.unauthorized.title": "Dieser Link ist nicht gültig",
+  "problem.unauthorized.text": "Der Link kann abgelaufen oder zurückgezogen sein. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitten Sie die Personen, die Sie eingeladen haben, um einen neuen Link.",
   "problem.forbidden.title": "Dieser Link gehört zu einer anderen Umfrage",
-  "problem.forbidden.text": "Es wurde nichts gesendet und nichts angerechnet.",
+  "problem.forbidden.text": "Öffnen Sie den Link, den Sie für diese Umfrage bekommen haben. Es wurde nichts gesendet und nichts angerechnet.",
   "problem.unknown-name.title": "Diese Umfrage gibt es nicht",
   "problem.unknown-name.text": "Prüfen Sie den Link, der Ihnen geschickt wurde. Es wurde nichts gesendet und nichts angerechnet.",
-  "problem.changed.title": "Das ist nicht die vereinbarte Umfrage",
-  "problem.changed.text": "Ihre Definition passt nicht zu ihrer Prüfsumme oder nicht zu der, die Ihr Link nennt. Beim Öffnen wurde nichts gesendet und nichts angerechnet, und diese Seite sendet dafür nichts. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
+  "problem.changed.title": "Das ist nicht die Umfrage, der Sie zugestimmt haben",
+  "problem.changed.text": "Die Definition der Umfrage passt nicht zu ihrer Prüfsumme, zu Ihrem Link oder zu Ihrem früheren Besuch. Beim Öffnen wurde nichts gesendet und nichts angerechnet, und diese Seite sendet für diese Umfrage nichts. Bitte informieren Sie den Kontakt der Umfrage.",
   "problem.unconfirmed.title": "Diese Seite kann nicht bestätigen, was ein Bericht verrät",
-  "problem.unconfirmed.text": "Die Seite hat das Programm durchgerechnet, das Ihren Bericht ziehen würde, und konnte das angegebene ε nicht bestätigen. Darum sendet diese Seite dafür nichts. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitte sagen Sie dem Kontakt der Umfrage Bescheid.",
-  "problem.storage.title": "Dieser Browser bewahrt für diese Seite nichts auf",
-  "problem.storage.text": "Ein Bericht muss aufbewahrt werden, bis er angekommen ist, damit er nie zweimal gezogen wird. Es wurde nichts gesendet und nichts angerechnet. Ein privates Fenster oder eine Einstellung kann der Grund sein.",
+  "problem.unconfirmed.text": "Diese Seite hat das Programm durchgerechnet, das Ihren Bericht ziehen würde, und konnte das ε der Umfrage nicht bestätigen. Darum sendet sie für diese Umfrage nichts. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitte informieren Sie den Kontakt der Umfrage.",
+  "problem.storage.title": "Dieser Browser speichert nichts für diese Seite",
+  "problem.storage.text": "Ein Bericht muss gespeichert werden, bis er ankommt, damit er nie zweimal gezogen wird. Ein privates Fenster oder eine Einstellung des Browsers kann das verhindern. Öffnen Sie den Link in einem normalen Fenster. Es wurde nichts gesendet und nichts angerechnet.",
   "problem.unexpected.title": "Etwas ist schiefgegangen",
-  "problem.unexpected.text": "Ein gezogener Bericht bleibt aufbewahrt und wird weder noch einmal gezogen noch angerechnet. Bitte versuchen Sie es erneut.",
+  "problem.unexpected.text": "Wenn ein Bericht gezogen wurde, ist er gespeichert und wird nicht noch einmal gezogen oder angerechnet. Bitte versuchen Sie es noch einmal.",
   "mine.eyebrow": "Auf diesem Gerät",
-  "mine.lead": "Was dieses Gerät beantwortet hat, was dafür angerechnet wurde und was übrig ist. Diese Liste gibt es nur auf Ihrem Gerät.",
+  "mine.lead": "Die Umfragen, die Sie auf diesem Gerät beantwortet haben, was dafür angerechnet wurde und wie viel von Ihrem Budget verbraucht ist.",
   "mine.device": "Das eigene Budget dieses Geräts",
-  "mine.device_hint": "Es wird hier gezählt, für alle Umfragen dieser Seite zusammen, und niemandem mitgeteilt. Wer die Daten des Browsers löscht, löscht auch dies.",
+  "mine.device_hint": "Dieses Gerät zählt sein eigenes Budget für alle Umfragen dieser Website zusammen und teilt es niemandem mit. Wenn Sie die Daten Ihres Browsers löschen, löschen Sie auch dieses Budget.",
   "mine.since": "Gezählt seit {date}.",
-  "mine.fresh": "Es ist neu: Von früher Gesendetem ist hier nichts bekannt.",
+  "mine.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet.",
   "mine.sent": "Auf diesem Gerät beantwortet",
   "mine.none": "Noch nichts.",
   "mine.service": "Was der Dienst gezählt hat",
   "mine.asking": "Der Dienst wird gefragt …",
-  "mine.nolinks": "Dieser Tab hat gerade keine Einladung. Öffnen Sie einen Ihrer Links, um zu sehen, was der Dienst für Sie gezählt hat.",
+  "mine.nolinks": "Dieser Tab hat keine Einladung. Öffnen Sie einen Ihrer Links, um zu sehen, was der Dienst für Sie gezählt hat.",
   "mine.uncharged": "Es wurde nichts angerechnet.",
   "mine.charges": "Anrechnungen",
   "mine.forget": "Diesen Link vergessen",
@@ -2843,82 +2843,82 @@ var survey_en_default = {
   "nav.pages": "Pages",
   "nav.mine": "My budget",
   "page.loading": "One moment …",
-  "page.late": "If nothing else appears here, this page’s program did not arrive, or was changed on its way and therefore not run. Nothing was sent, and nothing was charged.",
+  "page.late": "If nothing else appears here, this page’s program did not arrive, or it was changed on the way and your browser did not run it. Nothing was sent, and nothing was charged.",
   "noscript.title": "This page needs JavaScript",
-  "noscript.text": "Your answer is randomized on your device, so the answer itself never leaves it. That takes a program, and this browser does not run one. Nothing was sent, and nothing was charged.",
-  "footer.text": "This page uses nothing from other hosts, sets no cookies, and keeps on your device only what it has to.",
+  "noscript.text": "Your device randomizes your answer, so the answer itself never leaves the device. That takes JavaScript, and your browser does not run it. Turn JavaScript on, or open the link in another browser. Nothing was sent, and nothing was charged.",
+  "footer.text": "This page loads nothing from other hosts, sets no cookies, and stores only what it needs on your device.",
   "ask.eyebrow": "You are invited to a survey",
   "ask.choose": "Choose an answer",
   "ask.range": "A number from {least} to {most}.",
-  "ask.before": "Your answer stays here. One randomized report is drawn from it and sent at once; you see afterwards exactly what left.",
+  "ask.before": "Your answer stays on this device. The page draws one randomized report from your answer and sends the report at once. Afterwards you see exactly what was sent.",
   "ask.send": "Randomize and send",
   "ask.decline": "Don’t take part",
-  "ask.missing": "Please give an answer that is possible here; nothing was sent.",
+  "ask.missing": "Please choose or enter an answer that this question allows. Nothing was sent.",
   "ask.contact": "Questions? Contact:",
   "cost.title": "What it costs you",
-  "cost.epsilon": "ε (epsilon) says how much a report can give away: the smaller, the less. Your reports add up. Your budget is the maximum total.",
+  "cost.epsilon": "ε (epsilon) measures how much a report can reveal about you: the smaller, the less. Your reports add up, and your budget limits the total.",
   "cost.budget": "Your budget, before and after",
   "cost.balance": "Your budget now",
-  "cost.unbounded": "no limit to what is lost",
+  "cost.unbounded": "unlimited",
   "cost.notcounted": "not counted",
-  "cost.repeated": "This survey repeats what was drawn once for an answer. Your device pays for an answer once and in full; the service charges each report, and less for one that repeats an earlier draw.",
-  "cost.uncounted": "The device’s own budget counts promises of ε alone, and does not count this report.",
-  "cost.fresh": "This device has no record of earlier reports, so its budget starts at 0.",
-  "meaning.none": "Nothing is promised about what a report gives away, so this page sends none.",
-  "meaning.pure": "Whatever you answer: a person who sees the report can be at most {times} times as sure of your answer as before.",
-  "meaning.approximate": "Whatever you answer: for any two answers, seeing your report changes how likely one is compared with the other by a factor of at most {times}. There is one exception, with a probability of at most {delta}: then the report may give your answer away.",
-  "meaning.repeated": "However often you give this same answer: all of its reports together make a person at most {times} times as sure of it.",
-  "meaning.changed": "If your answers change over time, everything sent for this survey stays within {times} times.",
-  "meaning.pattern": "This compares you with people whose answers repeat in the same places as yours: that an answer has changed, or came back, can show.",
-  "meaning.little": "ε = {epsilon} is so much that the promise means little: a report may give your answer away.",
+  "cost.repeated": "If you give the same answer again, this survey repeats the earlier draw. Your device charges each answer once, in full. The service charges every report, but less for a report that repeats a draw.",
+  "cost.uncounted": "This device’s own budget counts only guarantees without δ, so it does not count this report.",
+  "cost.fresh": "This device has no record of earlier reports. Its own budget counts from zero.",
+  "meaning.none": "This survey guarantees nothing about what a report reveals, so this page sends no report.",
+  "meaning.pure": "No matter what you answer: a person who sees your report can be at most {times} times as sure of your answer as before.",
+  "meaning.approximate": "No matter what you answer: take any two possible answers. Your report can make one of them, compared with the other, at most {times} times as likely as before. There is one exception, with a probability of at most {delta}: then the report may reveal your answer.",
+  "meaning.repeated": "However often you give the same answer: all of its reports together make a person at most {times} times as sure of it as before.",
+  "meaning.changed": "If your answers change over time: all of your reports for this survey together make a person at most {times} times as sure of them as before.",
+  "meaning.pattern": "This guarantee compares you with people whose answers repeat at the same times as yours. It does not hide that your answer changed, or that an earlier answer came back.",
+  "meaning.little": "ε = {epsilon} is so large that the guarantee means little: a report may reveal your answer.",
   "budget.service": "With this service, {period}",
   "budget.device": "This device’s own budget, {period}",
   "budget.after": "{spent} of ε = {limit} used; {after} after this report.",
   "budget.now": "{spent} of ε = {limit} used.",
   "budget.share": "{spent} used.",
   "budget.resets": "Starts again on {date}.",
-  "period.lifetime": "in all",
+  "period.lifetime": "in total",
   "period.day": "per day",
   "period.week": "per week",
   "period.month": "per month",
   "how.title": "How it works, and what you can check",
-  "how.draw": "This page draws a random report from your answer, by a program that is part of the published definition. The page has worked out from that program that a report gives away no more than is stated here.",
-  "how.keep": "Your device saves the report and its charge in one step, before anything is sent. Your answer is not kept.",
-  "how.send": "The same bytes are sent until they have arrived. Nothing is drawn or charged twice, also if you reload the page.",
-  "how.seen": "Afterwards you see what left, how likely it was for each answer, and a receipt.",
+  "how.draw": "This page draws a random report from your answer. The program for this is part of the survey’s published definition. The page has computed from that program that a report reveals no more than is stated here.",
+  "how.keep": "Your device saves the report and its charge in one step, before it sends anything. It does not save your answer.",
+  "how.send": "The page sends the same bytes until they arrive. It draws and charges nothing twice, even if you reload the page.",
+  "how.seen": "Afterwards you see what was sent, how likely it was for each answer, and your receipt.",
   "how.mechanism": "Mechanism",
   "how.epsilon": "ε of one report, exactly",
   "how.delta": "δ of one report, exactly",
   "how.digest": "Digest of the definition",
   "how.compare": "Compare the digest with the one in your consent form or announcement. If the digests differ, do not take part.",
   "declined.title": "You are not taking part",
-  "declined.text": "Nothing was sent and nothing was charged. This page has forgotten the link; open it again if you change your mind.",
+  "declined.text": "Nothing was sent, and nothing was charged. This page has forgotten the link. Open the link again if you change your mind.",
   "state.waiting.title": "On its way",
-  "state.waiting.text": "Your report is drawn and kept on this device until it has arrived. The page sends it automatically and does not draw it again.",
+  "state.waiting.text": "Your report is stored on this device until it arrives. The page sends it automatically and does not draw another one.",
   "state.waiting.short": "on its way",
   "state.arrived.title": "Sent, and received",
-  "state.arrived.text": "Thank you. The service counts one report for this link: the first one that reached it. Below is what left this device.",
+  "state.arrived.text": "Thank you. The service counts one report for this link: the first that reached it. Below you see what left this device.",
   "state.arrived.short": "received",
   "state.refused.title": "Refused: your budget does not allow it",
   "state.refused.text": "The service refused the report and did not count it. Nothing more will be sent.",
   "state.refused.short": "refused",
   "state.changed.title": "Refused: the survey was changed",
-  "state.changed.text": "The report belongs to another definition than the service has now, and the service did not take it this time. This page cannot know whether an earlier attempt was counted or charged. The report was dropped, and nothing more will be sent.",
+  "state.changed.text": "Your report was drawn for another definition than the service has now, so the service did not accept the report this time. This page cannot know whether an earlier attempt was counted or charged. The report was deleted, and nothing more will be sent.",
   "state.changed.short": "refused, survey changed",
   "state.taken.title": "This link was used before",
-  "state.taken.text": "The service holds another request under this link. This page cannot know whether a report of yours was counted or charged. This report was dropped, and nothing more will be sent. Please inform the contact of the survey.",
+  "state.taken.text": "The service already has another request for this link. This page cannot know whether a report of yours was counted or charged. This report was deleted, and nothing more will be sent. Please inform the contact of the survey.",
   "state.taken.short": "link used before",
   "state.rejected.title": "The service did not accept the report",
-  "state.rejected.text": "The service did not take it this time. This page cannot know whether an earlier attempt was counted or charged. The report was dropped, and nothing more will be sent. Please inform the contact of the survey.",
+  "state.rejected.text": "The service did not accept the report this time. This page cannot know whether an earlier attempt was counted or charged. The report was deleted, and nothing more will be sent. Please inform the contact of the survey.",
   "state.rejected.short": "not accepted",
   "waiting.now": "Try now",
-  "waiting.network": "The service cannot be reached just now. Your report is kept on this device. The page sends it when you are online and does not draw it again.",
-  "waiting.busy": "The service is busy. Your report is kept on this device. The page sends it again and does not draw it again.",
-  "waiting.unauthorized": "The link is no longer valid. This page cannot know whether the report arrived before. It keeps the report and does not draw it again.",
-  "refused.title": "By which limit",
+  "waiting.network": "The service cannot be reached just now. Your report is stored on this device. The page sends it when you are online and does not draw another one.",
+  "waiting.busy": "The service is busy. Your report is stored on this device. The page sends it again automatically and does not draw another one.",
+  "waiting.unauthorized": "The link is no longer valid. This page cannot know whether the report arrived before. It keeps the report and does not draw another one. Ask the people who invited you for a new link.",
+  "refused.title": "Why it was refused",
   "refused.until": "Your budget {period} has too little left for this report. It starts again on {date}.",
   "refused.forever": "Your budget {period} has too little left for this report, and does not start again.",
-  "refused.dropped": "The report was dropped and will not be drawn again. It had left this device when it was refused, so the device’s own budget keeps counting it.",
+  "refused.dropped": "The report was deleted and will not be drawn again. It had already left this device when the service refused it, so the device’s own budget still counts it.",
   "receipt.title": "Receipt",
   "receipt.number": "Number",
   "receipt.drawn": "Drawn",
@@ -2931,42 +2931,42 @@ var survey_en_default = {
   "sent.hex": "The bytes in hexadecimal",
   "sent.parts": "The same, as numbers",
   "sent.more": "… and {count} more",
-  "sent.label": "The page also sent an opaque label that shows which reports repeat the same draw, and nothing else that depends on your answer: {label}",
+  "sent.label": "The page also sent an opaque label. The label shows only which reports repeat the same draw. Nothing else was sent that depends on your answer. The label: {label}",
   "likely.title": "How likely this report was",
-  "likely.text": "The same bytes could have been drawn whatever you had answered. The table shows its probability for each answer.",
-  "likely.impossible": "The table shows the probability of these bytes for each answer.",
-  "likely.many": "There are too many answers or draws to list the probabilities. The guarantee above holds for all of them.",
+  "likely.text": "The same bytes could have been drawn for every other answer too. The table shows how likely they were for each answer.",
+  "likely.impossible": "The table shows how likely these bytes were for each answer.",
+  "likely.many": "There are too many answers or draws to list the probabilities. The survey’s guarantee holds for all of them.",
   "likely.answer": "Answer",
   "likely.chance": "Probability",
   "notice.nolink.title": "You need your personal link to answer",
-  "notice.nolink.text": "This is what is asked. To take part, open the link that you were sent; it is not part of this address.",
-  "notice.nopromise.title": "This page sends nothing here",
-  "notice.nopromise.text": "The survey’s mechanism has no bound on what a report gives away. Nothing was sent, and nothing was charged.",
+  "notice.nolink.text": "Below you see the question. To answer it, open the personal link that you were sent. This address does not contain it.",
+  "notice.nopromise.title": "This page sends nothing for this survey",
+  "notice.nopromise.text": "The survey’s mechanism does not limit what a report reveals. Nothing was sent, and nothing was charged.",
   "notice.noservice.title": "Your budget does not allow this report",
-  "notice.noservice.text": "The service would refuse it, so the page does not draw one. Nothing was sent, and nothing was charged.",
+  "notice.noservice.text": "The service would refuse it, so this page does not draw a report. Nothing was sent, and nothing was charged.",
   "notice.nodevice.title": "This device’s own budget does not allow this report",
-  "notice.nodevice.text": "No report is drawn. Nothing was sent, and nothing was charged.",
+  "notice.nodevice.text": "This page does not draw a report. Nothing was sent, and nothing was charged.",
   "problem.network.title": "The service cannot be reached",
   "problem.network.text": "Nothing was sent. Please try again when you are online.",
   "problem.again": "Try again",
-  "problem.unauthorized.title": "This link is not valid, or no longer",
-  "problem.unauthorized.text": "It may have expired, or been withdrawn. Opening it sent nothing and charged nothing. Ask those who invited you for another one.",
+  "problem.unauthorized.title": "This link is not valid",
+  "problem.unauthorized.text": "The link may have expired or been withdrawn. Opening it sent nothing and charged nothing. Ask the people who invited you for a new link.",
   "problem.forbidden.title": "This link is for another survey",
-  "problem.forbidden.text": "Nothing was sent, and nothing was charged.",
-  "problem.unknown-name.title": "There is no such survey",
+  "problem.forbidden.text": "Open the link that you were sent for this survey. Nothing was sent, and nothing was charged.",
+  "problem.unknown-name.title": "This survey does not exist",
   "problem.unknown-name.text": "Check the link that you were sent. Nothing was sent, and nothing was charged.",
-  "problem.changed.title": "This is not the survey that was agreed on",
-  "problem.changed.text": "Its definition does not match its digest, or the one that your link names. Opening it sent nothing and charged nothing, and this page sends nothing for it. Please inform the contact of the survey.",
-  "problem.unconfirmed.title": "This page cannot confirm what a report gives away",
-  "problem.unconfirmed.text": "The page worked through the program that would draw your report, and could not confirm the ε that the survey states. So this page sends nothing for it. Opening it sent nothing and charged nothing. Please inform the contact of the survey.",
-  "problem.storage.title": "This browser keeps nothing for this page",
-  "problem.storage.text": "A report has to be kept until it has arrived, so that it is never drawn twice. Nothing was sent, and nothing was charged. A private window or a setting may be the reason.",
+  "problem.changed.title": "This is not the survey that you agreed to",
+  "problem.changed.text": "The survey’s definition does not match its digest, your link, or your earlier visit. Opening the link sent nothing and charged nothing, and this page sends nothing for this survey. Please inform the contact of the survey.",
+  "problem.unconfirmed.title": "This page cannot confirm what a report reveals",
+  "problem.unconfirmed.text": "This page analyzed the program that would draw your report, and could not confirm the ε that the survey states. So it sends nothing for this survey. Opening the link sent nothing and charged nothing. Please inform the contact of the survey.",
+  "problem.storage.title": "This browser stores nothing for this page",
+  "problem.storage.text": "A report must be stored until it arrives, so that it is never drawn twice. A private window or a browser setting may prevent this. Open the link in a normal window. Nothing was sent, and nothing was charged.",
   "problem.unexpected.title": "Something went wrong",
-  "problem.unexpected.text": "A report that was drawn is kept. It is not drawn or charged again. Please try again.",
+  "problem.unexpected.text": "If a report was drawn, it is stored, and it is not drawn or charged again. Please try again.",
   "mine.eyebrow": "On this device",
-  "mine.lead": "What this device has answered, what that was charged, and what is left. This list is on your device alone.",
+  "mine.lead": "The surveys that you answered on this device, what was charged for them, and how much of your budget is used.",
   "mine.device": "This device’s own budget",
-  "mine.device_hint": "This device counts it, for all surveys of this site together, and sends it to no one. Clearing the browser’s data clears it too.",
+  "mine.device_hint": "This device counts its own budget, for all surveys of this site together, and sends it to no one. If you clear your browser’s data, you clear this budget too.",
   "mine.since": "Counted since {date}.",
   "mine.fresh": "This device has no record of earlier reports.",
   "mine.sent": "Answered on this device",
@@ -2984,7 +2984,7 @@ var survey_en_default = {
   "mine.state": "State",
   "kind.spent": "charged",
   "kind.reserved": "reserved",
-  "kind.committed": "kept",
+  "kind.committed": "confirmed",
   "kind.voided": "given back"
 };
 
@@ -2992,41 +2992,41 @@ var survey_en_default = {
 var survey_ko_default = {
   language: "ko",
   "language.name": "한국어",
-  "page.survey": "비공개 설문",
+  "page.survey": "개인정보를 보호하는 설문",
   "page.mine": "내 예산",
   "nav.skip": "본문으로 건너뛰기",
   "nav.languages": "언어",
   "nav.pages": "페이지",
   "nav.mine": "내 예산",
   "page.loading": "잠시만 기다려 주세요 …",
-  "page.late": "여기에 다른 내용이 나타나지 않으면 이 페이지의 프로그램이 도착하지 않았거나, 오는 도중에 바뀌어 실행되지 않은 것입니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "page.late": "여기에 다른 내용이 나타나지 않으면 이 페이지의 프로그램이 도착하지 않았거나, 도중에 변경되어 브라우저가 실행하지 않은 것입니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "noscript.title": "이 페이지에는 JavaScript가 필요합니다",
-  "noscript.text": "답변은 바로 이 기기에서 무작위로 바뀌므로 기기 밖으로 나가지 않습니다. 그러려면 프로그램이 실행되어야 하는데, 이 브라우저에서는 실행되지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "footer.text": "이 페이지는 다른 서버의 것을 쓰지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 보관합니다.",
+  "noscript.text": "답변은 이 기기에서 무작위로 바뀌므로 원래 답변은 기기 밖으로 나가지 않습니다. 여기에는 JavaScript가 필요한데, 지금 브라우저에서는 실행되지 않습니다. JavaScript를 켜거나 다른 브라우저에서 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "footer.text": "이 페이지는 다른 서버에서 아무것도 불러오지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 저장합니다.",
   "ask.eyebrow": "설문에 초대되었습니다",
   "ask.choose": "답을 고르세요",
   "ask.range": "{least}부터 {most}까지의 수.",
-  "ask.before": "답변은 이 기기에 남습니다. 답변에서 무작위 보고서 하나를 뽑아 바로 전송하며, 정확히 무엇이 나갔는지는 그 뒤에 보여 드립니다.",
+  "ask.before": "답변은 이 기기에 남습니다. 이 페이지는 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
   "ask.send": "무작위로 바꿔 보내기",
   "ask.decline": "참여하지 않기",
-  "ask.missing": "여기서 가능한 답을 해 주세요. 아무것도 전송되지 않았습니다.",
+  "ask.missing": "이 질문에서 가능한 답을 고르거나 입력해 주세요. 아무것도 전송되지 않았습니다.",
   "ask.contact": "문의처:",
   "cost.title": "드는 비용",
-  "cost.epsilon": "ε(엡실론)은 보고서가 얼마나 드러낼 수 있는지를 나타냅니다. 작을수록 적게 드러납니다. 보낸 것은 더해지며, 예산은 그 합의 한도입니다.",
+  "cost.epsilon": "ε(엡실론)은 보고서가 응답자에 대해 얼마나 드러낼 수 있는지를 나타냅니다. 작을수록 적게 드러납니다. 보고서의 ε은 더해지며, 예산은 그 합의 한도입니다.",
   "cost.budget": "예산: 지금과 보낸 뒤",
   "cost.balance": "현재 예산",
-  "cost.unbounded": "손실의 한도 없음",
+  "cost.unbounded": "한도 없음",
   "cost.notcounted": "계산되지 않음",
-  "cost.repeated": "이 설문은 답마다 한 번 뽑은 결과를 되풀이해 씁니다. 이 기기의 예산에는 답 하나의 전체 비용이 한 번만 매겨지고, 서비스는 보고서마다 비용을 매기되 앞서 뽑은 것을 되풀이하면 더 적게 매깁니다.",
-  "cost.uncounted": "기기 자체 예산은 ε만으로 된 약속만 셈하므로 이 보고서는 셈하지 않습니다.",
-  "cost.fresh": "이 기기의 예산은 새로 만들어졌습니다. 이전에 무엇을 보냈는지는 여기서 알 수 없습니다.",
-  "meaning.none": "보고서가 무엇을 드러낼지 아무 약속도 없으므로 이 페이지는 아무것도 보내지 않습니다.",
+  "cost.repeated": "같은 답을 다시 하면 이 설문은 앞서 뽑은 결과를 되풀이합니다. 이 기기는 답마다 전체 비용을 한 번만 매깁니다. 서비스는 보고서마다 비용을 매기지만, 앞서 뽑은 결과를 되풀이하는 보고서에는 더 적게 매깁니다.",
+  "cost.uncounted": "이 기기 자체 예산은 δ가 없는 보장만 세므로 이 보고서는 세지 않습니다.",
+  "cost.fresh": "이 기기에는 이전 보고서의 기록이 없습니다. 기기 자체 예산은 0부터 셉니다.",
+  "meaning.none": "이 설문은 보고서가 무엇을 드러낼지 아무것도 보장하지 않으므로 이 페이지는 보고서를 보내지 않습니다.",
   "meaning.pure": "무엇을 답하든, 보고서를 본 사람이 당신의 답을 확신하는 정도는 보기 전의 {times}배를 넘을 수 없습니다.",
-  "meaning.approximate": "무엇을 답하든, 어느 두 답을 견주어도 보고서를 본 사람이 한쪽을 다른 쪽보다 그럴듯하게 여기는 정도는 보기 전의 {times}배를 넘을 수 없습니다. 단, 많아야 {delta}의 확률로 보고서가 답을 드러낼 수 있습니다.",
-  "meaning.repeated": "같은 답을 몇 번을 하든, 그 보고서를 모두 합쳐도 확신은 {times}배를 넘지 않습니다.",
-  "meaning.changed": "시간이 지나며 답이 바뀌어도, 이 설문으로 보낸 모든 것을 합쳐 {times}배 이내입니다.",
-  "meaning.pattern": "이 약속은 당신과 같은 자리에서 같은 답을 되풀이하는 사람들과 견준 것입니다. 답이 바뀌었거나 되돌아왔다는 사실은 드러날 수 있습니다.",
-  "meaning.little": "ε = {epsilon}은 너무 커서 약속이 거의 의미가 없습니다. 보고서가 답을 드러낼 수 있습니다.",
+  "meaning.approximate": "무엇을 답하든, 가능한 두 답을 견주어 보세요. 보고서 때문에 한쪽이 다른 쪽에 비해 그럴듯해지는 정도는 보기 전의 {times}배를 넘을 수 없습니다. 예외가 하나 있으며 그 확률은 많아야 {delta}입니다. 이때는 보고서가 답을 드러낼 수 있습니다.",
+  "meaning.repeated": "같은 답을 몇 번 하든, 그 답의 보고서를 모두 합쳐도 확신은 보기 전의 {times}배를 넘지 않습니다.",
+  "meaning.changed": "시간이 지나며 답이 바뀌어도, 이 설문에 보낸 보고서를 모두 합쳐 확신은 보기 전의 {times}배를 넘지 않습니다.",
+  "meaning.pattern": "이 보장은 당신과 같은 시점에 답이 되풀이되는 사람들과 비교한 것입니다. 답이 바뀌었다는 사실이나 이전 답으로 돌아왔다는 사실은 숨겨 주지 않습니다.",
+  "meaning.little": "ε = {epsilon}은 너무 커서 보장이 거의 의미가 없습니다. 보고서가 답을 드러낼 수 있습니다.",
   "budget.service": "이 서비스, {period}",
   "budget.device": "이 기기 자체 예산, {period}",
   "budget.after": "ε = {limit} 중 {spent} 사용, 이 보고서를 보내면 {after}.",
@@ -3038,43 +3038,43 @@ var survey_ko_default = {
   "period.week": "한 주",
   "period.month": "한 달",
   "how.title": "작동 방식과 확인할 수 있는 것",
-  "how.draw": "이 페이지는 공개된 정의에 포함된 프로그램으로 답변에서 무작위 보고서를 뽑습니다. 이 페이지는 보고서가 여기에 적힌 것보다 더 드러내지 않는다는 것을 그 프로그램에서 직접 계산했습니다.",
-  "how.keep": "보고서와 비용은 무엇이든 전송되기 전에 한 번에 이 기기에 기록됩니다. 답변은 보관하지 않습니다.",
-  "how.send": "도착할 때까지 같은 바이트를 보냅니다. 페이지를 새로 고쳐도 다시 뽑거나 두 번 매기지 않습니다.",
-  "how.seen": "그 뒤에 무엇이 나갔는지, 답마다 그 확률이 얼마였는지, 영수증을 볼 수 있습니다.",
+  "how.draw": "이 페이지는 답변에서 무작위 보고서를 뽑습니다. 여기에 쓰는 프로그램은 공개된 설문 정의에 들어 있습니다. 이 페이지는 보고서가 여기에 적힌 것보다 더 드러내지 않는다는 것을 그 프로그램에서 직접 계산했습니다.",
+  "how.keep": "이 기기는 무엇이든 전송하기 전에 보고서와 비용을 한 번에 저장합니다. 답변은 저장하지 않습니다.",
+  "how.send": "이 페이지는 도착할 때까지 같은 바이트를 보냅니다. 페이지를 새로 고쳐도 다시 뽑거나 비용을 두 번 매기지 않습니다.",
+  "how.seen": "그런 다음 무엇이 전송되었는지, 답마다 그 확률이 얼마였는지, 그리고 영수증을 볼 수 있습니다.",
   "how.mechanism": "메커니즘",
   "how.epsilon": "보고서 하나의 ε (정확한 값)",
   "how.delta": "보고서 하나의 δ (정확한 값)",
   "how.digest": "정의의 다이제스트",
-  "how.compare": "동의서나 공지에 있는 다이제스트와 비교해 보세요. 다르면 참여하지 마세요.",
+  "how.compare": "동의서나 공지에 있는 다이제스트와 비교해 보세요. 서로 다르면 참여하지 마세요.",
   "declined.title": "참여하지 않습니다",
   "declined.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 이 페이지에서 링크를 지웠습니다. 마음이 바뀌면 링크를 다시 여세요.",
   "state.waiting.title": "전송 중",
-  "state.waiting.text": "보고서를 뽑았고 도착할 때까지 이 기기에 보관합니다. 저절로 전송되며 다시 뽑지 않습니다.",
+  "state.waiting.text": "보고서는 도착할 때까지 이 기기에 저장됩니다. 이 페이지가 자동으로 전송하며 다시 뽑지 않습니다.",
   "state.waiting.short": "전송 중",
   "state.arrived.title": "보고서가 도착했습니다",
-  "state.arrived.text": "감사합니다. 서비스는 이 링크로 가장 먼저 도착한 보고서 하나를 집계합니다. 아래는 이 기기에서 나간 것입니다.",
+  "state.arrived.text": "감사합니다. 서비스는 이 링크로 가장 먼저 도착한 보고서 하나를 집계합니다. 아래에서 이 기기에서 나간 것을 볼 수 있습니다.",
   "state.arrived.short": "도착",
   "state.refused.title": "거절됨: 예산이 모자랍니다",
   "state.refused.text": "서비스가 보고서를 거절했고 집계하지 않았습니다. 더는 아무것도 전송되지 않습니다.",
   "state.refused.short": "거절됨",
   "state.changed.title": "거절됨: 설문이 바뀌었습니다",
-  "state.changed.text": "보고서가 서비스의 현재 정의와 다른 정의에 속하며, 서비스가 이번에는 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 매겨졌는지는 여기서 알 수 없습니다. 보고서는 버려졌으며 더는 아무것도 전송되지 않습니다.",
+  "state.changed.text": "보고서를 뽑을 때의 정의가 서비스의 현재 정의와 달라서 서비스가 이번에는 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 매겨졌는지는 이 페이지에서 알 수 없습니다. 보고서는 삭제되었으며 더는 아무것도 전송되지 않습니다.",
   "state.changed.short": "거절됨 (설문 변경)",
   "state.taken.title": "이미 사용된 링크입니다",
-  "state.taken.text": "서비스에는 이 링크로 이미 다른 요청이 있습니다. 보고서가 집계되었는지, 비용이 매겨졌는지는 여기서 알 수 없습니다. 이번 보고서는 버려졌으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
+  "state.taken.text": "서비스에는 이 링크로 이미 다른 요청이 있습니다. 보낸 보고서가 집계되었는지, 비용이 매겨졌는지는 이 페이지에서 알 수 없습니다. 이번 보고서는 삭제되었으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
   "state.taken.short": "이미 사용된 링크",
   "state.rejected.title": "서비스가 보고서를 받지 않았습니다",
-  "state.rejected.text": "서비스가 이번에는 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 매겨졌는지는 여기서 알 수 없습니다. 보고서는 버려졌으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
+  "state.rejected.text": "서비스가 이번에는 보고서를 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 매겨졌는지는 이 페이지에서 알 수 없습니다. 보고서는 삭제되었으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
   "state.rejected.short": "받지 않음",
   "waiting.now": "지금 시도",
-  "waiting.network": "지금은 서비스에 연결할 수 없습니다. 보고서는 이 기기에 보관되며 온라인이 되면 저절로 전송됩니다. 다시 뽑지 않습니다.",
-  "waiting.busy": "서비스가 바쁩니다. 보고서는 이 기기에 보관되며 저절로 다시 전송됩니다. 다시 뽑지 않습니다.",
-  "waiting.unauthorized": "링크가 더는 유효하지 않습니다. 보고서가 그 전에 도착했는지는 여기서 알 수 없습니다. 보고서는 보관되며 다시 뽑지 않습니다.",
-  "refused.title": "거절한 한도",
+  "waiting.network": "지금은 서비스에 연결할 수 없습니다. 보고서는 이 기기에 저장되어 있습니다. 온라인이 되면 이 페이지가 전송하며 다시 뽑지 않습니다.",
+  "waiting.busy": "서비스가 바쁩니다. 보고서는 이 기기에 저장되어 있습니다. 이 페이지가 자동으로 다시 전송하며 다시 뽑지 않습니다.",
+  "waiting.unauthorized": "링크가 더는 유효하지 않습니다. 보고서가 그 전에 도착했는지는 이 페이지에서 알 수 없습니다. 보고서는 보관하며 다시 뽑지 않습니다. 초대한 쪽에 새 링크를 요청하세요.",
+  "refused.title": "거절된 이유",
   "refused.until": "{period} 예산이 이 보고서에 모자랍니다. {date}에 새로 시작합니다.",
   "refused.forever": "{period} 예산이 이 보고서에 모자라며 새로 시작하지 않습니다.",
-  "refused.dropped": "보고서는 버려졌고 다시 뽑지 않습니다. 거절될 때 이미 이 기기를 떠났으므로 기기 자체 예산에는 그대로 셈해 둡니다.",
+  "refused.dropped": "보고서는 삭제되었고 다시 뽑지 않습니다. 서비스가 거절했을 때 보고서는 이미 이 기기를 떠났으므로, 기기 자체 예산에는 그대로 남습니다.",
   "receipt.title": "영수증",
   "receipt.number": "번호",
   "receipt.drawn": "뽑은 때",
@@ -3087,49 +3087,49 @@ var survey_ko_default = {
   "sent.hex": "16진수로 나타낸 바이트",
   "sent.parts": "같은 것을 수로 나타냄",
   "sent.more": "… 외 {count}개",
-  "sent.label": "어느 보고서들이 같은 결과를 되풀이하는지 알려 주는 뜻 없는 이름이 함께 전송되었고, 답변에 따라 달라지는 것은 그 밖에 없습니다: {label}",
+  "sent.label": "이 페이지는 식별 표지도 함께 전송했습니다. 이 표지는 어느 보고서들이 같은 결과를 되풀이하는지만 보여 줍니다. 그 밖에 답변에 따라 달라지는 것은 전송되지 않았습니다. 표지: {label}",
   "likely.title": "이 보고서가 나올 확률",
-  "likely.text": "무엇을 답했더라도 바로 이 바이트가 나올 수 있었습니다. 답마다 그 확률은 이렇습니다.",
-  "likely.impossible": "답마다 바로 이 바이트가 나올 확률입니다.",
-  "likely.many": "답이나 뽑기의 수가 너무 많아 확률을 여기에 모두 적을 수 없습니다. 약속은 그 모두에 대해 성립합니다.",
+  "likely.text": "다른 어떤 답을 했더라도 같은 바이트가 나올 수 있었습니다. 표는 답마다 이 바이트가 나올 확률을 보여 줍니다.",
+  "likely.impossible": "표는 답마다 이 바이트가 나올 확률을 보여 줍니다.",
+  "likely.many": "답이나 뽑기의 수가 너무 많아 확률을 모두 적을 수 없습니다. 설문의 보장은 그 모두에 대해 성립합니다.",
   "likely.answer": "답",
   "likely.chance": "확률",
   "notice.nolink.title": "답하려면 개인 링크가 필요합니다",
-  "notice.nolink.text": "질문 내용은 다음과 같습니다. 참여하려면 받은 링크를 여세요. 이 주소에는 링크가 들어 있지 않습니다.",
-  "notice.nopromise.title": "이 페이지는 아무것도 보내지 않습니다",
-  "notice.nopromise.text": "이 설문의 메커니즘에는 보고서가 드러내는 것의 한도가 없습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "notice.nolink.text": "아래에서 질문을 볼 수 있습니다. 답하려면 받은 개인 링크를 여세요. 이 주소에는 개인 링크가 들어 있지 않습니다.",
+  "notice.nopromise.title": "이 페이지는 이 설문에 아무것도 보내지 않습니다",
+  "notice.nopromise.text": "이 설문의 메커니즘은 보고서가 드러내는 것을 제한하지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "notice.noservice.title": "예산이 이 보고서를 허용하지 않습니다",
-  "notice.noservice.text": "서비스가 거절할 것이므로 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "notice.noservice.text": "서비스가 거절할 것이므로 이 페이지는 보고서를 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "notice.nodevice.title": "이 기기의 자체 예산이 이 보고서를 허용하지 않습니다",
-  "notice.nodevice.text": "보고서를 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "notice.nodevice.text": "이 페이지는 보고서를 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "problem.network.title": "서비스에 연결할 수 없습니다",
-  "problem.network.text": "이로 인해 전송된 것은 없습니다. 온라인일 때 다시 시도해 주세요.",
+  "problem.network.text": "아무것도 전송되지 않았습니다. 온라인일 때 다시 시도해 주세요.",
   "problem.again": "다시 시도",
-  "problem.unauthorized.title": "유효하지 않거나 만료된 링크입니다",
-  "problem.unauthorized.text": "만료되었거나 취소되었을 수 있습니다. 링크를 열 때 전송되거나 매겨진 것은 없습니다. 초대한 쪽에 새 링크를 요청하세요.",
+  "problem.unauthorized.title": "유효하지 않은 링크입니다",
+  "problem.unauthorized.text": "링크가 만료되었거나 취소되었을 수 있습니다. 링크를 열 때 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 초대한 쪽에 새 링크를 요청하세요.",
   "problem.forbidden.title": "다른 설문의 링크입니다",
-  "problem.forbidden.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.unknown-name.title": "그런 설문이 없습니다",
+  "problem.forbidden.text": "이 설문을 위해 받은 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "problem.unknown-name.title": "없는 설문입니다",
   "problem.unknown-name.text": "받은 링크를 확인해 주세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.changed.title": "합의된 설문과 다릅니다",
-  "problem.changed.text": "정의가 다이제스트 또는 링크에 적힌 것과 맞지 않습니다. 링크를 열 때 전송되거나 매겨진 것은 없으며, 이 페이지는 이 설문으로 아무것도 보내지 않습니다. 설문 담당자에게 알려 주세요.",
+  "problem.changed.title": "동의하신 설문과 다릅니다",
+  "problem.changed.text": "설문의 정의가 다이제스트, 링크 또는 이전에 방문했을 때와 맞지 않습니다. 링크를 열 때 아무것도 전송되지 않았고 예산도 쓰이지 않았으며, 이 페이지는 이 설문에 아무것도 보내지 않습니다. 설문 담당자에게 알려 주세요.",
   "problem.unconfirmed.title": "이 페이지는 보고서가 무엇을 드러내는지 확인할 수 없습니다",
-  "problem.unconfirmed.text": "이 페이지가 보고서를 뽑을 프로그램을 계산해 보았지만 설문에 적힌 ε을 확인하지 못했습니다. 그래서 이 설문으로는 아무것도 보내지 않습니다. 링크를 열 때 전송되거나 매겨진 것은 없습니다. 설문 담당자에게 알려 주세요.",
-  "problem.storage.title": "이 브라우저는 이 페이지의 데이터를 보관하지 않습니다",
-  "problem.storage.text": "보고서를 두 번 뽑지 않으려면 도착할 때까지 보관해야 합니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 시크릿 창이나 설정 때문일 수 있습니다.",
+  "problem.unconfirmed.text": "이 페이지는 보고서를 뽑을 프로그램을 분석했지만 설문에 적힌 ε을 확인하지 못했습니다. 그래서 이 설문에는 아무것도 보내지 않습니다. 링크를 열 때 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 설문 담당자에게 알려 주세요.",
+  "problem.storage.title": "이 브라우저는 이 페이지의 데이터를 저장하지 않습니다",
+  "problem.storage.text": "보고서를 두 번 뽑지 않으려면 도착할 때까지 저장해야 합니다. 시크릿 창이나 브라우저 설정 때문에 저장하지 못할 수 있습니다. 일반 창에서 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "problem.unexpected.title": "문제가 발생했습니다",
-  "problem.unexpected.text": "뽑은 보고서가 있다면 보관되어 있으며 다시 뽑거나 다시 매기지 않습니다. 다시 시도해 주세요.",
+  "problem.unexpected.text": "뽑은 보고서가 있다면 저장되어 있으며 다시 뽑거나 비용을 다시 매기지 않습니다. 다시 시도해 주세요.",
   "mine.eyebrow": "이 기기에서",
-  "mine.lead": "이 기기에서 답한 것, 매겨진 비용, 남은 예산입니다. 이 목록은 이 기기에만 있습니다.",
+  "mine.lead": "이 기기에서 답한 설문, 그 비용, 그리고 사용한 예산입니다.",
   "mine.device": "이 기기의 자체 예산",
-  "mine.device_hint": "이 사이트의 모든 설문을 합쳐 이 기기에서만 셈하며 누구에게도 알리지 않습니다. 브라우저 데이터를 지우면 함께 지워집니다.",
-  "mine.since": "{date}부터 셈했습니다.",
-  "mine.fresh": "새로 만들어졌습니다. 이전에 무엇을 보냈는지는 여기서 알 수 없습니다.",
+  "mine.device_hint": "이 기기는 이 사이트의 모든 설문을 합쳐 자체 예산을 세며, 누구에게도 보내지 않습니다. 브라우저 데이터를 지우면 이 예산도 지워집니다.",
+  "mine.since": "{date}부터 셌습니다.",
+  "mine.fresh": "이 기기에는 이전 보고서의 기록이 없습니다.",
   "mine.sent": "이 기기에서 답한 설문",
   "mine.none": "아직 없습니다.",
-  "mine.service": "서비스가 셈한 것",
+  "mine.service": "서비스가 집계한 것",
   "mine.asking": "서비스에 묻는 중 …",
-  "mine.nolinks": "지금 이 탭에는 초대 링크가 없습니다. 서비스가 셈한 것을 보려면 받은 링크를 여세요.",
+  "mine.nolinks": "이 탭에는 초대 링크가 없습니다. 서비스가 집계한 것을 보려면 받은 링크를 여세요.",
   "mine.uncharged": "매겨진 비용이 없습니다.",
   "mine.charges": "매겨진 비용",
   "mine.forget": "링크 지우기",
@@ -3167,6 +3167,7 @@ var floor = new Intl.NumberFormat(
 var decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
 var shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
 var dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+var shortDates = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 var sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
 var up = (number) => ceiling.format(
   /** @type {any} */
@@ -3183,6 +3184,7 @@ var plain = (number) => decimals.format(
 var share = (number) => shares.format(number);
 var bytes = (count) => sizes.format(count);
 var date = (moment) => dates.format(new Date(moment));
+var shortDate = (moment) => shortDates.format(new Date(moment));
 
 // clients/survey/src/budgets.js
 function budgetBar({ name, limit, spent, asked = 0, text }) {
@@ -3319,7 +3321,7 @@ function answered2(entries) {
     "tr",
     {},
     el("th", { scope: "row" }, el("a", { href: `/s/${encodeURIComponent(entry.collection)}${location.search}` }, entry.about.title || entry.collection)),
-    el("td", {}, el("time", { datetime: entry.at }, date(entry.at))),
+    el("td", {}, el("time", { datetime: entry.at }, shortDate(entry.at))),
     el("td", { class: "number" }, entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })),
     el("td", {}, say(`state.${entry.state}.short`))
   ));
@@ -3329,7 +3331,7 @@ function charged2(charges) {
   const rows = charges.map(({ at: at2, collection: collection2, mechanism, epsilon, delta, kind }) => el(
     "tr",
     {},
-    el("td", {}, el("time", { datetime: at2 }, date(at2))),
+    el("td", {}, el("time", { datetime: at2 }, shortDate(at2))),
     el("td", {}, collection2 ?? mechanism ?? ""),
     el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
     el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)
@@ -3337,10 +3339,22 @@ function charged2(charges) {
   return table("mine.charges", ["mine.when", "mine.what", "mine.charged", "mine.state"], rows);
 }
 function table(title, columns, rows) {
+  for (const row of rows) {
+    row.setAttribute("role", "row");
+    [...row.cells].forEach((cell, at2) => {
+      cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+      cell.dataset.label = say(columns[at2]);
+    });
+  }
   return el(
     "div",
     { class: "scroll", tabindex: 0, role: "group", "aria-label": say(title) },
-    el("table", {}, el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, say(name))))), el("tbody", {}, rows))
+    el(
+      "table",
+      { class: "stacked", role: "table" },
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, columns.map((name) => el("th", { scope: "col", role: "columnheader" }, say(name))))),
+      el("tbody", { role: "rowgroup" }, rows)
+    )
   );
 }
 
@@ -3417,7 +3431,7 @@ var Survey = class {
     this.shown = void 0;
     addEventListener("hashchange", () => this.invited());
   }
-  /** Another link was opened in this very page. */
+  /** Handles another link that was opened in this page. */
   async invited() {
     const link2 = taken(this.collection);
     if (!link2) return;
@@ -3437,7 +3451,7 @@ var Survey = class {
       this.failed(error);
     }
   }
-  /** The client of the definition that was agreed on; any other is refused. */
+  /** The client of the agreed definition. Another definition is refused. */
   async agreed() {
     const definition = await definitionOf(this.collection);
     const { agreed = "", seen = definition.digest } = this.link ?? {};
@@ -3546,38 +3560,39 @@ var Survey = class {
     );
     return form;
   }
-  /** What is asked, where it cannot be answered. */
+  /** The question, if it cannot be answered. */
   asked() {
     const { question, answers: answers2 } = this.words;
     const listed2 = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer) => el("li", {}, answer))) : null;
     return question || listed2 ? [el("p", { class: "asked" }, question), listed2] : null;
   }
-  /** What is asked, in the way in which it can be answered. */
+  /** The question, with the controls for its kind of answer. */
   question() {
     const { input, answers: names } = this.definition;
     const { question, answers: answers2, title } = this.words;
     const legend = question || title;
+    const hidden = question ? null : "hidden";
     if (names && answers2 && names.length <= FEW) {
       const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers2[i])));
-      return el("fieldset", { class: "question" }, el("legend", {}, legend), choices);
+      return el("fieldset", { class: "question" }, el("legend", { class: hidden }, legend), choices);
     }
     const given = { id: "answer", name: "answer", required: true, "aria-describedby": "error" };
     if (names && answers2) {
       const options = names.map((name, i) => el("option", { value: name }, answers2[i]));
-      return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
+      return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
     }
-    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("input", { ...given, type: "text", maxlength: 1e3 }));
+    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: 1e3 }));
     const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
     return el(
       "div",
       { class: "question" },
-      el("label", { for: "answer" }, legend),
+      el("label", { for: "answer", class: hidden }, legend),
       el("p", { class: "hint", id: "range" }, say("ask.range", { least: plain(least), most: plain(most) })),
       el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" })
     );
   }
   /**
-   * What it costs and what that means.
+   * The cost of a report, and its meaning.
    * @param {any} [me]
    * @param {any} [balance]
    * @param {string} [here]
@@ -3650,7 +3665,7 @@ var Survey = class {
     if (given === "") return void 0;
     return answers2 || input.text ? given : Number(given);
   }
-  /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
+  /** Charges, draws, stores and sends a report. This cannot be undone. @param {string | number} answer */
   async draw(answer) {
     const { key, token } = (
       /** @type {Required<Link>} */
@@ -3677,9 +3692,9 @@ var Survey = class {
   }
   // -- after -------------------------------------------------------------------------------------------------------
   /**
-   * What has become of a report, shown if it is the one of this page.
+   * Shows the state of a report, if it is the one of this page.
    * @param {Entry} entry
-   * @param {string} [why] it waits still
+   * @param {string} [why] the reason it still waits
    * @param {boolean} [focus]
    */
   changed(entry, why, focus = false) {
@@ -3700,7 +3715,7 @@ var Survey = class {
       state === "waiting" && el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => this.device.delivery.now() }, say("waiting.now"))),
       state === "refused" && this.refusal(entry),
       state === "arrived" && this.receipt(entry),
-      // Not before it has arrived: who sees a report that waits may still keep it from being sent, and so say something.
+      // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
       state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
       state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
       state === "arrived" && this.export(entry),
@@ -3726,7 +3741,7 @@ var Survey = class {
       el("div", { class: "budgets" }, entry.receipt.limits.map((limit) => limitBar(limit)))
     );
   }
-  /** Saves everything that this page knows of the report to a file; the page does not have the answer any more. @param {any} entry */
+  /** Saves what this page knows about the report to a file. The page no longer has the answer. @param {any} entry */
   export(entry) {
     const { definition } = this;
     const saved = () => {

@@ -1,8 +1,8 @@
-/* A table, folded away under its picture, and the same rows as a CSV file. */
+/* A table that is collapsed under its chart, and the same rows as a CSV file. */
 
 import { h, t, count } from "./office.js";
 
-// A spreadsheet runs a text that begins like this as a formula.
+// A spreadsheet runs a text that begins with one of these as a formula.
 const FORMULA = /^[=+\-@\t\r]/;
 
 function cell(value) {
@@ -24,8 +24,8 @@ function save(name, text) {
 }
 
 /**
- * What stands under a picture. `columns`: [{ key, title, show }]; numbers are written at the right. `open` has the
- * table shown at once, without a picture. `update(rows)` replaces the rows.
+ * The table of a chart. `columns`: [{ key, title, text, show }]; numbers are aligned right. `open` shows the table at
+ * once. `update(rows)` replaces the rows.
  */
 export class DataTable {
   constructor({ name, caption, columns, open = false }) {
@@ -33,7 +33,7 @@ export class DataTable {
     this.rows = [];
     this.body = h("tbody");
     const header = h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.text ? null : "number-cell" }, column.title)));
-    const table = h("table", {}, h("caption", { class: open ? "visually-hidden" : null }, caption), h("thead", {}, header), this.body);
+    const table = h("table", {}, h("caption", { class: "visually-hidden" }, caption), h("thead", {}, header), this.body);
     const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table);
     const today = () => new Date().toISOString().slice(0, 10);
     const download = h("button", { type: "button", class: "quiet", "aria-label": t("table.download", { caption }) }, t("table.csv"));

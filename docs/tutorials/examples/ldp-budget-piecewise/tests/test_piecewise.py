@@ -1,4 +1,4 @@
-"""The piecewise mechanism: promise and moments by enumeration, the client held to them, and the paper's figures."""
+"""The piecewise mechanism: guarantee and moments by enumeration, a check of the client against them, and the paper's figures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def law(mechanism: Piecewise, point: int, points: int) -> list[Fraction]:
-    """How likely every cell is, from the two draws of the client: in the window or not, then one of so many cells."""
+    """The probability of every cell, from the two draws of the client: in the window or not, then one of so many cells."""
     keep, window = Fraction(mechanism._keep, ONE), mechanism.window
     inside = range(point, point + window)
     return [keep / window if cell in inside else (1 - keep) / points for cell in range(window + points)]
@@ -149,7 +149,7 @@ def test_the_standard_error_is_that_of_the_users_at_hand() -> None:
     "reports", [[0.0, math.nan], [math.inf], [1e9], [-1e9], [1, 2], [[0.0]]], ids=lambda reports: str(reports)
 )
 def test_what_no_client_sends_is_refused(reports: Any) -> None:
-    with pytest.raises(ldp_budget.NotSupported, match="expected reports"):
+    with pytest.raises(ldp_budget.NotSupported, match="reports of piecewise"):
         made().aggregate(np.array(reports))
 
 

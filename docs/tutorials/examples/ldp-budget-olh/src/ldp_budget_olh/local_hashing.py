@@ -1,6 +1,6 @@
 """Optimal local hashing: a public random hash of the answer, randomized among g values (Wang et al. 2017, 4.4).
 
-The client draws a hash function h, the same way whatever its answer v is, and reports h together with h(v) as
+The client draws a hash function h, in the same way for every answer v, and reports h together with h(v) as
 generalized randomized response over g values keeps or changes it:
 
     P[the report is h(v)] = p = e^ε/(e^ε+g-1),      P[it is another given value] = p' = 1/(e^ε+g-1).
@@ -18,7 +18,7 @@ known exactly. The larger τ is the true one, and it is the one promised.
 **What is estimated.** A report supports the answer u if it is h(u): with probability p where u = v, else with
 q = c·p + (1 - c)·p'. Functions are drawn afresh for each report, so reports are independent.
 
-The client draws by integers out of 2**64, the threshold of p rounded down. That makes p larger for nobody: the drawn
+The client draws by integers out of 2**64, the threshold of p rounded down. That never makes p larger: the drawn
 p/p' is at most e^ε, and the total variation (1 - c)(p - p') at most that of the stated pair, so it dominates.
 """
 
@@ -148,7 +148,7 @@ class OptimalLocalHashing(FrequencyMechanism):
         answers = self.domain.check(values)
         stream, n = open_stream(rng), len(answers)
         functions = draw_functions(stream, n)
-        # Another value is drawn for everybody, so that the time taken does not depend on what is kept.
+        # Another value is drawn for each user, so that the time taken does not depend on what is kept.
         kept, moved = bernoulli(stream, self._keep, n), integers(stream, self.g - 1, n) + 1
         cells = (hashed(functions, answers, self.g) + np.where(kept, 0, moved)) % self.g
         return np.column_stack([functions, cells]).astype(np.uint32)
@@ -174,10 +174,10 @@ class OptimalLocalHashing(FrequencyMechanism):
 
         rows = np.asarray(reports)
         if rows.dtype != np.uint32 or rows.ndim != 2 or rows.shape[1] != 3:
-            raise NotSupported(f"expected reports of olh, uint32 of shape (n, 3); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports of olh are uint32 of shape (n, 3): got {rows.dtype} {rows.shape}")
         a, b, cell = rows.T
         if not ((a > 0) & (a < PRIME) & (b < PRIME) & (cell < self.g)).all():
-            raise NotSupported(f"expected hash functions of the family and values below {self.g}; found others")
+            raise NotSupported(f"reports of olh hold functions of the family and values below {self.g}: got others")
         return rows
 
     # -- what can be checked ------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class OptimalLocalHashing(FrequencyMechanism):
         )
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Where the function tells the answers apart: the first one's hash, the second one's, or another value.
+        """Two cases. The function separates the answers: the first one's hash, the second one's, or another value.
 
         Where they collide: their hash, or another value, as likely for either.
         """

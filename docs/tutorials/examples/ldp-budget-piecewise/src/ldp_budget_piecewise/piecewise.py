@@ -1,6 +1,6 @@
 """The piecewise mechanism: a window of higher density that moves with the value (Wang et al., ICDE 2019, III-B).
 
-**As it is published.** For a value t in [-1, 1], with s = e^(ε/2) and C = (s+1)/(s-1), a report lies in [-C, C]. Its
+**As it is published.** For a value t in [-1, 1], with s = e^(ε/2) and C = (s+1)/(s-1), a report is in [-C, C]. Its
 density is e^ε·b inside the window [l, l + C-1], l = ((C+1)·t - (C-1))/2, and b outside. The window moves from one end
 of [-C, C] to the other and is C-1 = 2/(s-1) long, what is outside C+1 = 2s/(s-1). So b = (s-1)/(2s(s+1)), and a
 report is inside with probability s/(s+1). Its mean is t and its variance t²/(s-1) + (s+3)/(3(s-1)²).
@@ -28,7 +28,7 @@ dominates.
 
     E[cell] = (a-b)·Σ(window) + b·Σ(all) = (a-b)(K·i + K(K-1)/2) + b·N(N-1)/2,
 
-linear in i whatever a, b and K are. So `grid` stretches the cells in such a way that the mean report of point 0 is
+linear in i for all a, b and K. So `grid` stretches the cells in such a way that the mean report of point 0 is
 `lower` and that of point M is `upper`. Only that a value is taken at the nearest of the points makes a difference, of
 at most (upper - lower)/2²¹.
 """
@@ -119,12 +119,12 @@ class Piecewise(NumericMechanism):
     def _tau(self) -> Decimal:
         """τ = (e^ε+1)/(e^ε+1/κ), rounded up. It grows with e^ε, so an upper bound of that bounds it."""
         odds = exp_up(self.epsilon)
-        beside = DOWN.divide(Decimal(POINTS), Decimal(self.window))
-        return min(UP.divide(UP.add(odds, Decimal(1)), DOWN.add(odds, beside)), Decimal(1))
+        ratio = DOWN.divide(Decimal(POINTS), Decimal(self.window))
+        return min(UP.divide(UP.add(odds, Decimal(1)), DOWN.add(odds, ratio)), Decimal(1))
 
     @property
     def parameters(self) -> dict[str, float]:
-        """How often a report is in its window, how long that is, and between what the reports lie."""
+        """The probability of the window, its length, and the range of the reports."""
         origin, step = self.grid()
         return {
             "p": float_below(Decimal(self._keep) / ONE),
@@ -174,7 +174,7 @@ class Piecewise(NumericMechanism):
         return 0.0, alpha * (value - centre) ** 2 + beta
 
     def report_std(self, total: SumAggregate) -> float:
-        """For the users at hand, whatever their values: the root of their mean variance α·E(x - centre)² + β.
+        """For the users at hand, with any values: the root of their mean variance α·E(x - centre)² + β.
 
         A report y has E(y - centre)² = (1 + α)(x - centre)² + β, so the mean square of the reports tells that.
         """
@@ -209,7 +209,7 @@ class Piecewise(NumericMechanism):
 
         first, stream = self.points(values), open_stream(rng)
         kept = bernoulli(stream, self._keep, len(first))
-        # Both are drawn for everybody, so that the time taken does not depend on what is kept.
+        # Both are drawn for each user, so that the time taken does not depend on what is kept.
         inside = first + integers(stream, self.window, len(first))
         outside = integers(stream, POINTS, len(first))
         outside += np.where(outside >= first, self.window, 0)
@@ -236,12 +236,12 @@ class Piecewise(NumericMechanism):
 
         rows = np.asarray(reports)
         if rows.ndim != 1 or rows.dtype.kind != "f":
-            raise NotSupported(f"expected reports of piecewise, floats (n,); found {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports of piecewise are floats of shape (n,): got {rows.dtype} {rows.shape}")
         origin, step = self.grid()
         steps = np.rint((rows - origin) / step)
         # Not a number is not >= 0 either.
         if not ((steps >= 0) & (steps < self.window + POINTS)).all():
-            raise NotSupported("expected reports within the range that piecewise sends; found others")
+            raise NotSupported("reports of piecewise are within its range: got others")
         return steps.astype(np.int64)
 
     def aggregate(self, reports: Any) -> SumAggregate:

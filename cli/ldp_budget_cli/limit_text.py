@@ -1,0 +1,161 @@
+"""Text about limits, receipts and balances: one limit a line, with the ε that was spent and the unit of its rule."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from .output import counted
+from .tables import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from decimal import Decimal
+
+    from ldp_budget.accounting.limits import Limit
+    from ldp_budget.accounting.policies import Policy
+    from ldp_budget.accounting.receipts import LimitState, Receipt
+
+SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
+"""The symbols of the amounts; D is a Rényi divergence at the order of the rule."""
+
+
+def number(value: float | Decimal) -> str:
+    """Return a number as messages show it: six digits, 1e-06 and not 0.000001."""
+    return f"{float(value):.6g}"
+
+
+def limit_text(limit: Limit) -> str:
+    """Return a limit in words, such as `lifetime ε = 8 at δ = 1e-06 (zcdp)`."""
+    return f"{limit.period} {promise_text(limit)} ({limit.rule})"
+
+
+def promise_text(limit: Limit) -> str:
+    """Return the (ε, δ) of a limit; the part of δ that is set aside follows a plus sign."""
+    if not limit.delta:
+        return f"ε = {number(limit.epsilon)}"
+    aside = f" ({number(limit.delta - limit.aside)} + {number(limit.aside)})" if limit.aside else ""
+    return f"ε = {number(limit.epsilon)} at δ = {number(limit.delta)}{aside}"
+
+
+def spent_epsilon(state: LimitState) -> float:
+    """Return the ε of the promise that is spent, rounded up; the rules but basic convert their own unit."""
+    return state.limit.epsilon_of(state.spent_units)
+
+
+def own_unit(limit: Limit) -> str | None:
+    """Return the amount that the rule adds up, as JSON names it; None for ε itself."""
+    return next((name for name in ("rho", "mu_squared", "renyi") if name in limit.amounts(limit.capacity)), None)
+
+
+def state_line(state: LimitState, *, with_delta: bool) -> str:
+    """Return the spent and the remaining amounts of a limit, on one line; `with_delta` also shows a δ of 0."""
+    limit, row = state.limit, state.to_json()
+    unit = own_unit(limit)
+    spent = f"ε = {_amount(spent_epsilon(state))} of {number(limit.epsilon)} spent"
+    if unit is None:
+        parts = [f"{spent}, {_amount(row['remaining']['epsilon'])} left"]
+    else:
+        left = f"{_amount(row['spent'][unit])} of {_amount(row['capacity'][unit])} spent"
+        parts = [f"{spent} at δ = {number(limit.delta)}", f"{SYMBOLS[unit]} = {left}"]
+    if "delta" in row["capacity"] and (with_delta or row["spent"]["delta"]):
+        parts.append(f"δ = {_amount(row['spent']['delta'])} of {_amount(row['capacity']['delta'])} spent")
+    resets = "" if row["resets_at"] is None else f"; resets at {row['resets_at']}"
+    return f"{limit.label} ({limit.rule}): {'; '.join(parts)}{resets}"
+
+
+def _amount(value: float | None) -> str:
+    return "unbounded" if value is None or math.isinf(value) else number(value)
+
+
+def yearly_text(policy: Policy) -> str:
+    """Return the most that a year can cost under a policy without a lifetime limit, or that nothing bounds it."""
+    worst = policy.worst_epsilon_per_year()
+    if worst is not None:
+        return f"No lifetime limit: a year can cost ε = {number(worst)}"
+    if policy.plan is not None:
+        return "No lifetime limit: the total is bounded by the plan"
+    return "No lifetime limit: no bound is known for the cost of a year"
+
+
+def minute(moment: str) -> str:
+    """Return an ISO time to the minute, without its zone, for a cell of a table."""
+    return moment[:16].replace("T", KEPT)
+
+
+# -- receipts ------------------------------------------------------------------------------------------------
+
+
+def receipt_lines(receipt: Receipt) -> Iterator[str]:
+    """Yield a receipt as text. A refusal and a quote have a line for each limit that binds."""
+    from ldp_budget.accounting.receipts import PLAN, QUOTED, REFUSED
+
+    if receipt.status not in (REFUSED, QUOTED):
+        yield receipt.explain()
+        return
+    fits = not (receipt.why or receipt.binding)
+    verdict = "" if receipt.status == REFUSED else ": it fits" if fits else ": it does not fit"
+    yield f"{receipt.status}: {_request(receipt)}{verdict}"
+    if receipt.why:
+        yield f"  {receipt.why}"
+    for state in receipt.limits:
+        if state.limit.label in receipt.binding:
+            yield f"  {state_line(state, with_delta=receipt.delta != 0)}"
+    if receipt.binding and not receipt.why and PLAN in receipt.binding:
+        alone = receipt.binding == (PLAN,)
+        left = _reports(receipt) if alone else f"fewer than {counted(receipt.reports, 'report')}"
+        yield f"  plan of policy {receipt.policy}: {left} of this kind left"
+    yield f"  fits: {_reports(receipt)} of this kind"
+    if receipt.repeated:
+        yield "  This is the stored answer of this key. A new key asks again."
+
+
+def _request(receipt: Receipt) -> str:
+    delta = "" if not receipt.delta else f", δ = {number(receipt.delta)}"
+    return f"{receipt.user}, {counted(receipt.reports, 'report')}, ε = {_amount(receipt.epsilon)}{delta}"
+
+
+def _reports(receipt: Receipt) -> str:
+    from ldp_budget.guarantees.fixed_point import LARGEST
+
+    count = receipt.affordable_reports
+    return "any number of reports" if count >= LARGEST else counted(count, "report")
+
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+def quota_rows(quotas: Sequence[dict[str, Any]], collections: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each quota of a plan, named after the collections with that guarantee."""
+    names = _names_by_guarantee(collections)
+    return [
+        {"reports of": _quota_name(quota["guarantee"], names), "used": quota["used"], "left": quota["left"]}
+        for quota in quotas
+    ]
+
+
+def _quota_name(guarantee: dict[str, Any], names: dict[str, list[str]]) -> str:
+    from ldp_budget.guarantees import from_json
+
+    known = names.get(_key(guarantee))
+    return ", ".join(known) if known else f"ε = {_amount(from_json(guarantee).epsilon)}"
+
+
+def _names_by_guarantee(collections: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the names of the collections with each guarantee; those whose plugin is missing are left out."""
+    from ldp_budget.errors import LdpBudgetError
+    from ldp_budget.registry.collections import Collection
+
+    names: dict[str, list[str]] = {}
+    for definition in collections:
+        try:
+            guarantee = Collection.from_json(definition).mechanism.guarantee.to_json()
+        except (LdpBudgetError, ValueError):
+            continue
+        names.setdefault(_key(guarantee), []).append(str(definition["name"]))
+    return names
+
+
+def _key(guarantee: dict[str, Any]) -> str:
+    return json.dumps(guarantee, sort_keys=True)

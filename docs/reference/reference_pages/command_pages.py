@@ -1,0 +1,280 @@
+"""Pages of the command-line reference: an overview with the shared options, and one page for each group."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from inspect import cleandoc
+
+import click
+
+from ldp_budget_cli.app import cli
+from ldp_budget_cli.mechanism_subcommands import MechanismGroup
+
+from .python_pages import toctree
+
+EXAMPLE = "oue"
+"""The mechanism whose subcommand shows a command's own options."""
+# A path without a ledger: collections of the local ledger are no part of the page.
+NO_LEDGER = os.devnull + "/none"
+SHARED = 3
+"""An option with the same help in so many commands is described once, in the overview."""
+
+_GROUPS = {
+    "Start": ("demo",),
+    "Design": ("mechanisms", "compare", "calibrate", "plan", "compose", "audit"),
+    "Policies": ("policy",),
+    "Surveys": ("collection", "randomize", "estimate", "inbox", "invite"),
+    "Spend": ("spend", "spend-many", "quote", "reserve", "commit", "void"),
+    "Users": ("balance", "history", "reservations", "erase"),
+    "Operate": ("serve", "api-key", "ledger"),
+    "Extend": ("plugin",),
+}
+_ABOUT = {
+    "Start": "One command that shows the whole workflow on a real survey.",
+    "Design": "Choose a mechanism, its parameters and a budget. These commands change nothing and need no ledger.",
+    "Policies": "Set and show the limits of what users may be charged.",
+    "Surveys": "Define a collection, randomize answers, take reports and estimate.",
+    "Spend": "Charge users, in one step or in two.",
+    "Users": "Show what users have spent, and erase users.",
+    "Operate": "Run the service, manage its API keys, and look after the ledger.",
+    "Extend": "Write a mechanism of your own.",
+}
+
+
+def groups() -> dict[str, list[str]]:
+    """The commands of each group: those of the command line, if it has groups, else the table above."""
+    try:
+        from ldp_budget_cli.command_groups import GROUPS
+    except ImportError:
+        found = {title: list(names) for title, names in _GROUPS.items()}
+    else:
+        found = {title: list(names) for title, names in GROUPS.items()}
+    listed = [name for names in found.values() for name in names]
+    missing = set(cli.list_commands(root())) ^ set(listed)
+    assert not missing, f"no group of the command reference has {', '.join(sorted(missing))}"
+    return found
+
+
+def pages() -> Iterator[tuple[str, Iterator[str]]]:
+    """The path of each page and its lines."""
+    yield "commands.md", overview()
+    for title, names in groups().items():
+        yield f"commands/{title.lower()}.md", group_page(title, names)
+
+
+# -- commands ------------------------------------------------------------------------------------------------------
+
+
+def root() -> click.Context:
+    return context_of(cli, None, "ldp-budget")
+
+
+def context_of(command: click.Command, parent: click.Context | None, name: str) -> click.Context:
+    settings = {**command.context_settings, "terminal_width": 100, "obj": NO_LEDGER}
+    return command.context_class(command, parent=parent, info_name=name, **settings)
+
+
+def leaves(names: list[str]) -> Iterator[tuple[click.Command, click.Context]]:
+    """Each command that runs, with its context; groups come before their commands."""
+    start = root()
+    for name in names:
+        yield from _below(cli, start, name)
+
+
+def _below(group: click.Group, parent: click.Context, name: str) -> Iterator[tuple[click.Command, click.Context]]:
+    command = group.get_command(parent, name)
+    assert command is not None
+    context = context_of(command, parent, name)
+    yield command, context
+    if is_group(command):
+        assert isinstance(command, click.Group)
+        for each in command.list_commands(context):
+            yield from _below(command, context, each)
+
+
+def is_group(command: click.Command) -> bool:
+    return isinstance(command, click.Group) and not isinstance(command, MechanismGroup)
+
+
+def options_of(command: click.Command, context: click.Context) -> list[click.Option]:
+    """The command's own options, without those of a mechanism."""
+    taken = {parameter for parameter in command.params if isinstance(parameter, click.Option)}
+    found = [*command.params]
+    if isinstance(command, MechanismGroup):
+        for_one = command.get_command(context, EXAMPLE)
+        found = [p for p in for_one.params if not (p.name or "").startswith("_field_") and p not in taken]
+        fields = {f"--{name.replace('_', '-')}" for name in _fields()}
+        found = [p for p in found if not fields & set(p.opts)] + [*taken]
+    options = [p for p in found if isinstance(p, click.Option) and not p.hidden and "--help" not in p.opts]
+    return list({option.opts[0]: option for option in options}.values())
+
+
+def _fields() -> list[str]:
+    import ldp_budget
+
+    return list(ldp_budget.mechanism(EXAMPLE).fields)
+
+
+def shared_options() -> list[tuple[str, str]]:
+    """The options that several commands have with the same help: spelling and help, the most frequent first."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for command, context in leaves(cli.list_commands(root())):
+        for option in options_of(command, context):
+            counted[spelled(option, context), helped(option, context)] += 1
+    return [option for option, number in counted.most_common() if number >= SHARED]
+
+
+def spelled(option: click.Option, context: click.Context) -> str:
+    """`--reports K`, with its metavariable as the help shows it."""
+    record = option.get_help_record(context)
+    assert record is not None
+    return record[0]
+
+
+def helped(option: click.Option, context: click.Context) -> str:
+    record = option.get_help_record(context)
+    assert record is not None
+    return coded(" ".join(record[1].split()))
+
+
+def coded(text: str) -> str:
+    """A help text with the options that it names as code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if at % 2 else re.sub(r"(?<![\w-])(--[a-z][a-z-]*)", r"`\1`", part) for at, part in enumerate(parts)
+    )
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+# -- the overview --------------------------------------------------------------------------------------------------
+
+
+def overview() -> Iterator[str]:
+    yield from (
+        "# Command line",
+        "",
+        "Every command of `ldp-budget`, with a page for each group.",
+        "",
+        "| group | commands | subject |",
+        "| --- | --- | --- |",
+    )
+    for title, names in groups().items():
+        page = f"commands/{title.lower()}.md"
+        listed = ", ".join(f"[`{name}`]({page}#ldp-budget-{name})" for name in names)
+        yield f"| [{title}]({page}) | {listed} | {_ABOUT.get(title, '')} |"
+    yield from (
+        "",
+        "## Arguments",
+        "",
+        "- **MECHANISM** is the name of a mechanism, such as `oue`. Its options follow it: `ldp-budget spend alice oue "
+        "--epsilon 0.1 --domain-size 7`. They are listed on the [mechanism's page](mechanisms/index.md) and in "
+        "`ldp-budget spend alice oue --help`.",
+        "- In place of MECHANISM you may name a **collection** of the ledger, without options: `ldp-budget spend alice "
+        "mood`. If a mechanism has the same name, write `collection:NAME`.",
+        "- **USER** is any text that identifies a user. The ledger stores only a keyed hash of it.",
+        "- Amounts are decimals and are read exactly as written.",
+        "",
+        "## Exit codes",
+        "",
+        "| exit code | meaning |",
+        "| --- | --- |",
+        "| 0 | done |",
+        "| 1 | failed |",
+        "| 2 | wrong usage |",
+        "| 3 | refused: over budget (`spend`, `reserve`, `quote`; bulk commands count refusals and exit with 0) |",
+        "",
+        "## Options of every command",
+        "",
+        "These options may stand before the command. `--ledger` and `--at` may also follow it.",
+        "",
+        "| option | meaning |",
+        "| --- | --- |",
+    )
+    start = root()
+    for option in options_of(cli, start):
+        yield f"| `{cell(spelled(option, start))}` | {cell(helped(option, start))} |"
+    yield from (
+        "| `-h, --help` | Show the help of a command. |",
+        "",
+        "## Shared options",
+        "",
+        "Many commands have these options. The pages of the groups only name them. `--json` prints one JSON value on "
+        "standard output: an object, or an array for rows. Progress and notes go to standard error.",
+        "",
+        "| option | meaning |",
+        "| --- | --- |",
+    )
+    shared = shared_options()
+    for spelling, text in sorted(dict(reversed(shared)).items()):
+        yield f"| `{cell(spelling)}` | {cell(text)} |"
+    yield from (
+        "",
+        "## Mechanisms",
+        "",
+        "The options of each mechanism, with their ranges and defaults, are on its [page](mechanisms/index.md).",
+    )
+    yield from toctree(*(f"commands/{title.lower()}" for title in groups()))
+
+
+# -- a group -------------------------------------------------------------------------------------------------------
+
+
+def group_page(title: str, names: list[str]) -> Iterator[str]:
+    shared = shared_options()
+    yield from (
+        f"# {title} commands",
+        "",
+        _ABOUT.get(title, ""),
+        "",
+        "See the [overview](../commands.md) for exit codes and [shared options](../commands.md#shared-options).",
+        "",
+    )
+    for command, context in leaves(names):
+        words = context.command_path.split()
+        yield from ("#" * min(len(words), 4) + " " + " ".join(words), "")
+        yield from prose(command)
+        if not is_group(command):
+            yield from ("```text", usage(command, context), "```", "")
+            yield from option_table(command, context, shared)
+
+
+def prose(command: click.Command) -> Iterator[str]:
+    """The help text; an example in it becomes a block."""
+    text = cleandoc(command.help or "")
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = paragraph.replace("\b", "").strip("\n").splitlines()
+        if lines and re.fullmatch(r"Examples?:", lines[0].strip()):
+            yield from ("Example:", "", "```text", *(line.strip() for line in lines[1:]), "```", "")
+        elif lines and lines[0].startswith("Example:"):
+            yield from ("Example:", "", "```text", " ".join(lines).removeprefix("Example:").strip(), "```", "")
+        else:
+            yield from (coded(" ".join(line.strip() for line in lines)), "")
+
+
+def usage(command: click.Command, context: click.Context) -> str:
+    arguments = [p.make_metavar(context) for p in command.params if isinstance(p, click.Argument)]
+    if isinstance(command, MechanismGroup):
+        return f"{context.command_path} {' '.join([*arguments, 'MECHANISM'])} [OPTIONS]"
+    return " ".join([context.command_path, "[OPTIONS]", *arguments])
+
+
+def option_table(command: click.Command, context: click.Context, shared: list[tuple[str, str]]) -> Iterator[str]:
+    own = options_of(command, context)
+    named = [option for option in own if (spelled(option, context), helped(option, context)) in shared]
+    rows = [option for option in own if option not in named]
+    if isinstance(command, MechanismGroup):
+        yield from ("The options of the [mechanism](../mechanisms/index.md) follow it.", "")
+    if rows:
+        yield from ("| option | meaning |", "| --- | --- |")
+        for option in rows:
+            yield f"| `{cell(spelled(option, context))}` | {cell(helped(option, context))} |"
+        yield ""
+    if named:
+        listed = ", ".join(f"`{option.opts[0]}`" for option in named)
+        yield from (f"[Shared options](../commands.md#shared-options): {listed}.", "")

@@ -1,0 +1,316 @@
+"""Pages of the HTTP reference, from the OpenAPI description of the service and its recorded examples."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import ldp_budget
+import ldp_budget_service
+from ldp_budget_service import create_app
+from ldp_budget_service.auth import ACCESS
+from ldp_budget_service.error_codes import STATUSES
+
+SUBJECTS = {
+    "spending": ("Spending", "Charge users: in one step, in two, or in a batch."),
+    "users": ("Users", "Balances, histories and reservations of users, and erasure."),
+    "policies": ("Policies", "Limits, and the approval of changes by a second key holder."),
+    "collections": ("Collections", "The set-ups that clients and server share."),
+    "reports": ("Reports and estimates", "Take reports, close rounds and estimate."),
+    "respondents": ("Respondents", "What a respondent with an invitation can see."),
+    "questions": ("Calculations", "Calibrate, compose, plan and compare. Nothing is stored."),
+    "ledger": ("Ledger", "Journal, administrative records, API keys, verification and checkpoints."),
+    "overview": ("Overview", "Aggregate figures of the ledger, without users."),
+    "officer": ("Privacy officer", "Policies, keys and records for the privacy officer."),
+    "watching": ("Monitoring", "Health checks and Prometheus metrics."),
+    "about": ("Problem types", "The meaning of an error code."),
+}
+EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
+WIDTH = 100
+MOST_LINES = 60
+"""Of a response; the rest is cut."""
+COMMON = (
+    "malformed",
+    "invalid-parameter",
+    "not-supported",
+    "unauthorized",
+    "forbidden",
+    "slow-request",
+    "too-large",
+    "too-many-requests",
+    "overloaded",
+)
+"""The error codes of every operation that needs an API key."""
+MEANINGS = {
+    "user": "The user.",
+    "users": "The users; for `compare` their number.",
+    "mechanism": "A mechanism with its options: `name`, and those of the command line with `_` for `-`.",
+    "collection": "The name of a collection, in place of `mechanism`.",
+    "reports": "The number of reports of one user. Default: 1.",
+    "policy": "The name of the policy. Default: `default`.",
+    "receipt": "The receipt of a reservation.",
+    "name": "The name of the object.",
+    "number": "The number of the proposal.",
+    "demanded": "True to require approvals.",
+    "categories": "The possible answers, in order.",
+    "title": "Title of the survey page.",
+    "question": "The question that respondents answer.",
+    "purpose": "The purpose of the survey, shown to respondents.",
+    "contact": "The contact address, shown to respondents.",
+    "if-none-match": "The `ETag` of an earlier response; 304 if nothing changed.",
+    "round": "The name of the round.",
+    "total_epsilon": "The ε of all reports together.",
+    "total_delta": "The δ of all reports together. Default: 0.",
+    "epsilon": "The ε of one report.",
+    "domain_size": "The number of possible answers.",
+    "lower": "The smallest value, for numeric mechanisms.",
+    "upper": "The largest value, for numeric mechanisms.",
+    "kind": "The kind of the record.",
+    "body": "Any JSON object.",
+    "expected": "The number of the newest record that you know.",
+    "scopes": "The scopes of the API key.",
+    "policies": "Bind the key to these policies.",
+    "collections": "Bind the key to these collections.",
+    "share": "Bind the key to this sub-limit.",
+    "code": "The error code.",
+}
+"""The meaning of parameters and members whose schema has no description."""
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The OpenAPI description, as `GET /openapi.json` returns it."""
+    with ldp_budget.Accountant(":memory:") as accountant:
+        return create_app(accountant).openapi()
+
+
+def operations() -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
+    """Method, path and description of every operation, by subject."""
+    found: dict[str, list[tuple[str, str, dict[str, Any]]]] = {tag: [] for tag in SUBJECTS}
+    for path, methods in schema()["paths"].items():
+        for method, operation in methods.items():
+            found[operation.get("tags", ["about"])[0]].append((method.upper(), path, operation))
+    return found
+
+
+@cache
+def examples() -> list[dict[str, Any]]:
+    recorded: list[dict[str, Any]] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return recorded
+
+
+def pages() -> Iterator[tuple[str, Iterator[str]]]:
+    """The path of each page and its lines."""
+    for tag, listed in operations().items():
+        if listed:
+            yield f"http/{page_of(tag)}.md", subject_page(tag, listed)
+
+
+def page_of(tag: str) -> str:
+    return SUBJECTS[tag][0].lower().replace(" ", "-")
+
+
+def table() -> Iterator[str]:
+    """Every operation with a link, for the overview."""
+    for tag, listed in operations().items():
+        title = SUBJECTS[tag][0]
+        page = f"http/{page_of(tag)}.md"
+        yield from ("", f"### {title}", "", "| operation | subject |", "| --- | --- |")
+        for method, path, operation in listed:
+            name = f"{method} {path}"
+            yield f"| [`{name}`]({page}#{anchor(name)}) | {first_paragraph(operation)} |"
+    yield ""
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def first_paragraph(operation: dict[str, Any]) -> str:
+    text: str = operation.get("description", operation["summary"])
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+# -- a subject -----------------------------------------------------------------------------------------------------
+
+
+def subject_page(tag: str, listed: list[tuple[str, str, dict[str, Any]]]) -> Iterator[str]:
+    title, about = SUBJECTS[tag]
+    yield from (
+        f"# HTTP: {title}",
+        "",
+        f"{about} [Conventions](../http.md) has authentication, idempotency keys and bound keys.",
+        "",
+    )
+    for method, path, operation in listed:
+        yield from operation_section(method, path, operation)
+
+
+def operation_section(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
+    yield from (f"## {method} {path}", "")
+    for paragraph in operation.get("description", operation["summary"]).split("\n\n"):
+        yield from (" ".join(paragraph.split()), "")
+    access = ACCESS[method, path]
+    yield from (
+        "| scope | policy-bound key | collection-bound key |",
+        "| --- | --- | --- |",
+        f"| {access.scope} | {access.policy} | {access.collection} |",
+        "",
+    )
+    yield from parameter_table(operation)
+    yield from body_table(operation)
+    shown = [example for example in examples() if (example["method"], example["route"]) == (method, path)]
+    good = sorted(shown, key=lambda example: (example["status"] >= 400, "dry_run" in str(example["body"])))
+    assert good, f"{method} {path} has no example in examples.json"
+    yield from request(good[0])
+    yield from response(good[0])
+    for example in shown:
+        if example["status"] >= 400 and example is not good[0]:
+            yield from (f"Another response: {example['title'][:1].lower()}{example['title'][1:]}.", "")
+            yield from response(example)
+    yield from problems(operation)
+
+
+def parameter_table(operation: dict[str, Any]) -> Iterator[str]:
+    listed = operation.get("parameters", [])
+    if not listed:
+        return
+    yield from ("Parameters:", "", "| name | in | type | meaning |", "| --- | --- | --- | --- |")
+    for one in listed:
+        meaning = cell(one.get("description", "")) or MEANINGS[one["name"]]
+        required = " (required)" if one.get("required") else ""
+        yield f"| `{one['name']}` | {one['in']} | {type_of(one['schema'])}{required} | {meaning} |"
+    yield ""
+
+
+def body_table(operation: dict[str, Any]) -> Iterator[str]:
+    content = operation.get("requestBody", {}).get("content", {})
+    for media, described in content.items():
+        resolved = resolve(described.get("schema", {}))
+        properties = resolved.get("properties")
+        if not properties:
+            yield from (f"Body: `{media}`.", "")
+            continue
+        yield from (f"Body (`{media}`):", "", "| member | type | meaning |", "| --- | --- | --- |")
+        for name, one in properties.items():
+            required = " (required)" if name in resolved.get("required", ()) else ""
+            meaning = cell(one.get("description", "")) or MEANINGS[name]
+            yield f"| `{name}` | {type_of(one)}{required} | {meaning} |"
+        yield ""
+
+
+def resolve(described: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in described:
+        found: dict[str, Any] = schema()["components"]["schemas"][described["$ref"].rpartition("/")[2]]
+        return found
+    return described
+
+
+def type_of(described: dict[str, Any]) -> str:
+    """The type of a value in words."""
+    if "anyOf" in described:
+        names = [type_of(each) for each in described["anyOf"]]
+        return " or ".join(dict.fromkeys(name for name in names if name != "null"))
+    if "$ref" in described:
+        return "object"
+    if "enum" in described:
+        return " or ".join(f"`{each}`" for each in described["enum"])
+    if described.get("type") == "array":
+        return f"array of {type_of(described.get('items', {}))}"
+    if "const" in described:
+        return f"`{described['const']}`"
+    found: str = described.get("type", "any")
+    return found
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# -- examples ------------------------------------------------------------------------------------------------------
+
+
+def request(example: dict[str, Any]) -> Iterator[str]:
+    path = example["route"]
+    for name, value in example["path"].items():
+        path = path.replace("{" + name + "}", quote(str(value), safe=""))
+    query = f"?{urlencode(example['query'])}" if example["query"] else ""
+    yield from ("Request:", "", "```text", f"{example['method']} {path}{query}")
+    if ACCESS[example["method"], example["route"]].scope != "open":
+        yield "Authorization: Bearer API_KEY"
+    yield from (f"{name}: {value}" for name, value in example["headers"].items() if name != "Authorization")
+    body = example["body"]
+    if isinstance(body, str):
+        yield from ("", *(readable(body).rstrip("\n").splitlines()))
+    elif body is not None:
+        yield from ("Content-Type: application/json", "", *compact(body))
+    yield from ("```", "")
+
+
+def response(example: dict[str, Any]) -> Iterator[str]:
+    answer = example["answer"]
+    yield from (f"Response {example['status']}:", "")
+    if isinstance(answer, str):
+        lines = readable(answer).splitlines()
+        if all(line.startswith("{") for line in lines):
+            lines = [line if len(line) <= 3 * WIDTH else line[: 3 * WIDTH] + " …" for line in lines]
+        yield from ("```text", *cut(lines), "```", "")
+    else:
+        lines = cut(compact(answer))
+        whole = not any("…" in line for line in lines)
+        yield from (f"```{'json' if whole else 'text'}", *lines, "```", "")
+
+
+def readable(text: str) -> str:
+    """A body of bytes as their hexadecimal digits."""
+    if text.isprintable() or text.startswith("{"):
+        return text
+    return f"({len(text)} bytes, in hexadecimal: {text.encode('latin-1').hex()})" if len(text) < 99 else text
+
+
+def cut(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], "…"]
+
+
+def compact(value: Any, indent: int = 0) -> list[str]:
+    """JSON, in which an object or an array that fits a line has one."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(flat) + indent <= WIDTH or not isinstance(value, dict | list) or not value:
+        return [" " * indent + flat]
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    lines = []
+    for position, (name, each) in enumerate(items):
+        inner = ["{…}"] if name == "units" else compact(each, indent + 2)
+        key = f"{json.dumps(name, ensure_ascii=False)}: " if isinstance(value, dict) else ""
+        inner[0] = " " * (indent + 2) + key + inner[0].lstrip()
+        inner[-1] += "," if position < len(value) - 1 else ""
+        lines += inner
+    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
+    return [" " * indent + opening, *lines, " " * indent + closing]
+
+
+def problems(operation: dict[str, Any]) -> Iterator[str]:
+    """The error codes of an operation by status, without those that every operation has."""
+    rows = []
+    for status, described in sorted(operation["responses"].items()):
+        codes = described["description"].partition(": ")[2].split(", ") if int(status) >= 400 else []
+        links = [f"[{code}](../errors.md#{code})" for code in codes if code not in COMMON]
+        rows += [f"| {status} | {', '.join(links)} |"] if links else []
+    every = "[the problems of every operation](../http.md#problems-of-every-operation)"
+    if rows:
+        yield from (f"Problems, besides {every}:", "", "| status | code |", "| --- | --- |", *rows, "")
+    else:
+        yield from (f"Problems: {every}.", "")
+
+
+def common_problems() -> Iterator[str]:
+    """The table of the codes that every operation has."""
+    yield from ("", "| status | code |", "| --- | --- |")
+    for code in sorted(COMMON, key=lambda code: (STATUSES[code], code)):
+        yield f"| {STATUSES[code]} | [{code}](errors.md#{code}) |"
+    yield ""

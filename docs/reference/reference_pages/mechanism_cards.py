@@ -1,0 +1,128 @@
+"""The cards of the mechanisms: an overview, and the generated part of each card, its names and parameters.
+
+The rest of a card is written by hand, in `docs/reference/mechanisms/NAME.md`. `HEADINGS` are its sections.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ldp_budget.registry.certification import proved_range
+from ldp_budget.registry.plugins import registry
+from ldp_budget.sdk import parameters as fields
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+
+from .python_pages import toctree
+
+FOLDER = Path(__file__).parents[1] / "mechanisms"
+LEADING = "grr"
+"""The alias under which its mechanism is documented: the field's name for it."""
+HEADINGS = (
+    "Definition",
+    "Parameters",
+    "Privacy loss",
+    "Variance",
+    "When to use it",
+    "Example",
+    "References",
+)
+
+
+def mechanisms() -> dict[str, type[Mechanism]]:
+    """Every mechanism, by the name of its card."""
+    return {names_of(mechanism)[0]: mechanism for mechanism, _ in registry().items()}
+
+
+def names_of(mechanism: type[Mechanism]) -> list[str]:
+    """The name of the mechanism's card, then its other names."""
+    return sorted((mechanism.name, *mechanism.aliases), key=LEADING.__ne__)
+
+
+def missing() -> list[str]:
+    """The mechanisms without a card."""
+    return [name for name in mechanisms() if not (FOLDER / f"{name}.md").exists()]
+
+
+def cards() -> dict[str, Iterator[str]]:
+    """The generated part of each card, by its path."""
+    assert not missing(), f"write docs/reference/mechanisms/NAME.md, like oue.md, for: {', '.join(missing())}"
+    return {f"mechanisms/{name}.md": parameters(mechanism) for name, mechanism in mechanisms().items()}
+
+
+def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
+    """The names of a mechanism, how its guarantee is checked, and a row for each parameter."""
+    others = names_of(mechanism)[1:]
+    yield ""
+    if others:
+        yield from (f"Other names: {', '.join(f'`{other}`' for other in others)}.", "")
+    proved = proved_range(mechanism.name)
+    if proved:
+        yield from (f"The guarantee is proved (`exact` in `ldp-budget mechanisms`) for: {proved}.", "")
+    yield from (
+        "Give an option on the command line, such as `--domain-size 7`, or a keyword in Python, `domain_size=7`. A "
+        "*derived* parameter replaces a target: build the mechanism from it in place of calibrating it.",
+        "",
+        "| option | value | given | meaning |",
+        "| --- | --- | --- | --- |",
+    )
+    yield from (_row(field) for field in mechanism.fields.values())
+    yield ""
+
+
+def _row(field: fields.Field[Any]) -> str:
+    option = f"`--{field.name.replace('_', '-')}`"
+    unit = getattr(field, "unit", "")
+    cells = (option, field.expected + (f", in {unit}" if unit else ""), given(field), field.help)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def given(field: fields.Field[Any]) -> str:
+    """If a field must be given, and its default."""
+    if field.required:
+        return "required"
+    if isinstance(field, fields.Flag):
+        return "off by default"
+    if field.default is not None:
+        return f"default {field.default}"
+    return "derived" if field.derived else "optional"
+
+
+# -- the overview --------------------------------------------------------------------------------------------------
+
+
+def overview() -> Iterator[str]:
+    """The lines of mechanisms/index.md."""
+    yield from (
+        "# Mechanisms",
+        "",
+        "A card for each mechanism: definition, parameters, privacy loss, variance, when to use it, an example and "
+        "references. To choose one, read [the guide](../../guides/choosing-a-mechanism.md), or let `compare` rank them:",
+        "",
+        "```text",
+        "ldp-budget compare --epsilon 1 --domain-size 7 --users 10000",
+        "ldp-budget compare --epsilon 1 --lower 0 --upper 10 --users 10000",
+        "```",
+        "",
+        "`--epsilon` is the privacy loss of one report, the natural logarithm of a ratio of probabilities. `lower`, `upper`, "
+        "`maximum`, `sensitivity`, `scale` and `sigma` are in the unit of the users' values.",
+    )
+    kinds = {
+        "Answers": lambda cls: issubclass(cls, FrequencyMechanism),
+        "Numbers": lambda cls: issubclass(cls, NumericMechanism),
+        "Others": lambda cls: True,
+    }
+    left = dict(mechanisms())
+    for title, fits in kinds.items():
+        named = {name: cls for name, cls in left.items() if fits(cls)}
+        left = {name: cls for name, cls in left.items() if name not in named}
+        if named:
+            yield from ("", f"## {title}", "", "| mechanism | other names | report |", "| --- | --- | --- |")
+            for name, cls in named.items():
+                others = ", ".join(f"`{other}`" for other in names_of(cls)[1:]) or "–"
+                yield f"| [{name}]({name}.md) | {others} | {inspect.cleandoc(cls.summary)} |"
+    yield from toctree(*mechanisms())
