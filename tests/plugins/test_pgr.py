@@ -275,6 +275,6 @@ def test_reports_of_another_form_are_refused() -> None:
 
 
 def test_a_loss_too_small_to_be_drawn_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="epsilon: expected a loss large enough to be drawn"):
+    with pytest.raises(InvalidParameter, match="epsilon must be a loss large enough to be drawn"):
         made(1000, "1e-19")
     assert made(1000, "1e-17")._keep * 2 > ONE
