@@ -111,6 +111,11 @@ def rows(reports: int) -> Iterator[Row]:
     yield Row("rappor, 128 bits", rappor, both(as_pure))
     yield Row("bounded-staircase", ours("bounded-staircase", values, **numeric), both(5e6))
     yield Row("bounded-laplace", ours("bounded-laplace", values, **numeric), both(5e6))
+    for domain_size in (1024, 10**6):
+        compact = ours("pgr", values, epsilon=1, domain_size=domain_size)
+        yield Row(f"pgr, d = {domain_size:,}", compact, {"client": 5e6, "server": 10e6})
+    yield Row("hybrid", ours("hybrid", values, **numeric), both(5e6))
+    yield Row("square-wave", ours("square-wave", values, **numeric), both(5e6))
 
 
 # -- the peers ----------------------------------------------------------------------------------------------------

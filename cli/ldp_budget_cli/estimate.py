@@ -227,9 +227,14 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
         _print_mean(row)
 
 
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without the parts of a distribution."""
+    return {name: value for name, value in row.items() if not isinstance(value, dict | list)}
+
+
 def _print_mean(row: dict[str, Any]) -> None:
     """Print a mean; of a distribution its quantiles and bins too."""
-    print_row_table([{name: value for name, value in row.items() if not isinstance(value, dict | list)}])
+    print_row_table([_plain(row)])
     if "bins" not in row:
         return
     ends = row["quantile_intervals"]
@@ -278,7 +283,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
     elif "answers" in rounds[0]:
         _print_count_rounds(rounds, ask.level, out_of)
     else:
-        print_row_table(list(flat_rows(rounds)))
+        print_row_table([_plain(row) for row in flat_rows(rounds)])
 
 
 def _as_cells(rows: Iterable[dict[str, Any]], form: str) -> Iterable[dict[str, Any]]:

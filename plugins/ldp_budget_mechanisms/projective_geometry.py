@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
@@ -175,7 +175,7 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
             "dimension": space.digits,
             "width": space.width,
             "p": float_below(self._p),
-            "q": float(other),
+            "q": float_above(UP.divide(Decimal(other.numerator), Decimal(other.denominator))),
             "possible_reports": space.slabs,
         }
 

@@ -361,7 +361,7 @@ def test_compare_numeric_with_users_ranks_by_the_error_of_the_mean(command: Comm
         assert row["mean_error"] == pytest.approx(worst)
     shown = command(*arguments, "--users", 10_000).stdout.splitlines()
     assert shown[0].startswith("Error of the mean of 10000 users")
-    assert shown[5].split()[:2] == ["one-bit-mean", "0.833122"]
+    assert shown[5].split()[:2] == ["hybrid", "0.797331"]
 
 
 def test_compare_ranks_every_pure_numeric_mechanism(command: CommandLine) -> None:

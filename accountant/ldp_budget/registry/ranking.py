@@ -78,7 +78,7 @@ def rank_frequency(
                 **({} if extra is None else extra(mechanism)),
             }
         )
-    return Ranking(sorted(rows, key=lambda row: (row["mean_std_error"], row["mechanism"])))
+    return Ranking(sorted(rows, key=lambda row: _rounded(row["mean_std_error"])))
 
 
 def rank_numeric(
@@ -118,7 +118,12 @@ def rank_numeric(
         rows.append({**row, **({} if extra is None else extra(mechanism))})
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
-    return Ranking(sorted(rows, key=lambda row: (row[order], row["mechanism"])))
+    return Ranking(sorted(rows, key=lambda row: _rounded(row[order])))
+
+
+def _rounded(error: float) -> float:
+    """Return an error as far as it counts: of equal ones, the mechanism that was registered first is ranked first."""
+    return float(f"{error:.12g}")
 
 
 def check_number(name: str, value: Number) -> None:
