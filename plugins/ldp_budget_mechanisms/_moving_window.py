@@ -218,7 +218,9 @@ class MovingWindow(NumericMechanism):
 
         rows = as_reports(reports)
         if rows.ndim != 1 or rows.dtype.kind not in "iuf":
-            raise NotSupported(f"reports of {self.name} must be numbers of shape (n,): got {rows.dtype} of shape {rows.shape}")
+            raise NotSupported(
+                f"reports of {self.name} must be numbers of shape (n,): got {rows.dtype} of shape {rows.shape}"
+            )
         origin, step = self.grid()
         cells = np.rint((rows - origin) / step)
         if not ((cells >= 0) & (cells < self.cells)).all():  # also not a number

@@ -46,7 +46,9 @@ def slabs_of(reports: Any, space: LinearHashing) -> Ints:
     """Return the numbers of the reported slabs, (n,). Raises `NotSupported` for anything but reports."""
     rows, size = as_reports(reports), space.report_bytes
     if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != size:
-        raise NotSupported(f"reports of pgr must be uint8 of shape (n, {size}): got {rows.dtype} of shape {rows.shape}")
+        raise NotSupported(
+            f"reports of pgr must be uint8 of shape (n, {size}): got {rows.dtype} of shape {rows.shape}"
+        )
     slabs = rows[:, 0].astype(np.int64)
     for place in range(1, size):
         slabs |= rows[:, place].astype(np.int64) << 8 * place

@@ -84,7 +84,10 @@ def test_decide_shows_limits_after_a_charge_and_unchanged_after_a_refusal() -> N
     [
         (ERASED_USER, {"erased": True}),
         ("policy default admits only guarantees for any inputs", {"relation": "any"}),
-        ("the plan of policy default does not include this mechanism", {"plan": Plan(((Pure(1), 2),), Decimal("1e-6"))}),
+        (
+            "the plan of policy default does not include this mechanism",
+            {"plan": Plan(((Pure(1), 2),), Decimal("1e-6"))},
+        ),
     ],
 )
 def test_decide_of_a_never_admissible_request_says_so(why: str, more: dict[str, object]) -> None:

@@ -30,7 +30,7 @@ def test_completion_offers_commands_mechanisms_collections_and_policies(ledger: 
     assert offered("") == list(COMMANDS)
     assert offered("re") == ["reserve", "reservations"]
     assert offered("ledger", "re") == ["repair-clock"]
-    assert offered("spend", "alice", "p") == ["party"]
+    assert offered("spend", "alice", "pa") == ["party"]
     assert {"oue", "rappor", "party"} <= set(offered("spend", "alice", ""))
     assert offered("spend", "alice", "collection:") == ["collection:party"]
     for words in (("collection", "show"), ("estimate",), ("randomize",)):

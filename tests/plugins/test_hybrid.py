@@ -188,7 +188,7 @@ def test_bad_input_is_refused() -> None:
     mechanism = made()
     with pytest.raises(OutsideDomain):
         mechanism.randomize([0.5, 1.5])
-    with pytest.raises(NotSupported, match="expected reports of hybrid"):
+    with pytest.raises(NotSupported, match="reports of hybrid must be"):
         mechanism.aggregate(np.array([1e9]))
     with pytest.raises(NotSupported, match=r"expected reports of hybrid, numbers \(n,\)"):
         mechanism.aggregate(np.array([["1"]]))

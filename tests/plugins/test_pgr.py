@@ -268,7 +268,7 @@ def test_reports_of_another_form_are_refused() -> None:
     assert (reports.dtype, reports.shape) == (np.uint8, (20, 2))
     mechanism.check_reports(reports)
     for wrong in (reports[:, :1], reports.astype(np.int64), reports[0]):
-        with pytest.raises(NotSupported, match=r"expected reports of pgr, uint8 of shape \(n, 2\)"):
+        with pytest.raises(NotSupported, match=r"reports of pgr must be uint8 of shape \(n, 2\)"):
             mechanism.aggregate(wrong)
     with pytest.raises(NotSupported, match="must be below 1364: got 65535"):
         mechanism.check_reports(np.full((1, 2), 255, np.uint8))

@@ -57,10 +57,10 @@ RANGE = {"lower": 0, "upper": 1}
     ("made", "problems"),
     [
         (Priced(epsilon=1), ["mechanism priced names no inputs to compare; define `critical_inputs`"]),
-        (Asked(epsilon=1), ["mechanism asked describes no channel; define `compare` and `outcomes`"]),
+        (Asked(epsilon=1), ["asked describes no channel; define `compare` and `outcomes`"]),
         (
             Measured(epsilon=1, **RANGE),
-            ["mechanism measured describes no channel; define `compare` and `outcomes`, or a `density`"],
+            ["measured describes no channel; define `compare` and `outcomes`, or a `density`"],
         ),
         (
             Repeating(epsilon=2),
@@ -153,9 +153,19 @@ def test_reason_of_a_missing_breakpoint_asks_for_it() -> None:
     ("check_", "made", "why", "applies"),
     [
         ("memo_is_kept", Asked(epsilon=1), "it memoises nothing", False),
-        ("seed_decides", Priced(epsilon=1), "mechanism priced names no inputs to compare; define `critical_inputs`", True),
-        ("seed_decides", Asked(epsilon=1), "mechanism asked has no client, so it cannot randomize; define `randomize`", True),
-        ("guarantee_is_exact", Asked(epsilon=1), "mechanism asked describes no channel; define `compare` and `outcomes`", True),
+        (
+            "seed_decides",
+            Priced(epsilon=1),
+            "mechanism priced names no inputs to compare; define `critical_inputs`",
+            True,
+        ),
+        (
+            "seed_decides",
+            Asked(epsilon=1),
+            "mechanism asked has no client, so it cannot randomize; define `randomize`",
+            True,
+        ),
+        ("guarantee_is_exact", Asked(epsilon=1), "asked describes no channel; define `compare` and `outcomes`", True),
     ],
 )
 def test_reason_of_a_skipped_check_names_the_missing_method(check_: str, made: Any, why: str, applies: bool) -> None:
