@@ -190,7 +190,7 @@ def test_bad_input_is_refused() -> None:
         mechanism.randomize([0.5, 1.5])
     with pytest.raises(NotSupported, match="reports of hybrid must be"):
         mechanism.aggregate(np.array([1e9]))
-    with pytest.raises(NotSupported, match=r"expected reports of hybrid, numbers \(n,\)"):
+    with pytest.raises(NotSupported, match=r"reports of hybrid must be numbers of shape"):
         mechanism.aggregate(np.array([["1"]]))
     with pytest.raises(InvalidParameter, match="upper"):
         made(1, 3, 3)
