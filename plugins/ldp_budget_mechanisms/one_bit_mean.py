@@ -256,7 +256,8 @@ class OneBitMean(NumericMechanism):
 
     def compare(self, first: float, second: float) -> Comparison:
         """Compare two values; with rounding, two multiples of it, which no α moves."""
-        return Comparison.of(Factor.bit(*map(self._shown, (first, second))))
+        low, high = self.ends
+        return Comparison.of(Factor.bit(self._shown(first), self._shown(second), (1 - high, low)))
 
     def compare_repeated(self, first: float, second: float, reports: int | None) -> Comparison:
         """Compare the number of ones among the reports; for endless reports, the memoised bit itself."""
