@@ -13,6 +13,7 @@ from .bounded_noise import BoundedLaplace, BoundedStaircase
 from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from .d_bit_flip import DBitFlip
 from .declared import Declared
+from .loloha import Loloha
 from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
 from .random_substitution import RandomSubstitution, SubsetSelection
@@ -42,6 +43,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         OneBitMean,
         DBitFlip,
         Rappor,
+        Loloha,
         Declared,
     ):
         register(mechanism)

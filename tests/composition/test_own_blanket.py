@@ -131,7 +131,7 @@ def oracle_delta(pair: Any, users: int, epsilon: Any) -> Any:
 @pytest.mark.parametrize("share", [0.15, 0.6])
 def test_own_blanket_is_the_printed_expectation_and_not_below_it(name: str, share: float) -> None:
     mechanism = made(name)
-    message, users = message_of(mechanism), 25
+    message, users = message_of(mechanism), 16
     epsilon = share * mechanism.guarantee.epsilon
     exact = max(
         oracle_delta(order, users, mpf(epsilon))

@@ -142,22 +142,28 @@ def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] |
     Two histories of answers that are equal in the same places have memos that are equal there, for any words that all
     values share. So their reports are a mixture over these words: of the reports of two such histories of memos.
     """
-    steps = dict(program.steps)
-    last = _last(program, steps.get(program.memo))
+    hashed, steps = hashed_step(program), dict(program.steps)
+    if hashed is not None:
+        # The cell is the memo. Given the function, which nothing else depends on, reports are those of the cell.
+        known = hashed.step == program.memo and _is_used_once(program, hashed.function)
+        last = hashed.size - 1 if known else None
+    else:
+        last = _last(program, steps.get(program.memo))
     if last is None or not 0 < last < _MOST_MEMOS:
         return None
     own = [(name, "value" if name == program.memo else step) for name, step in program.steps]
     kept: list[tuple[str, Expression]] = []
-    used = {part[1] for part in program.report["parts"]} | {program.memo}
+    parts = [part for part in program.report["parts"] if hashed is None or part[1] != hashed.function]
+    used = {part[1] for part in parts} | {program.memo}
     for name, step in reversed(own):
         if name in used:
             kept.insert(0, (name, step))
             used |= set(_names(step))
     given = {"kind": "answer", "count": str(last + 1), "text": False}
-    reduced = replace(program, input=given, steps=tuple(kept))
+    reduced = replace(program, input=given, steps=tuple(kept), report={**program.report, "parts": parts})
     # A report that shows the shared words is a mixture over them of other laws.
     memo: Any = steps[program.memo]
-    words: Any = steps[memo[1][2]]
+    words: Any = steps[memo[1][2]] if hashed is None else ["", ""]
     if words[1] in [step[1] for _, step in kept if _is_memo(step)]:
         return None
     first = law(reduced, 0, most)
@@ -210,12 +216,12 @@ def pair_is_apart(guarantee: Guarantee, program: Program, first: int, second: in
     """
     hashed = hashed_step(program)
     functions = None if hashed is None else _functions(program, hashed.function)
-    if hashed is None or functions is None or functions > _MOST_FUNCTIONS:
+    if hashed is None or functions is None:
         return False
-    apart = (_is_apart(hashed, number, first, second) for number in range(functions))
+    apart = (_is_apart(hashed, number, first, second) for number in range(min(functions, _MOST_FUNCTIONS)))
     if isinstance(guarantee, Pure | Memoised) and _is_used_once(program, hashed.function):
         return any(apart)
-    return all(apart)
+    return functions <= _MOST_FUNCTIONS and all(apart)
 
 
 def _is_apart(hashed: Hashed, function: int, first: int, second: int) -> bool:

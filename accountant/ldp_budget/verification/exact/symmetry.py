@@ -136,6 +136,12 @@ class _Kinds:
 
     def _drawn(self, name: str, draw: list[Any]) -> str:
         operator, *arguments = draw
+        if (
+            operator == "kept_belows"
+            and self._kind(arguments[1]) == _ANSWER
+            and arguments[2:] == [self._answers - 1, 1]
+        ):
+            return _OTHERS  # kept for each answer
         if OPERATORS[operator].kind == "memo":
             arguments = arguments[
                 2:
@@ -203,10 +209,15 @@ class _Kinds:
         return found
 
     def _is_shifted(self, arguments: list[Any]) -> bool:
-        """Return True for others + (others >= value), which turns numbers of the other answers into those answers."""
+        """Return True for others + (others >= answer), which turns numbers of the other answers into those answers.
+
+        An answer that is not the user's own may itself depend on such numbers, so these must be used here alone.
+        """
         first, second = arguments
-        own = self._kind("value") == _ANSWER and second == ["ge", first, "value"]
-        return own and self._kind(first) in (_OTHERS, _OTHER_SET)
+        if not isinstance(second, list) or second[:2] != ["ge", first] or self._kind(second[2]) != _ANSWER:
+            return False
+        alone = second[2] == "value" or (isinstance(first, str) and self._uses[first] == 2)
+        return alone and self._kind(first) in (_OTHERS, _OTHER_SET)
 
     def _is_floyd(self, arguments: list[Any]) -> bool:
         """Return True for Floyd's sampling: of numbers drawn below m - n + 1, …, m, with m the answers."""
@@ -264,6 +275,7 @@ _CALLS: dict[tuple[str, tuple[str, ...]], str] = {
     ("eq", (_ANSWER, _ANSWER)): _FIXED,
     ("where", (_FIXED, _ANSWER, _ANSWER)): _ANSWER,
     ("at", (_ANSWER, _FIXED)): _ANSWER,
+    ("at", (_OTHERS, _FIXED)): _OTHERS,
     ("put", (_ANSWER, _FIXED, _ANSWER)): _ANSWER,
     ("at", (_ROW, _ANSWER)): _FIXED,
     ("put", (_ROW, _ANSWER, _FIXED)): _ROW,
