@@ -69,7 +69,7 @@ class Loloha(Sketch):
     summary = "a memoised hash of the answer, randomized twice; years of reports lose at most g·ε∞ for any domain"
     source = "Arcolezi, Pinzon, Palamidessi and Gambs, Frequency Estimation of Evolving Data Under LDP, EDBT 2023"
     examples = (
-        {"epsilon_lifetime": 2, "epsilon_first": "0.5", "domain_size": 6, "hashes": 4},
+        {"epsilon_lifetime": 2, "epsilon_first": "0.5", "domain_size": 6, "hashes": 32},
         {"epsilon_lifetime": 3, "epsilon_first": "1.5", "domain_size": 40, "g": 3, "hashes": 64},
     )
     targets = ("epsilon_lifetime", "epsilon_first")
