@@ -13,6 +13,7 @@ from .bounded_noise import BoundedLaplace, BoundedStaircase
 from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from .d_bit_flip import DBitFlip
 from .declared import Declared
+from .heavy_hitters import HeavyHitters
 from .loloha import Loloha
 from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
@@ -44,6 +45,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         DBitFlip,
         Rappor,
         Loloha,
+        HeavyHitters,
         Declared,
     ):
         register(mechanism)

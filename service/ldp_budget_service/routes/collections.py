@@ -429,7 +429,7 @@ class _Question:
         if reports < self._least:
             why = f"{reports} reports are sealed, and an estimate needs {self._least}. Seal a round: POST …/rounds"
             raise ServiceError("too-few-reports", why)
-        result = estimation.estimate_totals(collection, totals, names)
+        result = estimation.estimate_totals(collection, totals, names, most=most)
         assert result is not None
         row = estimation.estimate_row(collection, result, level=level, names=names)
         if adjust is not None:

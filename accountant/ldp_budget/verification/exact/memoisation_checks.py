@@ -123,6 +123,8 @@ def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | 
     if program.memo not in ("", "value"):
         return _memo_laws(program, most, runs)
     hashed = hashed_step(program)
+    if hashed is None and not program.memo:
+        return _public_laws(program, most, runs)
     if hashed is None or hashed.expression[0] != "polynomial" or program.memo:
         return None
     alike, free = answers_are_alike(program), _is_free(program, hashed)
@@ -134,6 +136,61 @@ def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | 
     if len(cells) < hashed.size and not alike:
         return None
     return reduced, {cell: law(reduced, cell, most) for cell in cells}
+
+
+def _public_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
+    """Return the law of each cell, if the answer enters one step alone, the cell, and else nothing but public draws.
+
+    The draws that the cell is made of do not depend on the answer, and nothing after the cell reads them. So reports
+    are a mixture over these draws of the reports of a cell, whichever cell an answer comes to.
+    """
+    steps = dict(program.steps)
+    sent = {part[1] for part in program.report["parts"]}
+    for name, step in program.steps:
+        size = _literal_size(step)
+        before = _ancestors(steps, step)
+        private = {each for each in before if each == "value" or "value" in _ancestors(steps, steps.get(each, 0))}
+        if size is None or "value" not in private or private & sent:
+            continue
+        drawn = [steps[each] for each in before if _draws(steps.get(each))]
+        after = {each for other, later in program.steps if other not in before | {name} for each in _names(later)}
+        if after & before or not all(draw[0] == "below" and _count(draw[1]) is not None for draw in drawn):
+            continue
+        kept = tuple(
+            (other, "value" if other == name else each) for other, each in program.steps if other not in before
+        )
+        parts = [part for part in program.report["parts"] if part[1] not in before]
+        given = {"kind": "answer", "count": str(size), "text": False}
+        reduced = replace(program, input=given, steps=kept, report={**program.report, "parts": parts})
+        first = law(reduced, 0, most)
+        alike = size * len(first) > runs
+        if alike and not answers_are_alike(reduced):
+            return None
+        return reduced, {cell: law(reduced, cell, most) for cell in range(min(size, 2) if alike else size)}
+    return None
+
+
+def _literal_size(step: Expression) -> int | None:
+    """Return the number of values of a step that is a remainder or a hash of a literal size."""
+    if not isinstance(step, list) or step[0] not in ("mod", "polynomial"):
+        return None
+    return _count(step[-1])
+
+
+def _ancestors(steps: dict[str, Expression], expression: Expression) -> set[str]:
+    """Return all names that an expression is made of, over any number of steps."""
+    found: set[str] = set()
+    waiting = list(_names(expression))
+    while waiting:
+        name = waiting.pop()
+        if name not in found and not name.lstrip("-").isdecimal():
+            found.add(name)
+            waiting.extend(_names(steps.get(name, 0)))
+    return found
+
+
+def _draws(step: Expression | None) -> TypeGuard[list[Any]]:
+    return isinstance(step, list) and OPERATORS[step[0]].kind in ("draw", "memo")
 
 
 def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:

@@ -221,6 +221,8 @@ def _listed(
 def _answers(program: Program) -> int:
     """Return the number of whole numbers that an answer can be."""
     given = program.input
+    if given["kind"] == "word":
+        return int(256 ** int(given["length"]))
     return int(given["count"]) if given["kind"] == "answer" else int(given["last"]) + 1
 
 
