@@ -180,7 +180,7 @@ export class Survey {
       const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => el("option", { value: name }, answers[i]));
       return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
     }
-    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("input", { ...given, type: "text", maxlength: 1000 }));
+    if (input.text || input.kind === "word") return el("div", { class: "question" }, el("label", { for: "answer" }, legend), el("input", { ...given, type: "text", maxlength: input.length ?? 1000 }));
     const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
     return el("div", { class: "question" },
       el("label", { for: "answer" }, legend),
@@ -257,7 +257,7 @@ export class Survey {
     const { input, answers } = this.definition;
     const given = form.elements.namedItem("answer").value;
     if (given === "") return undefined;
-    return answers || input.text ? given : Number(given);
+    return answers || input.text || input.kind === "word" ? given : Number(given);
   }
 
   /** Charges, draws and keeps a report, and has it sent; there is no way back from here. @param {string | number} answer */
