@@ -14,7 +14,7 @@ import ldp_budget
 from ldp_budget.sampling import SeededStream, Stream
 from ldp_budget.sampling.memoisation import memo_words
 from ldp_budget.sdk.client_program import Program, falling, record
-from ldp_budget.sdk.domain import Words
+from ldp_budget.sdk.domain import Words as WordDomain
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
 
 if TYPE_CHECKING:
@@ -151,7 +151,10 @@ def answers_for(program: Program, seed: int) -> Iterator[Any]:
     if given["kind"] == "word":
         while True:
             length = chance.randrange(1, 1 + given["length"])
-            yield "".join(chance.choice("aeéz0 한") for _ in range(length)).encode()[:length].decode(errors="ignore") or "b"
+            yield (
+                "".join(chance.choice("aeéz0 한") for _ in range(length)).encode()[:length].decode(errors="ignore")
+                or "b"
+            )
     lower, upper = float(given["lower"]), float(given["upper"])
     yield from (lower, upper, (lower + upper) / 2)
     while True:
@@ -249,7 +252,7 @@ def vectors(name: str, count: int) -> Iterator[tuple[Any, bytes | None, bytes, b
 def interpreted(name: str, answer: Any, secret: bytes | None, stream: Stream) -> bytes:
     """The same report, as the reference interpreter makes it of the program."""
     program, domain = _program(name), CASES[name].domain
-    if isinstance(domain, Words):
+    if isinstance(domain, WordDomain):
         answer = domain.number_of(answer)
     return run(program, read(program, answer), StreamDraws(stream, secret, CASES[name].fingerprint))
 

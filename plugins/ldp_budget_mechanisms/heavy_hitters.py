@@ -22,6 +22,7 @@ import functools
 import math
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import InvalidParameter, NotSupported
@@ -55,7 +56,9 @@ _FIRST, _OTHER = 2, 3
 _TOP = 16
 _MOST_FOUND = 1000
 _LEAST_BEAM, _BEAM = 64, 4
-_TRIED = 16
+_TRIED = 8
+_FEW_PLACES = 16
+"""As for count mean sketches: with fewer, standard errors are bounds."""
 
 
 class HeavyHitters(Mechanism):
@@ -66,7 +69,7 @@ class HeavyHitters(Mechanism):
     source = "Wang, Li and Jha, Locally Differentially Private Heavy Hitter Identification, IEEE TDSC 18(2), 2021"
     finds_answers = True
     public_seed = "seed"
-    examples = ({"epsilon": 1, "length": 1, "hashes": 16}, {"epsilon": 2, "length": 5, "hashes": 64})
+    examples = ({"epsilon": 1, "length": 1, "hashes": 4}, {"epsilon": 2, "length": 5, "hashes": 32})
 
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
     length = integer("most bytes of a word", at_least=1, at_most=64)
@@ -114,7 +117,7 @@ class HeavyHitters(Mechanism):
     @property
     def _turns(self) -> list[int]:
         """The levels, each as often as its weight."""
-        weights = [_FIRST, *[_OTHER] * (self._levels - 1)]
+        weights = [_FIRST, *[_OTHER] * (self._levels - 1)] if self._levels > 1 else [1]
         return [level for level, weight in enumerate(weights) for _ in range(weight)]
 
     @property
@@ -214,27 +217,29 @@ class HeavyHitters(Mechanism):
 
     def critical_inputs(self) -> Sequence[int]:
         """Return the words of one byte that share a cell under the fewest functions at the first level."""
-        high = 8 * (self.length - 1)
-        tried = [number << high for number in range(1, 1 + _TRIED)]
-        return max(((a, b) for a in tried for b in tried if a < b), key=lambda pair: self._apart(*pair))
+        words = [number << 8 * (self.length - 1) for number in range(1, 1 + _TRIED)]
+        return max(combinations(words, 2), key=lambda pair: self._apart_at(0, *pair))
 
-    def _apart(self, first: int, second: int) -> Fraction:
-        """Return the probability, over the level and the function, that two words have different cells."""
+    @functools.lru_cache(maxsize=32)  # noqa: B019 - a few arrays of one mechanism
+    def _cells_at(self, level: int, word: int) -> Cells:
+        """Return the cell of a word's prefix under every function."""
         import numpy as np
 
-        functions, apart = np.arange(self.hashes), Fraction(0)
-        for level in self._turns:
-            cells = [
-                self._family.cells(functions, self._prefixes(np.array([word], object), level))
-                for word in (first, second)
-            ]
-            apart += Fraction(int(np.count_nonzero(cells[0] != cells[1])), self.hashes * len(self._turns))
-        return apart
+        prefix = self._prefixes(np.array([word], object), level)
+        return self._family.cells(np.arange(self.hashes), prefix)
+
+    def _apart_at(self, level: int, first: int, second: int) -> Fraction:
+        """Return the share of the functions under which two words have different cells at a level."""
+        import numpy as np
+
+        apart = self._cells_at(level, first) != self._cells_at(level, second)
+        return Fraction(int(np.count_nonzero(apart)), self.hashes)
 
     def compare(self, first: int, second: int) -> Comparison:
         """Compare the first word's cell, the second one's and another; where they share a cell, that and another."""
         own, other = self._drawn
-        rest, apart = 1 - own - other, self._apart(first, second)
+        rest, turns = 1 - own - other, self._turns
+        apart = sum((self._apart_at(level, first, second) for level in turns), Fraction(0)) / len(turns)
         told = Factor(((own, other), (other, own), (rest, rest)))
         return Comparison((Case(apart, (told,)), Case(1 - apart, (Factor(((own, own), (1 - own, 1 - own))),))))
 
@@ -337,7 +342,7 @@ class HeavyHitters(Mechanism):
         energy = float(((table - table.mean(axis=1, keepdims=True)) ** 2).sum())
         share, stretch = 1 - 1 / self._cells, reports / users
         pairs = (energy - users * share) * self.hashes / (float((own - other) ** 2) * share)
-        few = self._places < _TRIED
+        few = self._places < _FEW_PLACES
         plain = with_errors(law.counts(support, users), users, law, pairs, self._places, few=few)
         counts = stretch * plain.counts
         errors = np.sqrt((stretch * plain.std_errors) ** 2 + (stretch - 1) * np.maximum(counts, 0))

@@ -162,11 +162,10 @@ def _public_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws]
         parts = [part for part in program.report["parts"] if part[1] not in before]
         given = {"kind": "answer", "count": str(size), "text": False}
         reduced = replace(program, input=given, steps=kept, report={**program.report, "parts": parts})
+        if answers_are_alike(reduced):
+            return reduced, {cell: law(reduced, cell, most) for cell in range(min(size, 2))}
         first = law(reduced, 0, most)
-        alike = size * len(first) > runs
-        if alike and not answers_are_alike(reduced):
-            return None
-        return reduced, {cell: law(reduced, cell, most) for cell in range(min(size, 2) if alike else size)}
+        return None if size * len(first) > runs else (reduced, {v: law(reduced, v, most) for v in range(size)})
     return None
 
 

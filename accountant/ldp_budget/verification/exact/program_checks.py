@@ -202,8 +202,8 @@ def _listed(
     known = {read(program, value): value for value in inputs}
     laws = {value: _law(program, value, most) for value in known}
     every = _every(program, laws)
-    if program.memo and cells is not None and cells.verdict == HOLDS:
-        within: Iterable[Finding] = [cells]  # what one secret gives over time was looked at by cells, which are fewer
+    if cells is not None and cells.verdict == HOLDS:
+        within: Iterable[Finding] = [cells]  # the cells cover all answers, and are fewer
     else:
         within = _promised(mechanism.guarantee, program, laws if every is None else every, most)
     least = _least_of((every or laws).values())
