@@ -32,7 +32,7 @@ from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.domain import Words, check_users
 from ldp_budget.sdk.mechanism import Mechanism
-from ldp_budget.sdk.parameters import integer, real
+from ldp_budget.sdk.parameters import integer, optional_integer, real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _MOST_BITS = 8
 _MOST_COUNTERS = 2**26
+_USUAL = 2**16
 _FIRST, _OTHER = 2, 3
 """Weights of the levels. A prefix of the first level has to stand out among fewer."""
 _TOP = 16
@@ -73,12 +74,14 @@ class HeavyHitters(Mechanism):
 
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
     length = integer("most bytes of a word", at_least=1, at_most=64)
-    hashes = integer("public hash functions K", at_least=1, at_most=2**20, default=2**16)
+    hashes = optional_integer(
+        "public hash functions K; 65536 if left out, fewer for long words", at_least=1, at_most=2**20
+    )
     seed = integer("draws the hash functions; public, one for all clients", at_least=0, at_most=2**63 - 1, default=0)
 
     def check(self) -> None:
-        if self._levels * self.hashes * self._cells > _MOST_COUNTERS:
-            most = _MOST_COUNTERS // (self._levels * self._cells)
+        most = _MOST_COUNTERS // (self._levels * self._cells)
+        if self._count > most:
             raise InvalidParameter("hashes", f"at most {most} for words of {self.length} bytes", self.hashes)
         if self._keep * self._cells <= ONE:
             expected = "a loss large enough to be drawn with 64-bit probabilities"
@@ -90,6 +93,13 @@ class HeavyHitters(Mechanism):
     def _levels(self) -> int:
         """The chunks of a word; an odd last byte is followed by a zero byte."""
         return -(-self.length // 2)
+
+    @functools.cached_property
+    def _count(self) -> int:
+        """The public hash functions in use."""
+        if self.hashes is not None:
+            return self.hashes
+        return min(_USUAL, _MOST_COUNTERS // (self._levels * self._cells))
 
     @functools.cached_property
     def _bits(self) -> int:
@@ -129,7 +139,7 @@ class HeavyHitters(Mechanism):
     @property
     def parameters(self) -> dict[str, Any]:
         keep = float_below(Decimal(self._keep) / ONE)
-        return {"levels": self._levels, "hashes": self.hashes, "cells": self._cells, "keep": keep}
+        return {"levels": self._levels, "hashes": self._count, "cells": self._cells, "keep": keep}
 
     @property
     def domain(self) -> Words:
@@ -160,7 +170,7 @@ class HeavyHitters(Mechanism):
     def _family(self) -> PrefixFamily:
         from ._prefix_reports import PrefixFamily
 
-        return PrefixFamily(self.seed, self.hashes, self._bits)
+        return PrefixFamily(self.seed, self._count, self._bits)
 
     def _prefixes(self, words: NDArray[Any], levels: Any) -> NDArray[Any]:
         """Return the prefix of each word at each level."""
@@ -175,10 +185,10 @@ class HeavyHitters(Mechanism):
 
         words, stream = self.domain.check(values), open_stream(rng)
         levels = np.array(self._turns)[integers(stream, len(self._turns), len(words))]
-        functions = integers(stream, self.hashes, len(words))
+        functions = integers(stream, self._count, len(words))
         kept, others = bernoulli(stream, self._keep, len(words)), integers(stream, self._cells - 1, len(words))
         cells = self._family.cells(functions, self._prefixes(words, levels)) if len(words) else functions
-        shown = np.where(kept, cells, others + (others >= cells))
+        shown = (cells + np.where(kept, 0, 1 + others)) % self._cells
         reports = np.empty((len(words), 5), dtype=np.uint8)
         reports[:, 0], reports[:, 4] = levels, shown
         reports[:, 1:4] = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :3]
@@ -197,7 +207,7 @@ class HeavyHitters(Mechanism):
         bits = ["list", *(["parity", ["and", f"row{row}", "child"]] for row in range(self._bits))]
         steps: tuple[tuple[str, Any], ...] = (
             ("turn", ["below", len(self._turns)]),
-            ("function", ["below", self.hashes]),
+            ("function", ["below", self._count]),
             ("kept", ["bit", whole(self._keep)]),
             ("others", ["below", self._cells - 1]),
             ("level", ["at", "levels", "turn"]),
@@ -206,7 +216,7 @@ class HeavyHitters(Mechanism):
             ("parent", ["polynomial", parent_seed(self.seed), "function", ["shr", "prefix", 16], self._cells]),
             *rows,
             ("cell", ["mod", ["xor", "parent", ["join", bits]], self._cells]),
-            ("shown", ["where", "kept", "cell", ["add", "others", ["ge", "others", "cell"]]]),
+            ("shown", ["mod", ["add", "cell", ["where", "kept", 0, ["add", 1, "others"]]], self._cells]),
         )
         parts: list[list[Any]] = [
             ["uint", name, size, 1] for name, size in (("level", 1), ("function", 3), ("shown", 1))
@@ -226,14 +236,14 @@ class HeavyHitters(Mechanism):
         import numpy as np
 
         prefix = self._prefixes(np.array([word], object), level)
-        return self._family.cells(np.arange(self.hashes), prefix)
+        return self._family.cells(np.arange(self._count), prefix)
 
     def _apart_at(self, level: int, first: int, second: int) -> Fraction:
         """Return the share of the functions under which two words have different cells at a level."""
         import numpy as np
 
         apart = self._cells_at(level, first) != self._cells_at(level, second)
-        return Fraction(int(np.count_nonzero(apart)), self.hashes)
+        return Fraction(int(np.count_nonzero(apart)), self._count)
 
     def compare(self, first: int, second: int) -> Comparison:
         """Compare the first word's cell, the second one's and another; where they share a cell, that and another."""
@@ -269,7 +279,7 @@ class HeavyHitters(Mechanism):
         levels, functions, cells = wide[:, 0], wide[:, 1] + (wide[:, 2] << 8) + (wide[:, 3] << 16), wide[:, 4]
         for what, found, count in (
             ("levels", levels, self._levels),
-            ("functions", functions, self.hashes),
+            ("functions", functions, self._count),
             ("cells", cells, self._cells),
         ):
             if found.size and found.max() >= count:
@@ -286,8 +296,8 @@ class HeavyHitters(Mechanism):
         from ._sketch_reports import SketchAggregate
 
         levels, functions, cells = self._read(reports)
-        rows = self._levels * self.hashes
-        counts = np.bincount((levels * self.hashes + functions) * self._cells + cells, minlength=rows * self._cells)
+        rows = self._levels * self._count
+        counts = np.bincount((levels * self._count + functions) * self._cells + cells, minlength=rows * self._cells)
         table = counts.reshape(rows, self._cells)
         return SketchAggregate(self.fingerprint, len(cells), np.flatnonzero(table.any(axis=1)), table)
 
@@ -301,7 +311,7 @@ class HeavyHitters(Mechanism):
         from ._prefix_reports import CHILDREN, FoundLaw, FoundWords, frequent
 
         total = self.total(reports)
-        tables = total.cells.reshape(self._levels, self.hashes, self._cells)
+        tables = total.cells.reshape(self._levels, self._count, self._cells)
         if candidates is not None:
             prefixes = self._prefixes(self.domain.check(candidates), self._levels - 1)
             return self._counted(total.reports, tables[-1], self._family.support(tables[-1], prefixes))
@@ -317,7 +327,7 @@ class HeavyHitters(Mechanism):
 
     @property
     def _places(self) -> int:
-        return self.hashes * (self._cells - 1)
+        return self._count * (self._cells - 1)
 
     @functools.cached_property
     def _law(self) -> SupportLaw:
@@ -341,7 +351,7 @@ class HeavyHitters(Mechanism):
         # The square of the table around its rows' means, less that of the noise, is that of the pairs who share a word.
         energy = float(((table - table.mean(axis=1, keepdims=True)) ** 2).sum())
         share, stretch = 1 - 1 / self._cells, reports / users
-        pairs = (energy - users * share) * self.hashes / (float((own - other) ** 2) * share)
+        pairs = (energy - users * share) * self._count / (float((own - other) ** 2) * share)
         few = self._places < _FEW_PLACES
         plain = with_errors(law.counts(support, users), users, law, pairs, self._places, few=few)
         counts = stretch * plain.counts

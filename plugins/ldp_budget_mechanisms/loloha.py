@@ -215,13 +215,13 @@ class Loloha(Sketch):
         functions, cells = self._placed(values, own)
         keeps = memo_words(own, f"{self.fingerprint} permanent", cells, 1)[:, 0] < np.uint64(self._response.permanent)
         others = self._words("other", cells, own, self.width - 1)
-        permanent = np.where(keeps, cells, others + (others >= cells))
+        permanent = (cells + np.where(keeps, 0, 1 + others)) % self.width
         stream = open_stream(rng)
         shows, others = (
             bernoulli(stream, self._response.instant, len(own)),
             integers(stream, self.width - 1, len(own)),
         )
-        shown = np.where(shows, permanent, others + (others >= permanent))
+        shown = (permanent + np.where(shows, 0, 1 + others)) % self.width
         return numbered_rows(self._family, functions, shown.astype(np.uint8)[:, np.newaxis])
 
     def client_program(self) -> Program:
@@ -238,12 +238,10 @@ class Loloha(Sketch):
             ("keeps", ["kept_bits", "permanent", "cell", permanent, 1]),
             ("elsewhere", ["kept_belows", "other", "cell", g - 1, 1]),
             ("others", ["at", "elsewhere", 0]),
-            ("moved", ["add", "others", ["ge", "others", "cell"]]),
-            ("permanent", ["where", ["at", "keeps", 0], "cell", "moved"]),
+            ("permanent", ["mod", ["add", "cell", ["where", ["at", "keeps", 0], 0, ["add", 1, "others"]]], g]),
             ("shows", ["bit", instant]),
             ("next", ["below", g - 1]),
-            ("another", ["add", "next", ["ge", "next", "permanent"]]),
-            ("shown", ["where", "shows", "permanent", "another"]),
+            ("shown", ["mod", ["add", "permanent", ["where", "shows", 0, ["add", 1, "next"]]], g]),
         )
         parts: list[list[Any]] = [["uint", "function", index_bytes(self._family), 1], ["uint", "shown", 1, 1]]
         return Program(answers(self.domain), steps, record(parts), memo="cell")

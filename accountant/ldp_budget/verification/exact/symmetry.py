@@ -198,6 +198,8 @@ class _Kinds:
             raise _Unknown
         if name == "add" and self._is_shifted(arguments):
             return _ANSWER if self._kind(arguments[0]) == _OTHERS else _SET
+        if name == "mod" and self._is_turned(arguments):
+            return _ANSWER
         if name == "floyd" and self._is_floyd(arguments):
             return _BUCKETS
         kinds = tuple(self._of(each) for each in arguments)
@@ -209,15 +211,22 @@ class _Kinds:
         return found
 
     def _is_shifted(self, arguments: list[Any]) -> bool:
-        """Return True for others + (others >= answer), which turns numbers of the other answers into those answers.
-
-        An answer that is not the user's own may itself depend on such numbers, so these must be used here alone.
-        """
+        """Return True for others + (others >= value), which turns numbers of the other answers into those answers."""
         first, second = arguments
-        if not isinstance(second, list) or second[:2] != ["ge", first] or self._kind(second[2]) != _ANSWER:
-            return False
-        alone = second[2] == "value" or (isinstance(first, str) and self._uses[first] == 2)
-        return alone and self._kind(first) in (_OTHERS, _OTHER_SET)
+        own = self._kind("value") == _ANSWER and second == ["ge", first, "value"]
+        return own and self._kind(first) in (_OTHERS, _OTHER_SET)
+
+    def _is_turned(self, arguments: list[Any]) -> bool:
+        """Return True for (answer + step) mod answers, where the step is 0, or uniform from 1 to answers - 1.
+
+        A coin that does not depend on the answer decides if it is 0. So the result is the answer, or uniform among the
+        others. A number that makes the step must be used here alone.
+        """
+        match arguments:
+            case [["add", str(answer), ["where", coin, 0, ["add", 1, str(others)]]], size]:
+                known = self._kind(answer) == _ANSWER and self._kind(others) == _OTHERS and self._uses[others] == 1
+                return known and _literal(size) == self._answers and self._of(coin) == _FIXED
+        return False
 
     def _is_floyd(self, arguments: list[Any]) -> bool:
         """Return True for Floyd's sampling: of numbers drawn below m - n + 1, …, m, with m the answers."""
