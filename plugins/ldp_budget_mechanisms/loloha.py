@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -108,7 +108,7 @@ class Loloha(Sketch):
             a, b = exp_down(self.epsilon_lifetime), exp_down(self.epsilon_first)
             inside = a**4 - 14 * a**2 + 12 * a * b * (1 - a * b) + 12 * a**3 * b + 1
             best = 1 + (1 - a * a + max(inside, Decimal(0)).sqrt()) / (6 * (a - b))
-            return min(max(2, int(best.to_integral_value())), _MOST_CELLS)
+            return min(max(2, int(best.to_integral_value(ROUND_HALF_EVEN))), _MOST_CELLS)
 
     @property
     def _others(self) -> tuple[Fraction, Fraction]:
