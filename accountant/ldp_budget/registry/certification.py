@@ -85,6 +85,12 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "rappor": {"bits": Within(8, 128), "hashes": Within(1, 4), "cohorts": Within(1, 64)},
     "d-bit-flip": {**_EPSILON, "buckets": Within(2, 20), "bits": Within(1, 4)},
     "one-bit-mean": _EPSILON,
+    "loloha": {
+        "epsilon_lifetime": Within(Decimal("0.5"), 5),
+        "epsilon_first": Within(Decimal("0.1"), Decimal("2.5")),
+        "domain_size": Within(6, 1000),
+    },
+    "heavy-hitters": {**_EPSILON, "length": Within(2, 20)},
 }
 _MOST_ANSWERS = 60
 """Maximum number of answers of a matrix."""
