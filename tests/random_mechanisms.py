@@ -84,7 +84,11 @@ def gaussian(rng: random.Random) -> dict[str, Any]:
 def loloha(rng: random.Random) -> dict[str, Any]:
     lifetime = float(epsilon(rng, 0.2, 6))
     shape = {"domain_size": rng.choice([2, 7, 128, 10**6]), "hashes": rng.choice([1, 16, 64])}
-    found = {**shape, "epsilon_lifetime": f"{lifetime:.4g}", "epsilon_first": f"{lifetime * rng.uniform(0.1, 0.9):.3g}"}
+    found = {
+        **shape,
+        "epsilon_lifetime": f"{lifetime:.4g}",
+        "epsilon_first": f"{lifetime * rng.uniform(0.1, 0.9):.3g}",
+    }
     return found if rng.random() < 0.5 else {**found, "g": rng.choice([2, 3, 8, 33])}
 
 

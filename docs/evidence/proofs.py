@@ -32,8 +32,9 @@ the same for parameters of your own. The page is made by `python docs/evidence/p
 - **Exact**: the promise holds for every pair of inputs compared, in fractions of what is drawn (`channel`), or by
   the density of the noise in double precision (`density`). Of answers, every pair is compared, or a proof shows that
   no other pair is told apart better. Hashed answers (`cms`, `hcms`, `rappor`, `loloha`, `heavy-hitters`) are proved
-  by answers that share no cell, or by the law of every cell. Of numbers, the values that the mechanism names are compared, and the steps of
-  the client program prove all others. Noise of a `sensitivity` alone has no client program, so it is unproven.
+  by answers that share no cell, or by the law of every cell. Of numbers, the values that the mechanism names are
+  compared, and the steps of the client program prove all others. Noise of a `sensitivity` alone has no client
+  program, so it is unproven.
 - **Law**: the client program is proved too. Its whole reports, for every pair of answers, are within the promise.
   Where the law is not listed, samples and the audit stand for it.
 - **Unproven**: `verify` leaves the promise open.

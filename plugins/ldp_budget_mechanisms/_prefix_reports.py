@@ -117,11 +117,14 @@ def row_seed(seed: int, row: int) -> str:
 
 
 class Found(NamedTuple):
-    """A prefix, its support among the reports of its level, and its count and variance, from it and its ancestors."""
+    """A prefix, its support among the reports of its level, and its estimated users with their variance.
+
+    Levels above may help to estimate the users, see `_settled`.
+    """
 
     prefix: int
     support: int
-    count: float
+    users: float
     variance: float
 
 
@@ -131,26 +134,26 @@ def frequent(family: PrefixFamily, tables: Cells, law: SupportLaw, beam: int, to
     `tables` has the reports of each level, shape (levels, count, cells), and `law` is that of the count of one level.
     Of a level, at most `beam` prefixes go on.
     """
-    users = tables.sum(axis=(1, 2))
-    found = [Found(0, 0, float(users.sum()), 0.0)]
+    reports = tables.sum(axis=(1, 2))
+    found = [Found(0, 0, float(reports.sum()), 0.0)]
     for level, table in enumerate(tables):
-        if not users[level]:
+        if not reports[level]:
             return []
-        stretch = users.sum() / users[level]
+        stretch = reports.sum() / reports[level]
         most = top if level == len(tables) - 1 else beam
         parents = {each.prefix: each for each in found}
-        own = float(law.at_zero[0] * stretch**2 * users[level])
+        own = float(law.at_zero[0] * stretch**2 * reports[level])
         listed: list[Found] = []
         for start, supports in enumerate(family.children(table, list(parents))):
             some = [*parents][start * _TOGETHER : (start + 1) * _TOGETHER]
             if level == 0:
                 supports[:, 0] = 0  # no word begins with zeros
             best = np.argpartition(-supports, _SPARE * most, axis=None)[: _SPARE * most]
-            counts = stretch * law.counts(supports.flat[best], int(users[level]))
+            counts = stretch * law.counts(supports.flat[best], int(reports[level]))
             for place, count in zip(best.tolist(), counts.tolist(), strict=True):
                 prefix = (some[place >> CHUNK] << CHUNK) + place % CHILDREN
                 listed.append(Found(prefix, int(supports.flat[place]), count, own))
-            listed = sorted(listed, key=lambda each: (-each.count, each.prefix))[: _SPARE * most]
+            listed = sorted(listed, key=lambda each: (-each.users, each.prefix))[: _SPARE * most]
         found = _settled(listed, parents if level else {})[:most]
     return found
 
@@ -162,17 +165,17 @@ def _settled(listed: list[Found], parents: dict[int, Found]) -> list[Found]:
     measurements of one number, so their weighted mean is taken. A child that is larger than what is left is noise.
     """
     found: list[Found] = []
-    left = {prefix: parent.count for prefix, parent in parents.items()}
+    left = {prefix: parent.users for prefix, parent in parents.items()}
     for each in listed:
         parent = parents.get(each.prefix >> CHUNK)
         if parent is not None:
-            rest, count, own, above = left[parent.prefix], each.count, each.variance, parent.variance
+            rest, count, own, above = left[parent.prefix], each.users, each.variance, parent.variance
             left[parent.prefix] = rest - count
             if rest - count <= _AGREES * (own + above) ** 0.5:
                 weight = own / (own + above)
-                each = each._replace(count=count + weight * (rest - count), variance=(1 - weight) * own)
+                each = each._replace(users=count + weight * (rest - count), variance=(1 - weight) * own)
         found.append(each)
-    return sorted(found, key=lambda each: (-each.count, each.prefix))
+    return sorted(found, key=lambda each: (-each.users, each.prefix))
 
 
 @dataclass(frozen=True)

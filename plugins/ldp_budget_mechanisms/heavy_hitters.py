@@ -55,7 +55,9 @@ _USUAL = 2**16
 _FIRST, _OTHER = 2, 3
 """Weights of the levels. A prefix of the first level has to stand out among fewer."""
 _TOP = 16
-_MOST_FOUND = 1000
+_MOST_FOUND = 256
+_SHORT = 6
+"""The most bytes that stay within 63 bits with a zero byte after them."""
 _LEAST_BEAM, _BEAM = 64, 4
 _TRIED = 8
 _FEW_PLACES = 16
@@ -174,8 +176,10 @@ class HeavyHitters(Mechanism):
 
     def _prefixes(self, words: NDArray[Any], levels: Any) -> NDArray[Any]:
         """Return the prefix of each word at each level."""
-        shifts = 16 * (self._levels - 1 - levels)
-        return ((words << 8) if self.length % 2 else words) >> shifts
+        if self.length % 2:
+            words = (words.astype(object) if self.length > _SHORT else words) << 8
+        prefixes: NDArray[Any] = words >> 16 * (self._levels - 1 - levels)
+        return prefixes
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Randomize words, texts or their numbers; reports are uint8 rows: level, function in three bytes, cell."""

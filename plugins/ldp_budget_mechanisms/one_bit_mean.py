@@ -263,7 +263,7 @@ class OneBitMean(NumericMechanism):
         """Compare the number of ones among the reports; for endless reports, the memoised bit itself."""
         if self.rounding is None:
             return super().compare_repeated(first, second, reports)
-        ones = [self._drawn_one(value) for value in (first, second)]
+        ones = self._drawn_one(first), self._drawn_one(second)
         if reports is None:
             return Comparison.of(Factor.bit(*ones))
         flip = Fraction(self._flip, ONE)

@@ -152,7 +152,7 @@ def _public_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws]
         private = {each for each in before if each == "value" or "value" in _ancestors(steps, steps.get(each, 0))}
         if size is None or "value" not in private or private & sent:
             continue
-        drawn = [steps[each] for each in before if _draws(steps.get(each))]
+        drawn = [step for step in map(steps.get, before) if _draws(step)]
         after = {each for other, later in program.steps if other not in before | {name} for each in _names(later)}
         if after & before or not all(draw[0] == "below" and _count(draw[1]) is not None for draw in drawn):
             continue
