@@ -14,6 +14,7 @@ import ldp_budget
 from ldp_budget.sampling import SeededStream, Stream
 from ldp_budget.sampling.memoisation import memo_words
 from ldp_budget.sdk.client_program import Program, falling, record
+from ldp_budget.sdk.domain import Words as WordDomain
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ CASES: dict[str, Mechanism] = {
     "square-wave": _made("square-wave", epsilon=1, lower=0, upper=10),
     "laplace": _made("laplace", epsilon=1, lower=0, upper=10),
     "gaussian": _made("gaussian", epsilon=1, delta="1e-6", lower="-0.1", upper=10),
+    "loloha": _made("loloha", epsilon_lifetime=3, epsilon_first=1, domain_size=20),
+    "loloha of two cells": _made("loloha", epsilon_lifetime=2, epsilon_first="0.5", g=2, hashes=300, seed=7),
+    "heavy-hitters": _made("heavy-hitters", epsilon=2, length=6),
+    "heavy-hitters of long words": _made("heavy-hitters", epsilon=1, length=21, hashes=100, seed=3),
     "olh": OptimalLocalHashing(epsilon=1, domain_size=50),
 }
 
@@ -149,6 +154,13 @@ def answers_for(program: Program, seed: int) -> Iterator[Any]:
         yield from (0, count - 1)
         while True:
             yield chance.randrange(min(count, 10 ** chance.randrange(1, 20)))
+    if given["kind"] == "word":
+        while True:
+            length = chance.randrange(1, 1 + given["length"])
+            yield (
+                "".join(chance.choice("aeéz0 한") for _ in range(length)).encode()[:length].decode(errors="ignore")
+                or "b"
+            )
     lower, upper = float(given["lower"]), float(given["upper"])
     yield from (lower, upper, (lower + upper) / 2)
     while True:
@@ -245,7 +257,9 @@ def vectors(name: str, count: int) -> Iterator[tuple[Any, bytes | None, bytes, b
 
 def interpreted(name: str, answer: Any, secret: bytes | None, stream: Stream) -> bytes:
     """The same report, as the reference interpreter makes it of the program."""
-    program = _program(name)
+    program, domain = _program(name), CASES[name].domain
+    if isinstance(domain, WordDomain):
+        answer = domain.number_of(answer)
     return run(program, read(program, answer), StreamDraws(stream, secret, CASES[name].fingerprint))
 
 

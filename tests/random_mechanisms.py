@@ -81,6 +81,17 @@ def gaussian(rng: random.Random) -> dict[str, Any]:
     return {"epsilon": epsilon(rng), "delta": delta, "method": rng.choice(["tail", "exact"]), **some_range(rng)}
 
 
+def loloha(rng: random.Random) -> dict[str, Any]:
+    lifetime = float(epsilon(rng, 0.2, 6))
+    shape = {"domain_size": rng.choice([2, 7, 128, 10**6]), "hashes": rng.choice([1, 16, 64])}
+    found = {
+        **shape,
+        "epsilon_lifetime": f"{lifetime:.4g}",
+        "epsilon_first": f"{lifetime * rng.uniform(0.1, 0.9):.3g}",
+    }
+    return found if rng.random() < 0.5 else {**found, "g": rng.choice([2, 3, 8, 33])}
+
+
 DRAWS: dict[str, Draw] = {
     "gaussian": gaussian,
     "laplace": lambda rng: {"epsilon": epsilon(rng), **some_range(rng)},
@@ -106,6 +117,12 @@ DRAWS: dict[str, Draw] = {
     "hcms": lambda rng: {"epsilon": epsilon(rng), "hashes": rng.choice([1, 16, 64]), "width": rng.choice([16, 256])},
     "one-bit-mean": one_bit,
     "d-bit-flip": bits,
+    "loloha": loloha,
+    "heavy-hitters": lambda rng: {
+        "epsilon": epsilon(rng),
+        "length": rng.choice([1, 2, 5, 21]),
+        "hashes": rng.choice([1, 16]),
+    },
 }
 
 

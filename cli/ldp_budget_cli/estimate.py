@@ -149,6 +149,11 @@ def estimate(
     if by_round:
         if independent:
             raise click.UsageError("--independent and --by-round exclude each other: --by-round adds up no files.")
+        if found.mechanism.finds_answers and names is None:
+            raise click.UsageError(
+                f"--by-round compares the same words in every round, and {found.name} finds other words in each. "
+                "Add --candidates with the words to compare."
+            )
         _show_rounds(ask, _estimate_rounds(ask, files), plot, form)
         return
     row = ask.estimate(files, independent=independent)
@@ -190,6 +195,7 @@ class _Question(NamedTuple):
             files,
             self.names,
             independent=independent,
+            most=self.most,
             on_mixed=on_mixed if self.mixed else None,
         )
         return {**self._row(result), **charges}

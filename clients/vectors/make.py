@@ -38,7 +38,7 @@ def _file(program: Program, context: str, rows: Iterable[tuple[Any, bytes | None
     definition = {"format": "ldp-budget client", "version": VERSION, "context": context, **program.to_json()}
     written = [
         {
-            "answer": answer if isinstance(answer, float) or answer < 2**53 else str(answer),
+            "answer": answer if isinstance(answer, float | str) or answer < 2**53 else str(answer),
             "secret": None if secret is None else secret.hex(),
             "stream": stream.hex(),
             "report": report.hex(),

@@ -31,9 +31,10 @@ the same for parameters of your own. The page is made by `python docs/evidence/p
 - **Accepted**: combinations that the mechanism accepts.
 - **Exact**: the promise holds for every pair of inputs compared, in fractions of what is drawn (`channel`), or by
   the density of the noise in double precision (`density`). Of answers, every pair is compared, or a proof shows that
-  no other pair is easier to distinguish. Hashed answers (`cms`, `hcms`, `rappor`) are proved by answers that share no
-  cell, or by the law of every cell. Of numbers, the values that the mechanism names are compared, and the steps of
-  the client program prove all others. Noise of a `sensitivity` alone has no client program, so it is unproven.
+  no other pair is easier to distinguish. Hashed answers (`cms`, `hcms`, `rappor`, `loloha`, `heavy-hitters`) are
+  proved by answers that share no cell, or by the law of every cell. Of numbers, the values that the mechanism names
+  are compared, and the steps of the client program prove all others. Noise of a `sensitivity` alone has no client
+  program, so it is unproven.
 - **Law**: the client program is proved too. Its whole reports, for every pair of answers, are within the promise.
   Where the law is not listed, samples and the audit are used.
 - **Unproven**: `verify` leaves the promise open.
@@ -110,6 +111,12 @@ GRIDS = (
     Grid("one-bit-mean", {"epsilon": EPSILONS, "flip": ("0", "0.2")}, {"maximum": 10, "rounding": 1}),
     Grid("hybrid", {"epsilon": EPSILONS}, RANGE),
     Grid("square-wave", {"epsilon": EPSILONS}, RANGE),
+    Grid(
+        "loloha",
+        {"epsilon_lifetime": ("0.5", "2", "5"), "epsilon_first": ("0.1", "1", "2.5"), "domain_size": (6, 1000)},
+        {"hashes": 64},
+    ),
+    Grid("heavy-hitters", {"epsilon": EPSILONS, "length": (2, 6, 20)}, {"hashes": 16}),
 )
 
 

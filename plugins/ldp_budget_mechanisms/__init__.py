@@ -13,7 +13,9 @@ from .bounded_noise import BoundedLaplace, BoundedStaircase
 from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
 from .d_bit_flip import DBitFlip
 from .declared import Declared
+from .heavy_hitters import HeavyHitters
 from .hybrid import Hybrid
+from .loloha import Loloha
 from .matrix_substitution import MatrixSubstitution
 from .one_bit_mean import OneBitMean
 from .projective_geometry import ProjectiveGeometryResponse
@@ -48,6 +50,8 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         SquareWave,
         DBitFlip,
         Rappor,
+        Loloha,
+        HeavyHitters,
         Declared,
     ):
         register(mechanism)

@@ -246,17 +246,22 @@ def index_bytes(family: HashFamily) -> int:
     return max(1, -(-(family.count - 1).bit_length() // 8))
 
 
+def numbered_rows(family: HashFamily, functions: NDArray[np.int64], rest: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return rows of the number of a function, little-endian, and the bytes of `rest`."""
+    head = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, : index_bytes(family)]
+    return np.concatenate([head, rest], axis=1)
+
+
 def draw_cms_reports(
     stream: Stream, family: HashFamily, points: Words, thresholds: tuple[int, int]
 ) -> NDArray[np.uint8]:
     """Return a row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
-    head = index_bytes(family)
-    reports = np.empty((len(points), head + -(-family.width // 8)), dtype=np.uint8)
+    reports = np.empty((len(points), index_bytes(family) + -(-family.width // 8)), dtype=np.uint8)
     for start in range(0, len(points), _DRAWN_TOGETHER):
         block, some = reports[start : start + _DRAWN_TOGETHER], points[start : start + _DRAWN_TOGETHER]
         functions = integers(stream, family.count, len(some))
-        block[:, :head] = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :head]
-        block[:, head:] = unary_bits(stream, family(functions, some), family.width, *thresholds)
+        bits = unary_bits(stream, family(functions, some), family.width, *thresholds)
+        block[:] = numbered_rows(family, functions, bits)
     return reports
 
 
@@ -291,17 +296,21 @@ def count_cms_reports(reports: Any, family: HashFamily, fingerprint: str) -> Ske
 
 def _functions(rows: Reports, family: HashFamily) -> Cells:
     """Return the number of the hash function of each report."""
-    head = index_bytes(family)
-    bytes_each = head + -(-family.width // 8)
-    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != bytes_each:
-        expected = f"uint8 of shape (n, {bytes_each})"
-        raise NotSupported(f"reports of cms must be {expected}: got {rows.dtype} of shape {rows.shape}")
+    return read_rows(rows, family, -(-family.width // 8), "cms")[0]
+
+
+def read_rows(reports: Any, family: HashFamily, rest: int, name: str) -> tuple[Cells, NDArray[np.uint8]]:
+    """Return the numbers of the functions, and the other `rest` bytes. Raises `NotSupported` for anything else."""
+    rows, head = as_reports(reports), index_bytes(family)
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != head + rest:
+        expected = f"uint8 of shape (n, {head + rest})"
+        raise NotSupported(f"reports of {name} must be {expected}: got {rows.dtype} of shape {rows.shape}")
     words = np.zeros((len(rows), 8), dtype=np.uint8)
     words[:, :head] = rows[:, :head]
     numbers = words.view("<i8").reshape(-1).astype(np.int64)
     if numbers.size and numbers.max() >= family.count:
         raise NotSupported(f"the hash function of a report must be from 0 to {family.count - 1}: got {numbers.max()}")
-    return numbers
+    return numbers, rows[:, head:]
 
 
 # -- Hadamard count mean sketch --------------------------------------------------------------------------------------

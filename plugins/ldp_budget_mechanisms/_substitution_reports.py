@@ -39,10 +39,13 @@ _MOST_PLACES = 80
 
 
 def independent_draws(size: int, draws: int, keep: Fraction) -> Comparison:
-    """Compare independent draws: each is the first answer, the second or another; `keep` is P[the own one]."""
+    """Compare independent draws: each is the first answer, the second or another; `keep` is P[the own one].
+
+    Every input gives each answer at least the probability of another one.
+    """
     other = (1 - keep) / (size - 1)
     rest = (size - 2) * other
-    draw = Factor(((keep, other), (other, keep), (rest, rest)))
+    draw = Factor(((keep, other), (other, keep), (rest, rest)), (other, other, rest))
     return Comparison.of(*[draw] * draws)
 
 
@@ -58,11 +61,15 @@ def number_draws(rows: Rows, first: int, second: int) -> Codes:
 
 
 def distinct_set(size: int, draws: int, include: Fraction) -> Comparison:
-    """Compare sets: a set holds both answers, the first alone, the second alone or neither; `include` is π₁."""
+    """Compare sets: a set holds both answers, the first alone, the second alone or neither; `include` is π₁.
+
+    A set is least likely for the answers that it does not hold.
+    """
     given, without = Fraction(draws - 1, size - 1), Fraction(draws, size - 1)
     own, other = include * (1 - given), (1 - include) * without
     both, neither = include * given, (1 - include) * (1 - without)
-    return Comparison.of(Factor(((both, both), (own, other), (other, own), (neither, neither))))
+    masses = ((both, both), (own, other), (other, own), (neither, neither))
+    return Comparison.of(Factor(masses, (both * other / own, other, other, neither) if draws < size - 1 else ()))
 
 
 def number_sets(rows: Rows, first: int, second: int) -> Codes:
@@ -73,7 +80,10 @@ def number_sets(rows: Rows, first: int, second: int) -> Codes:
 
 
 def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:
-    """Compare the places 0..l of both answers in the report, l for an absent answer; row by row of the first's."""
+    """Compare the places 0..l of both answers in the report, l for an absent answer; row by row of the first's.
+
+    A sequence is least likely for the answers that it does not hold.
+    """
     draws = len(hazards)
     if draws > _MOST_PLACES:
         raise NotSupported(f"too many draws in one report to list the places of two answers: {draws}")
@@ -85,7 +95,9 @@ def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:
         return places[own] * Fraction(size - draws if own < draws else size - 1 - draws, size - 1)
 
     every = list(product(range(draws + 1), repeat=2))
-    return Comparison.of(Factor(tuple((probability(i, j), probability(j, i)) for i, j in every)))
+    absent = [places[draws] / (place * (size - draws)) for place in places[:draws]] + [Fraction(1)]
+    floor = tuple(probability(i, j) * absent[i] for i, j in every)
+    return Comparison.of(Factor(tuple((probability(i, j), probability(j, i)) for i, j in every), floor))
 
 
 def _own_places(hazards: Sequence[Fraction]) -> Iterator[Fraction]:

@@ -116,9 +116,9 @@ class Sketch(FrequencyMechanism):
         """Return the expected energy of one report, and the energy that two reports of one value and function add."""
         raise NotImplementedError
 
-    def _theorem_variance(self) -> float:
-        """Return the variance per user in their theorem, without (m/(m-1))² and the collisions."""
-        raise NotImplementedError
+    def _theorem_variance(self) -> float | None:
+        """Return the variance per user in a printed theorem, without (m/(m-1))² and the collisions, if there is one."""
+        return None
 
     # -- derived from the parameters ----------------------------------------------------------------------
 
@@ -177,12 +177,11 @@ class Sketch(FrequencyMechanism):
             check_users(users)
             result["std_error"] = math.sqrt(zero / users)
             result["largest_variance"] = users * (zero + (users - 1) * self._pair_variance)
-            result["theorem_bound"] = self._theorem_bound(users)
+            printed = self._theorem_variance()
+            if printed is not None:
+                shrink = (self.width / (self.width - 1)) ** 2
+                result["theorem_bound"] = shrink * users * (printed + users / (self.hashes * self.width))
         return result
-
-    def _theorem_bound(self, users: int) -> float:
-        shrink = (self.width / (self.width - 1)) ** 2
-        return shrink * users * (self._theorem_variance() + users / (self.hashes * self.width))
 
     def share_errors(self, users: int) -> tuple[float, float]:
         """Return the errors of a share for any values that the users may have, so with collisions at their worst."""

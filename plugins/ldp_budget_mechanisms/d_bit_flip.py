@@ -187,12 +187,18 @@ class DBitFlip(FrequencyMechanism):
     # -- verification -----------------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Compare by which of the two buckets are drawn: both, the first, the second, neither."""
+        """Compare by which of the two buckets are drawn: both, the first, the second, neither.
+
+        The bits of the drawn buckets are least likely for a value whose bucket was drawn and has a zero. A single
+        one is least likely for a value whose bucket was not drawn.
+        """
         p, q = self._drawn
-        own, other = Factor.bit(p, q), Factor.bit(q, p)
+        one_bit = (q, q if self.bits == 1 else q * q / p)
+        own, other, alone = Factor.bit(p, q, one_bit), Factor.bit(q, p, (p, q)), Factor.bit(q, p, one_bit)
+        neither = Factor(((Fraction(1), Fraction(1)),), (q / p,))
         k, d = self.buckets, self.bits
         both, one = Fraction(d * (d - 1), k * (k - 1)), Fraction(d * (k - d), k * (k - 1))
-        cases = ((both, (own, other)), (one, (own,)), (one, (other,)), (1 - both - 2 * one, ()))
+        cases = ((both, (own, other)), (one, (own,)), (one, (alone,)), (1 - both - 2 * one, (neither,)))
         return Comparison(tuple(Case(*case) for case in cases))
 
     def compare_repeated(self, first: int, second: int, reports: int | None) -> Comparison:

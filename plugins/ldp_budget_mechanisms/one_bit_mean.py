@@ -258,13 +258,14 @@ class OneBitMean(NumericMechanism):
 
     def compare(self, first: float, second: float) -> Comparison:
         """Compare two values; with rounding, two multiples of it, which no α moves."""
-        return Comparison.of(Factor.bit(*map(self._shown, (first, second))))
+        low, high = self.ends
+        return Comparison.of(Factor.bit(self._shown(first), self._shown(second), (1 - high, low)))
 
     def compare_repeated(self, first: float, second: float, reports: int | None) -> Comparison:
         """Compare the number of ones among the reports; for endless reports, the memoised bit itself."""
         if self.rounding is None:
             return super().compare_repeated(first, second, reports)
-        ones = [self._drawn_one(value) for value in (first, second)]
+        ones = self._drawn_one(first), self._drawn_one(second)
         if reports is None:
             return Comparison.of(Factor.bit(*ones))
         flip = Fraction(self._flip, ONE)

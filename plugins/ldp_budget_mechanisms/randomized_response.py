@@ -131,7 +131,7 @@ class RandomizedResponse(FrequencyMechanism):
     def compare(self, first: int, second: int) -> Comparison:
         noise, keep = (Fraction(drawn, _ONE) for drawn in reversed(self.thresholds))
         yes = (noise, keep)
-        return Comparison.of(Factor.bit(yes[first], yes[second]))
+        return Comparison.of(Factor.bit(yes[first], yes[second], (1 - keep, noise)))
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return reports

@@ -126,8 +126,10 @@ class _Unary(FrequencyMechanism):
         return Program(answers(self.domain), steps, packed("row", self.domain_size))
 
     def compare(self, first: int, second: int) -> Comparison:
+        """Compare the bits of both answers. A row of bits is least likely for an answer whose bit is zero."""
         p, q = self.support_probabilities[0]
-        return Comparison.of(Factor.bit(p, q), Factor.bit(q, p))
+        least = (1 - p) / (1 - q)
+        return Comparison.of(Factor.bit(p, q, (least * (1 - q), least * q)), Factor.bit(q, p, (1 - q, q)))
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         from ldp_budget.sdk.interpreter import bit_of

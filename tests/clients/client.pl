@@ -463,6 +463,12 @@ sub value {    # the whole number of an answer
         die "no answer\n" if ($answer // '') !~ /^[0-9]+\z/ || whole($answer) >= whole($input->{count});
         return whole($answer);
     }
+    if ($input->{kind} eq 'word') {
+        my $bytes = encode_utf8($answer);
+        my $length = $input->{length};
+        die "no answer\n" if !length $bytes || length $bytes > $length || $bytes =~ /\0/;
+        return Math::BigInt->from_hex('0x' . unpack 'H*', $bytes . "\0" x ($length - length $bytes));
+    }
     die "no answer\n" if double($answer) < double($input->{lower}) || double($answer) > double($input->{upper});
     my $above = double($answer) - double($input->{lower});
     my $number = whole(sprintf '%.0f', $input->{times}

@@ -80,7 +80,7 @@ def test_loss_stated_a_millionth_too_low_is_refused() -> None:
 def test_loss_of_all_reports_of_an_answer_stated_too_low_is_refused() -> None:
     """The lifetime cap of a memoised answer, and that of all answers together, are worked out too."""
     kept = [name for name in CASES if definition(name)["memo"]]
-    assert len(kept) == 5
+    assert len(kept) == 7
     lower: list[dict[str, Any]] = []
     for name in kept:
         figures = definition(name)["guarantee"]
@@ -118,6 +118,7 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
             "cms": {"hashes": 8, "width": 64},
             "hcms": {"hashes": 8, "width": 64},
             "d-bit-flip": {"buckets": 20, "bits": 4},
+            "heavy-hitters": {"length": 6},
             "one-bit-mean": {"maximum": 1},
             "laplace": {"lower": 0, "upper": 1},
             "staircase": {"lower": 0, "upper": 1},
@@ -142,6 +143,19 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
     "the answer as a second part": lambda: in_clear(definition("oue")),
     "the answer in the hash function": lambda: changed("cms", ["below", 64], ["mod", "value", 64]),
     "the answer in a bucket": lambda: changed("d-bit-flip", ["belows_from", 17, 4], ["list", "value", 0, 0, 0]),
+    "the word in the hash function": lambda: changed("heavy-hitters", ["below", 65536], ["mod", "value", 65536]),
+    "the word in the level": lambda: changed("heavy-hitters", ["at", "levels", "turn"], ["mod", "value", 3]),
+    "a cell beside the randomized one": lambda: changed(
+        "heavy-hitters",
+        ["where", "kept", 0, ["add", 1, "others"]],
+        ["mul", "cell", ["add", 1, "others"]],
+    ),
+    "a cell that is kept for the value": lambda: changed(
+        "loloha", ["kept_belows", "other", "cell", 2, 1], ["kept_belows", "other", "value", 2, 1]
+    ),
+    "a cell that is not randomized in a report": lambda: changed(
+        "loloha", ["add", "permanent", ["where", "shows", 0, ["add", 1, "next"]]], ["add", "cell", "shows"]
+    ),
     "the answer in the upper bits": lambda: changed(
         "random-substitution",
         ["where", "kept", "value", "moved"],

@@ -179,7 +179,7 @@ def test_shuffled_counts_clones_exactly(local: float, users: int) -> None:
     """With the share one half; the smallest of all shares is what is given."""
     crowd = Crowd.of(Pure(local), 1, users, two_inputs=False)
     share = Decimal(-local).exp() / 2
-    half = tuple((p + q) * share for p, q in crowd.pair)
+    half = tuple((p, q, (p + q) * share) for p, q, _ in crowd.laws[0][0])
     for part in (0.2, 0.5):
         exact = clones_delta(part * local, local, users)
         found = math.exp(crowd._log_delta(part * local, half))

@@ -436,6 +436,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     **{name: {"epsilon": 1, "hashes": 4, "width": 16} for name in ("cms", "hcms")},
     "one-bit-mean": {"epsilon": 1, "maximum": 1},
     "d-bit-flip": {"epsilon": 1, "buckets": 4, "bits": 2, "memoize": True},
+    "loloha": {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 4, "hashes": 4},
+    "heavy-hitters": {"epsilon": 1, "length": 2, "hashes": 4},
 }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._dataframes import check_texts
 from .._validation import ONE_USER, check_name, check_user, check_whole
 from ..errors import UserErased
+from ..guarantees import from_json
 from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
 from ..ledger.snapshot import parts
@@ -156,7 +157,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
         if reading.is_erased(hashed):
             return Balance(user, found, (), erased=True)
         account = reading.account(hashed)
-        charges = () if account.number is None else export.charges_of(reading, account.number)
+        charged = [] if account.number is None else export.charges_of(reading, account.number)
         plan = found.plan
         used = (
             {}
@@ -164,7 +165,9 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
             else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
         )
         states = limit_states(reading.windows, found.limits_shown_to(share), account.spent)
-        return Balance(user, found, states, quota_states(found, used), charges)
+        charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count in charged)
+        mechanisms = tuple((each.mechanism, each.declared) for each, _ in charged)
+        return Balance(user, found, states, quota_states(found, used), charges, mechanisms=mechanisms)
 
 
 def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share: str | None) -> Iterator[Balance]:

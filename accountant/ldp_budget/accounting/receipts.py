@@ -396,7 +396,8 @@ class BudgetExceeded(LdpBudgetError):  # noqa: N818
 class Balance:
     """The amounts that a user has spent under each limit of a policy, and of its plan's quotas.
 
-    `charges` are all the guarantees that the user was charged for in this ledger, with their numbers. An `erased`
+    `charges` are all the guarantees that the user was charged for in this ledger, with their numbers, and
+    `mechanisms` the names and the declared values (as JSON) of the mechanisms that made them. An `erased`
     user has no budget: the spent amounts are unknown, and there are no limits to show. If the caller did not name
     the user of an account, `user` is None, and `place` identifies the account.
     """
@@ -406,6 +407,7 @@ class Balance:
     limits: tuple[LimitState, ...]
     quotas: tuple[dict[str, Any], ...] = ()
     charges: tuple[tuple[Guarantee, int], ...] = ()
+    mechanisms: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
     erased: bool = False
     place: dict[str, int] = field(default_factory=dict)
 
@@ -452,13 +454,20 @@ class Balance:
             InvalidParameter: `users` is not a whole number from 1 to 10^12.
         """
         from ..composition.shuffle_amplification import shuffled, whole_users
+        from .rule_comparison import message_charged
 
         whole_users(users)
         # All reports of a label are one charge here, and a receiver knows the reports that other users repeat.
         if not self.charges or any(is_memoised(guarantee) for guarantee, _ in self.charges):
             return None
+        # A service of an earlier version sends no mechanisms.
+        known = len(self.mechanisms) == len(self.charges)
+        charges = [
+            (message_charged(charge[0], *self.mechanisms[i]) if known else charge[0], charge[1])
+            for i, charge in enumerate(self.charges)
+        ]
         try:
-            return {**shuffled(self.charges, users, self._largest_delta).to_json(), "note": ODOMETER_NOTE}
+            return {**shuffled(charges, users, self._largest_delta).to_json(), "note": ODOMETER_NOTE}
         except NotSupported:
             return None
 

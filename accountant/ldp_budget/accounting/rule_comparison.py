@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from decimal import Decimal
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..composition import RULES, compose, rule_named
 from ..composition.rules import of_one_question
-from ..errors import InvalidParameter, NotSupported
+from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..guarantees import Memoised
 from ..sdk.domain import Categories
 from .policies import largest_epsilon
@@ -16,10 +18,14 @@ from .policies import largest_epsilon
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..composition.shuffle_amplification import Message
     from ..guarantees import Guarantee
     from ..sdk.mechanism import Mechanism
 
 Rules: TypeAlias = "dict[str, dict[str, Any] | None]"
+
+_MOST_PAIRS = 12
+"""The most distinct pairs of inputs of which all are shuffled; each takes some hundredths of a second."""
 
 
 def by_rule(find: Callable[[str], dict[str, Any]]) -> tuple[Rules, dict[str, str]]:
@@ -88,9 +94,37 @@ def central_of(
 
     inputs = mechanism.domain.size if isinstance(mechanism.domain, Categories) else None
     try:
-        return shuffled([(mechanism.guarantee, reports)], users, delta, inputs=inputs).to_json(), None
+        return shuffled([(message_of(mechanism), reports)], users, delta, inputs=inputs).to_json(), None
     except NotSupported as error:
         return None, str(error)
+
+
+def message_of(mechanism: Mechanism) -> Message:
+    """A report of a mechanism as a shuffler sees it: with its own blanket if the mechanism describes one."""
+    from ..composition.shuffle_amplification import Message
+
+    plain = Message(mechanism.guarantee)
+    try:
+        pairs = combinations(mechanism.critical_inputs(), 2)
+        found = [each.covered() for each in dict.fromkeys(mechanism.compare(*pair) for pair in pairs)]
+    except NotSupported:
+        return plain
+    if not 0 < len(found) <= _MOST_PAIRS:
+        return plain
+    known = [tuple(law) for law in found if law]
+    return replace(plain, pairs=tuple(known)) if len(known) == len(found) else plain
+
+
+def message_charged(guarantee: Guarantee, name: str, declared: str) -> Message:
+    """The same for a charge, if the mechanism that it names is installed and still promises this guarantee."""
+    from ..composition.shuffle_amplification import Message
+    from ..registry.plugins import mechanism as find_mechanism
+
+    try:
+        found = message_of(find_mechanism(name)(**json.loads(declared)))
+    except LdpBudgetError:
+        return Message(guarantee)
+    return found if found.guarantee == guarantee else Message(guarantee)
 
 
 def planned(

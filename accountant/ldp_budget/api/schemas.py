@@ -230,6 +230,7 @@ def balance_form(balance: Balance) -> Form:
         balance,
         policy=balance.policy.to_json(),
         charges=[[guarantee.to_json(), count] for guarantee, count in balance.charges],
+        mechanisms=[list(each) for each in balance.mechanisms],
     )
 
 
@@ -248,6 +249,7 @@ def balance_of(data: Mapping[str, Any], policy: Policy | None = None) -> Balance
         limits=_states(data["limits"], units["limits"]),
         quotas=tuple(data.get("quotas", ())),
         charges=tuple((_guarantee(guarantee), count) for guarantee, count in units.get("charges", ())),
+        mechanisms=tuple((name, declared) for name, declared in units.get("mechanisms", ())),
         erased=data.get("erased", False),
         place={name: data[name] for name in ("partition", "account") if name in data},
     )

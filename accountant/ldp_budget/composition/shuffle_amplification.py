@@ -16,7 +16,14 @@ drawing from B by chance (Balle, Bell, Gascón and Nissim 2019, Lemma 5.3),
 
     δ(ε) = E[(V₁ + … + Vₙ)₊]/n,    V = (P[o] - e^ε Q[o])/B[o] with probability B[o], else 0,
 
-exactly for the draws, and as an upper bound for the reports. It is computed as in `_laplace_inversion`, where the
+exactly for the draws, and as an upper bound for the reports. The rest of this file computes it.
+
+**The mechanism's own blanket.** A guarantee knows two inputs only. A `Message` also lists, for pairs of inputs, a B
+that every input's report has at least: the privacy blanket min_x P_x, or less (Balle et al. 2019; Su, Cheng and Wang
+2025, arXiv 2504.07414, prove that no decomposition is better than the blanket). Then K is the identity, and the same
+formula holds. For generalized randomized response an answer that neither input holds is in the blanket as a whole,
+where the clones have e^{-ε₀} of it. The figure is the largest over the listed ordered pairs, which must include the
+worst one. It is computed as in `_laplace_inversion`, where the
 positive part has the transform 1/s² in place of 1/(s(1+s)). An added Gaussian with a mean >= 0 can only increase
 it.
 
@@ -56,13 +63,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Masses = Sequence[tuple[Decimal, Decimal]]
+    Outcomes = Sequence[tuple[Fraction, Fraction, Fraction]]
+
+Law = tuple[tuple[Decimal, Decimal, Decimal], ...]
 
 _FREQUENCIES = 2**13
 _WIDTH = 24.0  # of the window, in standard deviations
 _DECAY = 45.0  # the mass folded back into the window is below e^-45
 _REACH = 9.6
 _CELLS = 16  # on each side of a Laplace loss
-_POINTS = 40  # of a privacy profile to compose
+_POINTS = 80  # of a privacy profile to compose; they cost about 5e-4 of ε
 _HALVINGS = 40
 _RESOLUTION = 1e-6
 _SHARES = (Decimal(0), Decimal("0.25"), Decimal("0.45"))  # of P in the clones; which is best depends on n
@@ -72,6 +82,18 @@ _STEP = Fraction(2)  # represents one step of a loss, where outcomes are disting
 _MOST_OUTCOMES = 300  # of the draws of a report together; with more, any pair of its ε₀ dominates
 # The supported range of ε₀. Above it 10^12 users hardly send one clone; below it forty digits are not enough.
 _LEAST, _MOST = Decimal("1e-20"), Decimal(64)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A report with more known of it than its guarantee.
+
+    `pairs` lists (P, Q, B) of the outcomes for pairs of inputs that include the worst one after shuffling, see
+    `sdk.channels.Comparison.covered`. Each pair counts in both orders. Without pairs it is like its guarantee.
+    """
+
+    guarantee: Guarantee
+    pairs: tuple[tuple[tuple[Fraction, Fraction, Fraction], ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,29 +115,33 @@ class Shuffled:
 
 
 def shuffled(
-    charges: Iterable[tuple[Guarantee, int]], users: int, delta: float | str | Decimal, *, inputs: int | None = None
+    charges: Iterable[tuple[Guarantee | Message, int]],
+    users: int,
+    delta: float | str | Decimal,
+    *,
+    inputs: int | None = None,
 ) -> Shuffled:
     """The central loss of one user whose reports are shuffled among those of `users` users, at `delta` in [0, 1).
 
-    `charges` are pairs of a guarantee and the number of independent reports that carry it. Each report goes through
-    a separate shuffle with one report of every other user, all by the same mechanism. A report of several draws
-    (`Copies`) is one message: the shuffler does not separate its draws, so its loss is that of all draws together.
-    `users` counts the users who follow this protocol and do not collude with the receiver of the reports. `inputs`
-    is the number of different inputs of the mechanisms, if known: with two, a tighter bound holds. A memoised
-    report must be the first that each user sends: a receiver who knows what the others repeat removes it from the
-    histogram.
+    `charges` are pairs of a guarantee, or a `Message`, and the number of independent reports that carry it. Each
+    report goes through a separate shuffle with one report of every other user, all by the same mechanism. A report
+    of several draws (`Copies`) is one message: the shuffler does not separate its draws, so its loss is that of all
+    draws together. `users` counts the users who follow this protocol and do not collude with the receiver of the
+    reports. `inputs` is the number of different inputs of the mechanisms, if known: with two, a tighter bound holds.
+    A memoised report must be the first that each user sends: a receiver who knows what the others repeat removes it
+    from the histogram.
 
     Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is
     not the only one; `InvalidParameter`.
     """
     among, target, listed = whole_users(users), _checked_delta(delta), _messages(charges)
     total = sum(count for _, count in listed)
-    rounds = [(Crowd.of(guarantee, total, among, two_inputs=inputs == 2), count) for guarantee, count in listed]
+    rounds = [(Crowd.of(message, total, among, two_inputs=inputs == 2), count) for message, count in listed]
     basic = reduce(UP.add, (UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
     local = float_up(basic)
     if total == 1:
         epsilon = rounds[0][0].epsilon(target)
-    elif not target or not all(crowd.pair or not crowd.local for crowd, _ in rounds) or not basic:
+    elif not target or not all(crowd.laws or not crowd.local for crowd, _ in rounds) or not basic:
         epsilon = local
     else:
         # The privacy profile of one shuffle, interpolated from above, is that of a pair, and pairs compose.
@@ -125,10 +151,11 @@ def shuffled(
     return Shuffled(among, min(local, _printed_above(epsilon)), float_up(target), local)
 
 
-def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee, int]]:
+def _messages(charges: Iterable[tuple[Guarantee | Message, int]]) -> list[tuple[Message, int]]:
     """Each kind of report once, with the number of messages; copies of copies are resolved."""
-    listed: list[tuple[Guarantee, int]] = []
-    for guarantee, count in in_pairs(charges):
+    counts: dict[Message, int] = {}
+    for charged, count in in_pairs(charges):
+        guarantee, pairs = (charged.guarantee, charged.pairs) if isinstance(charged, Message) else (charged, ())
         draws = 1
         while isinstance(guarantee, Copies):
             draws, guarantee = draws * guarantee.count, guarantee.of
@@ -136,11 +163,9 @@ def _messages(charges: Iterable[tuple[Guarantee, int]]) -> list[tuple[Guarantee,
         ((inner, messages),) = canonical_charges([(guarantee, count)])
         if isinstance(inner, Memoised) and draws > 1:
             raise NotSupported(_DEPENDENT)
-        listed.append((inner if draws == 1 else Copies(draws, inner), messages))
-    counts: dict[Guarantee, int] = {}
-    for guarantee, messages in listed:
-        counts[guarantee] = counts.get(guarantee, 0) + messages
-    return sorted(counts.items(), key=lambda charge: canonical_json(charge[0].to_json()))
+        message = Message(inner if draws == 1 else Copies(draws, inner), pairs)
+        counts[message] = counts.get(message, 0) + messages
+    return sorted(counts.items(), key=lambda charge: (canonical_json(charge[0].guarantee.to_json()), charge[0].pairs))
 
 
 def whole_users(users: int) -> int:
@@ -168,33 +193,38 @@ class Scores(Atoms):
 
 @dataclass(frozen=True)
 class Crowd:
-    """One user among `users`: the `pair` of its report, its `blankets`, and the report's ε₀ as `local`.
+    """One user among `users`: the `laws` of its report, and the report's ε₀ as `local`.
 
-    A blanket is a lower bound of every report's masses; each of the `blankets` is valid. Without a pair only ε₀ is
-    known.
+    A law lists (P, Q, B): the masses of a pair of ordered inputs, and of a blanket, which is a lower bound of every
+    report's masses. The outer list has the pairs, and the inner list several blankets of one pair, each of which is
+    valid. Without laws only ε₀ is known.
     """
 
-    pair: tuple[tuple[Decimal, Decimal], ...]
-    blankets: tuple[tuple[Decimal, ...], ...]
+    laws: tuple[tuple[Law, ...], ...]
     users: int
     local: Decimal
 
     @classmethod
-    def of(cls, guarantee: Guarantee, reports: int, users: int, *, two_inputs: bool) -> Crowd:
+    def of(cls, charged: Guarantee | Message, reports: int, users: int, *, two_inputs: bool) -> Crowd:
         """The crowd for one of `reports` reports, each shuffled as one message."""
-        if isinstance(guarantee, Memoised) and reports > 1:
+        message = charged if isinstance(charged, Message) else Message(charged)
+        if isinstance(message.guarantee, Memoised) and reports > 1:
             # The others repeat their reports: then the histograms differ by this one user only.
             raise NotSupported(_DEPENDENT)
-        local, pair = _dominating(guarantee)
+        local, pair = _dominating(message.guarantee)
         if not _LEAST <= local <= _MOST:
-            return cls((), (), users, local)
+            return cls((), users, local)
+        if message.pairs:
+            both = [order for law in message.pairs for order in (law, [(q, p, least) for p, q, least in law])]
+            return cls(tuple((law,) for law in dict.fromkeys(map(_own, both))), users, local)
         blankets = [tuple(min(p, q) for p, q in pair)] if two_inputs else [_clones(pair, local, a) for a in _SHARES]
-        return cls(tuple(pair), tuple(blankets), users, local)
+        laws = (tuple((p, q, b) for (p, q), b in zip(pair, each, strict=True)) for each in blankets)
+        return cls((tuple(laws),) if pair else (), users, local)
 
     def epsilon(self, delta: Decimal) -> float:
         """The central ε at δ, at most ε₀."""
         most = float_up(self.local)
-        if not delta or not self.pair:
+        if not delta or not self.laws:
             return most
         log_delta, _ = log_bounds(delta)
         guess = min(most, 6 * most / math.sqrt(self.users))
@@ -206,10 +236,10 @@ class Crowd:
         """An upper bound of ln δ(ε)."""
         if epsilon >= float_up(self.local):
             return -math.inf
-        return min((self._log_delta(epsilon, blanket) for blanket in self.blankets), default=0.0)
+        return max((min(self._log_delta(epsilon, law) for law in laws) for laws in self.laws), default=0.0)
 
-    def _log_delta(self, epsilon: float, blanket: tuple[Decimal, ...]) -> float:
-        scores, unit = self._scores(epsilon, blanket)
+    def _log_delta(self, epsilon: float, law: Law) -> float:
+        scores, unit = self._scores(epsilon, law)
         terms = Cumulants({scores: self.users})
         theta = _steepest(terms)
         log_value = _log_positive_part(terms, theta)
@@ -217,12 +247,12 @@ class Crowd:
         rounding = terms.cumulant_error(theta) + 8 * UNIT * abs(k) + 1e-12
         return min(0.0, log_value + k + rounding + math.log(unit / self.users))
 
-    def _scores(self, epsilon: float, blanket: tuple[Decimal, ...]) -> tuple[Scores, float]:
+    def _scores(self, epsilon: float, law: Law) -> tuple[Scores, float]:
         """V, in units for which the sum of n has a standard deviation of the order of one."""
         growth = math.expm1(epsilon)
-        rest = DOWN.subtract(_ONE, reduce(UP.add, blanket, Decimal(0)))
+        rest = DOWN.subtract(_ONE, reduce(UP.add, (least for _, _, least in law), Decimal(0)))
         values, chances = [0.0], [float(DOWN.ln(max(Decimal(0), rest)))]
-        for (p, q), least in zip(self.pair, blanket, strict=True):
+        for p, q, least in law:
             # Not P - e^ε Q, which would lose precision where P and Q are nearly equal.
             values.append(float(UP.divide(UP.subtract(p, q), least)) - float(UP.divide(q, least)) * growth)
             chances.append(float(DOWN.ln(least)))
@@ -307,6 +337,12 @@ def _clones(pair: Masses, local: Decimal, share: Decimal) -> tuple[Decimal, ...]
     """e^{-ε₀}(aP + (1-a)Q), rounded down."""
     least, other = exp_down(local.copy_negate()), DOWN.subtract(_ONE, share)
     return tuple(DOWN.multiply(least, DOWN.add(DOWN.multiply(share, p), DOWN.multiply(other, q))) for p, q in pair)
+
+
+def _own(law: Outcomes) -> Law:
+    """A law in decimals, P and Q rounded up and B down, in an order that depends on its outcomes alone."""
+    rounded = ((_decimal(p), _decimal(q), DOWN.divide(least.numerator, least.denominator)) for p, q, least in law)
+    return tuple(sorted(rounded))
 
 
 def _symmetric(bound: Decimal, tau: Decimal) -> list[tuple[Decimal, Decimal]]:

@@ -7,7 +7,6 @@ import json
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..guarantees import from_json
 from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
 from .calendar import from_micros, order_of
 from .hash_chain import Name
@@ -33,9 +32,8 @@ from .verification import head_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ..guarantees import Guarantee
     from .ledger import Ledger
-    from .models import EntryNote
+    from .models import EntryNote, PricedMechanism
     from .snapshot import Reading
 
 _ENTRIES_TOGETHER = 5_000
@@ -214,10 +212,10 @@ def _open_in(reading: Reading, account: int | None, most: int | None) -> list[di
     return rows
 
 
-def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], ...]:
-    """Return every guarantee that an account was charged for, and how often.
+def charges_of(reading: Reading, account: int) -> list[tuple[PricedMechanism, int]]:
+    """Return every mechanism that an account was charged for, and how often.
 
-    A guarantee of a memoised value counts once for each label.
+    A memoised value counts once for each label.
     """
     reports: dict[tuple[int, bool], int] = {}
     labels: dict[tuple[int, bool], set[bytes]] = {}
@@ -227,11 +225,11 @@ def charges_of(reading: Reading, account: int) -> tuple[tuple[Guarantee, int], .
             count = -entry.reports if entry.kind == VOIDED else entry.reports
             reports[kind] = reports.get(kind, 0) + count
             labels.setdefault(kind, set()).update(() if label is None else (label,))
-    return tuple(
-        (from_json(json.loads(reading.priced_mechanism(kind[0]).guarantee)), len(labels[kind]) or count)
+    return [
+        (reading.priced_mechanism(kind[0]), len(labels[kind]) or count)
         for kind, count in reports.items()
         if count > 0
-    )
+    ]
 
 
 def stats(ledger: Ledger) -> dict[str, Any]:

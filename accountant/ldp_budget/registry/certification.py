@@ -88,6 +88,12 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "one-bit-mean": _EPSILON,
     "hybrid": _EPSILON,
     "square-wave": _EPSILON,
+    "loloha": {
+        "epsilon_lifetime": Within(Decimal("0.5"), 5),
+        "epsilon_first": Within(Decimal("0.1"), Decimal("2.5")),
+        "domain_size": Within(6, 1000),
+    },
+    "heavy-hitters": {**_EPSILON, "length": Within(2, 20)},
 }
 _MOST_ANSWERS = 60
 """Maximum number of answers of a matrix."""

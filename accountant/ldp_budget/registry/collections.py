@@ -263,7 +263,8 @@ class Collection:
     def _unbiased(self, reports: Any, candidates: Sequence[str] | None) -> Estimate:
         domain = self.mechanism.domain
         if candidates is None or (isinstance(domain, Categories) and domain.listed):
-            return self.mechanism.estimate(reports).named(self.categories)
+            estimate = self.mechanism.estimate(reports)
+            return estimate if self.categories is None else estimate.named(self.categories)
         mechanism: Any = self.mechanism
         names = [*candidates]
         found: Estimate = mechanism.estimate(reports, candidates=self.read_values(names))

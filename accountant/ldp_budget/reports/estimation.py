@@ -40,7 +40,7 @@ def check_countable(collection: Collection, names: Sequence[str] | None, most: i
             if given is not None:
                 expected = f"left out, because the answers of collection {collection.name} are numbers"
                 raise InvalidParameter(option, expected, repr(given))
-    elif names is None and not lists_answers(collection):
+    elif names is None and not lists_answers(collection) and not collection.mechanism.finds_answers:
         expected = f"the answers to count, because {kind} without a domain_size does not list them"
         raise InvalidParameter("candidates", expected)
 
@@ -69,11 +69,17 @@ def total_of(collection: Collection, blocks: Iterable[NDArray[Any]]) -> Any:
 
 
 def estimate_totals(
-    collection: Collection, rounds: Iterable[Any], names: Sequence[str] | None = None, *, independent: bool = False
+    collection: Collection,
+    rounds: Iterable[Any],
+    names: Sequence[str] | None = None,
+    *,
+    independent: bool = False,
+    most: int | None = None,
 ) -> Estimate | None:
     """Return one estimate from the aggregates of rounds; None if there are no reports.
 
-    `names` are the answers to estimate if the collection does not list its answers. Several rounds of a collection
+    `names` are the answers to estimate if the collection does not list its answers, and `most` the number of answers
+    to find if the mechanism finds them. Several rounds of a collection
     that memoises are taken as rounds of the same users unless `independent`.
     """
     total, parts, keeps = None, [], collection.mechanism.repeats and not independent
@@ -84,7 +90,7 @@ def estimate_totals(
             total = copy.deepcopy(each) if total is None else total.merge(each)  # the given aggregates stay unchanged
     if total is None:
         return None
-    estimated = estimate_total(collection, total, names)
+    estimated = estimate_total(collection, total, names, most)
     return estimated.repeated(parts) if len(parts) > 1 else estimated
 
 
@@ -94,6 +100,7 @@ def estimate_files(
     names: Sequence[str] | None = None,
     *,
     independent: bool = False,
+    most: int | None = None,
     on_mixed: Callable[[int, int], None] | None = None,
 ) -> Estimate:
     """Return one estimate from all files, each one round; see `estimate_totals`. Raises `ReportFileError`.
@@ -103,7 +110,8 @@ def estimate_files(
     it is not an error: `on_mixed` is called with the numbers of charged and uncharged reports.
     """
     charges = _Charges()
-    estimated = estimate_totals(collection, _totals(collection, files, charges), names, independent=independent)
+    totals = _totals(collection, files, charges)
+    estimated = estimate_totals(collection, totals, names, independent=independent, most=most)
     if estimated is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
     if on_mixed is None:
@@ -176,7 +184,9 @@ def _count_rows(
 ) -> list[dict[str, Any]]:
     n = result.reports
     low, high = result.interval(level)
-    if names is None or lists_answers(collection):
+    if result.answers is not None:
+        names = result.answers
+    elif names is None or lists_answers(collection):
         names = collection.answer_names(len(result.counts))
     rows = [
         {

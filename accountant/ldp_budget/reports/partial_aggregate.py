@@ -50,11 +50,19 @@ def lists_answers(collection: Collection) -> bool:
     return isinstance(domain, Categories) and domain.listed
 
 
-def estimate_total(collection: Collection, total: Any, names: Sequence[str] | None) -> Estimate:
-    """Return the estimate from an aggregate. `names` are the answers to estimate if the collection lists none."""
+def estimate_total(
+    collection: Collection, total: Any, names: Sequence[str] | None, most: int | None = None
+) -> Estimate:
+    """Return the estimate from an aggregate.
+
+    `names` are the answers to estimate if the collection lists none, and `most` the number of answers to find if the
+    mechanism finds them.
+    """
     mechanism: Any = collection.mechanism
-    if names is None or lists_answers(collection):
-        estimated: Estimate = mechanism.estimate(total)
+    if names is None and mechanism.finds_answers and most is not None:
+        estimated: Estimate = mechanism.estimate(total, top=most)
+    elif names is None or lists_answers(collection):
+        estimated = mechanism.estimate(total)
     else:
         estimated = mechanism.estimate(total, candidates=collection.read_values(names))
     return estimated

@@ -35,6 +35,14 @@ def as_answers(values: Any, size: int, domain: str) -> NDArray[np.int64]:
     return answers
 
 
+def as_large_answers(values: Any, size: int, domain: str) -> NDArray[Any]:
+    """Return `values` as an array (n,) of Python integers 0..size-1, which may be larger than any machine word."""
+    array = _one_dimensional(values, domain).astype(np.object_)
+    whole = [isinstance(item, int) and not isinstance(item, bool) and 0 <= item < size for item in array.tolist()]
+    _refuse(array, ~np.array(whole, dtype=np.bool_), domain)
+    return array
+
+
 def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[np.float64]:
     """Return `values` as a float array (n,) within [lower, upper].
 

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     Mass = tuple[Fraction, Fraction]
+    Covered = tuple[Fraction, Fraction, Fraction]
 
 _MOST_OUTCOMES = 1 << 18
+_MOST_COVERED = 300
 # Much more precise than a claimed bound, which is itself a logarithm rounded up to forty digits.
 _WIDE = tuple(Context(prec=120, rounding=way, Emax=10**9, Emin=-(10**9)) for way in (ROUND_FLOOR, ROUND_CEILING))
 
@@ -38,14 +40,18 @@ class Factor:
 
     Parameters:
         masses: the pairs (P[o], Q[o]), fractions.
+        floor: for `Comparison.covered`, a number for each outcome; empty if unknown.
 
     Raises:
-        ValueError: `masses` are not pairs of fractions, or a side does not sum to one.
+        ValueError: `masses` are not pairs of fractions, a side does not sum to one, or `floor` has another length.
     """
 
     masses: tuple[Mass, ...]
+    floor: tuple[Fraction, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.floor and len(self.floor) != len(self.masses):
+            raise ValueError(f"expected a floor for each of {len(self.masses)} outcomes; found {shown(self.floor)}")
         try:
             sides = list(zip("PQ", zip(*self.masses, strict=True), strict=True))
             bad = [each for each in sides if any(mass < 0 for mass in each[1]) or not _sum_to_one(each[1])]
@@ -66,7 +72,7 @@ class Factor:
 
     def swapped(self) -> Factor:
         """Return the factor with the two inputs swapped."""
-        return Factor(tuple((q, p) for p, q in self.masses))
+        return Factor(tuple((q, p) for p, q in self.masses), self.floor)
 
     @functools.cached_property
     def largest_ratio(self) -> Fraction | None:
@@ -114,12 +120,13 @@ class Factor:
         return cls(masses)
 
     @classmethod
-    def bit(cls, first: Fraction, second: Fraction) -> Factor:
+    def bit(cls, first: Fraction, second: Fraction, floor: tuple[Fraction, ...] = ()) -> Factor:
         """Return the factor of a bit; its outcomes are 0 and 1.
 
         Parameters:
             first: the probability of a one under the first input, a fraction.
             second: the probability of a one under the second input.
+            floor: as for `Factor`.
 
         Returns:
             The factor with two outcomes.
@@ -133,7 +140,7 @@ class Factor:
             raise ValueError(
                 f"the probabilities must be two fractions: got {shown(first)} and {shown(second)}"
             ) from None
-        return cls(masses)
+        return cls(masses, floor)
 
 
 @dataclass(frozen=True)
@@ -263,6 +270,56 @@ class Comparison:
             raise NotSupported(
                 f"the channel has too many outcomes to list: {self.size}. A `Pure` guarantee is checked without a list."
             )
+
+    def floors(self) -> list[Fraction] | None:
+        """Return B of every outcome, in the order of `masses`; None if unknown. See `covered`.
+
+        Returns:
+            A list of fractions, or None.
+
+        Raises:
+            NotSupported: there are too many outcomes to list.
+        """
+        self._check_size()
+        if not all(factor.floor for case in self.cases for factor in case.factors):
+            return None
+        rows = [(case.probability, product(*(factor.floor for factor in case.factors))) for case in self.cases]
+        return [prod(floors, start=likely) for likely, every in rows for floors in every]
+
+    def covered(self) -> list[Covered] | None:
+        """Return (P, Q, B) of the outcomes, where every input's report has at least B of an outcome; None if unknown.
+
+        B is the probability of the case times the floors of its outcomes. Reports of one outcome must have equal
+        P/Q, and every input must give each of them at least its share of B, in the proportions of P + Q. Shuffling
+        is bounded by that, see `composition.shuffle_amplification`. Equal outcomes are merged. None also if there
+        are too many outcomes.
+
+        Returns:
+            A list of three fractions for each outcome, or None.
+
+        Raises:
+            ValueError: a B is larger than P or Q.
+        """
+        found: Counter[Covered] = Counter()
+        for case in self.cases:
+            if not case.factors or not all(factor.floor for factor in case.factors):
+                return None
+            own: Counter[Covered] = Counter({(case.probability,) * 3: 1})
+            for factor, times in Counter(case.factors).items():
+                for _ in range(times):
+                    longer: Counter[Covered] = Counter()
+                    outcomes = Counter(
+                        (*mass, floor) for mass, floor in zip(factor.masses, factor.floor, strict=True)
+                    )
+                    for ((a, b, c), many), ((p, q, least), more) in product(own.items(), outcomes.items()):
+                        longer[a * p, b * q, c * least] += many * more
+                    own = longer
+                    if len(own) > _MOST_COVERED:
+                        return None
+            found += own
+        if any(not 0 <= least <= min(p, q) for p, q, least in found):
+            raise ValueError("expected floors that no input falls below; found one above a compared probability")
+        return [(p * many, q * many, least * many) for (p, q, least), many in found.items() if p]
 
     def largest_ratio(self) -> Fraction | None:
         """Return the largest P/Q of any outcome; None where Q is zero and P is not. No outcome has to be listed.

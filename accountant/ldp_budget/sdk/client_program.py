@@ -24,7 +24,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .domain import Categories, Interval
+from .domain import Categories, Interval, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -343,6 +343,8 @@ def _check_table(name: str, table: Any) -> None:
 def _check_input(given: Mapping[str, Any]) -> None:
     if given["kind"] == "answer":
         good = _is_whole(given["count"], 1) and isinstance(given["text"], bool)
+    elif given["kind"] == "word":
+        good = _is_whole(given["length"], 1)
     else:
         steps = [given[name] for name in ("times", "step") if name in given]
         good = given["kind"] == "number" and len(steps) == 1 and _is_whole(given["last"], 0)
@@ -357,8 +359,11 @@ def _check_input(given: Mapping[str, Any]) -> None:
 def answers(domain: Categories) -> dict[str, Any]:
     """Return the input of a program whose `value` is one of the answers 0..size-1.
 
-    Where the answers are not listed, the client also accepts any text, see `Categories.number_of`.
+    Where the answers are not listed, the client also accepts any text, see `Categories.number_of`. Words are read as
+    `Words.number_of` reads them.
     """
+    if isinstance(domain, Words):
+        return {"kind": "word", "length": domain.length}
     return {"kind": "answer", "count": whole(domain.size), "text": not domain.listed}
 
 

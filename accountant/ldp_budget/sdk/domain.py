@@ -108,6 +108,60 @@ class Categories:
         return int.from_bytes(digest.digest(), "little") % self.size
 
 
+class Words(Categories):
+    """The texts of 1 to `length` bytes in UTF-8, without NUL, whose bytes a mechanism reads one after the other.
+
+    A word is the number whose bytes, the highest first, are those of the word, followed by zeros up to `length`. Any
+    number below 256**length is accepted too.
+
+    Parameters:
+        length: the most bytes of a word.
+    """
+
+    def __init__(self, length: int) -> None:
+        super().__init__(256**length, listed=False)
+
+    @property
+    def length(self) -> int:
+        """The most bytes of a word."""
+        return (self.size.bit_length() - 1) // 8
+
+    def __str__(self) -> str:
+        return f"texts of 1 to {self.length} bytes in UTF-8"
+
+    def check(self, values: Any) -> NDArray[Any]:
+        from ._inputs import as_answers, as_large_answers
+
+        if (texts := as_texts(values)) is not None:
+            return self.read(texts)
+        return (as_answers if self.size < _LARGE else as_large_answers)(values, self.size, str(self))
+
+    def number_of(self, text: str) -> int:
+        """Return the number of a word.
+
+        Parameters:
+            text: the word.
+
+        Returns:
+            A whole number below `size`.
+
+        Raises:
+            ValueError: `text` is empty, too long, contains NUL, has a lone surrogate, or is not a text.
+        """
+        word = text.encode() if isinstance(text, str) else b""
+        if not 0 < len(word) <= self.length or 0 in word:
+            raise ValueError(f"expected one of the {self}, without NUL; found {shown(text)}")
+        return int.from_bytes(word.ljust(self.length, b"\0"), "big")
+
+    def word_of(self, number: int) -> str:
+        """Return the word of a number; bytes that are not UTF-8 are shown as escapes.
+
+        Parameters:
+            number: a whole number below `size`.
+        """
+        return int(number).to_bytes(self.length, "big").rstrip(b"\0").decode(errors="backslashreplace")
+
+
 @dataclass(frozen=True)
 class Interval:
     """The numbers in [lower, upper].
@@ -161,6 +215,8 @@ class Interval:
 
 
 _MOST_USERS = 10**18
+_LARGE = 2**62
+"""From this size on, answers are Python integers in an array of objects."""
 
 Domain: TypeAlias = Categories | Interval
 

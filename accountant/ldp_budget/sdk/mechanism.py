@@ -110,6 +110,8 @@ class Mechanism:
 
     If False, the guarantee is only asserted, and never called checked.
     """
+    finds_answers: ClassVar[bool] = False
+    """True if `estimate` finds the answers itself: it takes `top`, the most answers, and its estimate names them."""
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """Parameters with which the checks build the mechanism.
 

@@ -245,6 +245,9 @@ function floyd(vector, b) {
   return Object.assign(made, { distinct: vector.every((each, i) => endsOf(each)[1] <= BigInt(b) - 1n + BigInt(i)) });
 }
 
+/** How many numbers an answer or a word may become. @param {any} input @returns {bigint} */
+export const countOf = (input) => (input.kind === "word" ? 1n << BigInt(8 * sized(input.length)) : BigInt(input.count));
+
 /** A draw as a number. @type {(outcomes: () => [any, bigint][], ends: Interval) => Mixed} */
 function drawn(outcomes, ends) {
   const own = new Hidden(outcomes);
@@ -290,7 +293,7 @@ class Look {
     this.open = open;
     this.ever = ever;
     const { input, tables, steps, report, memo } = definition;
-    const last = input.kind === "answer" ? BigInt(input.count) - 1n : BigInt(Math.trunc(Number(input.last)));
+    const last = input.kind === "number" ? BigInt(Math.trunc(Number(input.last))) : countOf(input) - 1n;
     this.answer = last ? new Span([0n, last], true) : 0;
     /** @type {Map<string, any>} */
     this.known = new Map([["value", this.answer]]);

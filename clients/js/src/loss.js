@@ -10,7 +10,7 @@
 
 import { ONE, fractionOf, normalKeeps, oddsBelow } from "./exponentials.js";
 import { Unconfirmed, requires } from "./intervals.js";
-import { checkMemo, choose, hashed, looks, product, quotient } from "./laws.js";
+import { checkMemo, choose, countOf, hashed, looks, product, quotient } from "./laws.js";
 import { literal, tabled } from "./program.js";
 
 export { Unconfirmed };
@@ -248,7 +248,7 @@ function answers({ kind, count: found }, count, size) {
 }
 
 /** The largest number that an answer becomes. @param {any} input @returns {bigint} */
-const lastOf = (input) => (input.kind === "number" ? BigInt(input.last) : BigInt(input.count) - 1n);
+const lastOf = (input) => (input.kind === "number" ? BigInt(input.last) : countOf(input) - 1n);
 
 /**
  * Compares a part of a program with a shape, and fills `found` with what it leaves open.
@@ -297,6 +297,10 @@ function openOf(shape, { steps, report }) {
  * @param {any} definition
  */
 function checkInput({ input, answers }) {
+  if (input.kind === "word") {
+    requires(Number.isSafeInteger(input.length) && input.length >= 1 && !answers, "words of a length that there is not");
+    return;
+  }
   if (input.kind === "answer") {
     requires(BigInt(input.count) >= 1n && (!answers || BigInt(answers.length) === BigInt(input.count)), "there are more or fewer answers than the program has");
     return;

@@ -1,6 +1,6 @@
 // The interpreter of client programs: what a mechanism's client draws and sends, as data.
 
-import { fromLittleEndian, joined, littleEndian, utf8, words } from "./bytes.js";
+import { fromLittleEndian, joined, littleEndian, toHex, utf8, words } from "./bytes.js";
 import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
 import { EACH, WHOLE, sized, small, within } from "./numbers.js";
@@ -127,7 +127,7 @@ export class Program {
       throw new TypeError(`this client reads definitions of version ${VERSION}: got ${definition.version}`);
     }
     const { kind } = definition.input;
-    if (kind !== "answer" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
+    if (kind !== "answer" && kind !== "word" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
     this.definition = definition;
     /** @type {Map<string, Step>} */
     this.names = new Map([["value", (run) => run.values[0]]]);
@@ -272,6 +272,7 @@ export class Program {
   read(answer) {
     const given = this.definition.input;
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
+    if (given.kind === "word") return readWord(answer, sized(given.length));
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
@@ -345,6 +346,20 @@ function readAnswer(answer, count, text) {
   else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
   if (number >= 0n && number < count) return small(number);
   throw new RangeError(`the answer must be a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}: got ${answer}`);
+}
+
+/**
+ * A word as the number whose bytes, the highest first, are its own in UTF-8, filled up with zeros.
+ * @param {any} answer
+ * @param {number} length in bytes
+ */
+function readWord(answer, length) {
+  if (typeof answer === "bigint" || Number.isSafeInteger(answer)) return readAnswer(answer, 1n << BigInt(8 * length), false);
+  const bytes = typeof answer === "string" && !/\p{Surrogate}/u.test(answer) ? utf8(answer) : new Uint8Array();
+  if (!bytes.length || bytes.length > length || bytes.includes(0)) {
+    throw new RangeError(`the answer must be a text of 1 to ${length} bytes in UTF-8: got ${answer}`);
+  }
+  return small(BigInt(`0x${toHex(bytes).padEnd(2 * length, "0")}`));
 }
 
 /**

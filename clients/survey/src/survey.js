@@ -181,7 +181,7 @@ export class Survey {
       const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => el("option", { value: name }, answers[i]));
       return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
     }
-    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: 1000 }));
+    if (input.text || input.kind === "word") return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: input.length ?? 1000 }))
     const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
     return el("div", { class: "question" },
       el("label", { for: "answer", class: hidden }, legend),
@@ -258,7 +258,7 @@ export class Survey {
     const { input, answers } = this.definition;
     const given = form.elements.namedItem("answer").value;
     if (given === "") return undefined;
-    return answers || input.text ? given : Number(given);
+    return answers || input.text || input.kind === "word" ? given : Number(given);
   }
 
   /** Charges, draws, stores and sends a report. This cannot be undone. @param {string | number} answer */

@@ -445,7 +445,7 @@ class _Question:
         if reports < self._least:
             why = f"an estimate needs {self._least} sealed reports: got {reports}. Seal a round: POST …/rounds"
             raise ServiceError("too-few-reports", why)
-        result = estimation.estimate_totals(collection, totals, names)
+        result = estimation.estimate_totals(collection, totals, names, most=most)
         assert result is not None
         if consistent and estimation.counts_answers(collection):
             result = estimation.made_consistent(result)

@@ -146,7 +146,8 @@ def _inputs(mechanism: Mechanism) -> list[Any]:
         return list(dict.fromkeys(mechanism.critical_inputs()))
     size = mechanism.domain.size
     # For hashed answers, the curves of many pairs are slow, and one pair that shares no cell covers all.
-    curves = isinstance(mechanism.guarantee, Memoised) and not isinstance(mechanism, FrequencyMechanism)
+    hashes = not isinstance(mechanism, FrequencyMechanism) or bool(mechanism.public_seed)
+    curves = isinstance(mechanism.guarantee, Memoised) and hashes
     if size <= _FEW_ANSWERS and not curves:
         return list(range(size))
     inputs = list(mechanism.critical_inputs())

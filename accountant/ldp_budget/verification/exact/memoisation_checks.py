@@ -123,6 +123,8 @@ def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | 
     if program.memo not in ("", "value"):
         return _memo_laws(program, most, runs)
     hashed = hashed_step(program)
+    if hashed is None and not program.memo:
+        return _public_laws(program, most, runs)
     if hashed is None or hashed.expression[0] != "polynomial" or program.memo:
         return None
     alike, free = answers_are_alike(program), _is_free(program, hashed)
@@ -136,28 +138,88 @@ def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | 
     return reduced, {cell: law(reduced, cell, most) for cell in cells}
 
 
+def _public_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
+    """Return the law of each cell, if the answer enters one step alone, the cell, and else nothing but public draws.
+
+    The draws that the cell is made of do not depend on the answer, and nothing after the cell reads them. So reports
+    are a mixture over these draws of the reports of a cell, whichever cell an answer comes to.
+    """
+    steps = dict(program.steps)
+    sent = {part[1] for part in program.report["parts"]}
+    for name, step in program.steps:
+        size = _literal_size(step)
+        before = _ancestors(steps, step)
+        private = {each for each in before if each == "value" or "value" in _ancestors(steps, steps.get(each, 0))}
+        if size is None or "value" not in private or private & sent:
+            continue
+        drawn = [step for step in map(steps.get, before) if _draws(step)]
+        after = {each for other, later in program.steps if other not in before | {name} for each in _names(later)}
+        if after & before or not all(draw[0] == "below" and _count(draw[1]) is not None for draw in drawn):
+            continue
+        kept = tuple(
+            (other, "value" if other == name else each) for other, each in program.steps if other not in before
+        )
+        parts = [part for part in program.report["parts"] if part[1] not in before]
+        given = {"kind": "answer", "count": str(size), "text": False}
+        reduced = replace(program, input=given, steps=kept, report={**program.report, "parts": parts})
+        if answers_are_alike(reduced):
+            return reduced, {cell: law(reduced, cell, most) for cell in range(min(size, 2))}
+        first = law(reduced, 0, most)
+        return None if size * len(first) > runs else (reduced, {v: law(reduced, v, most) for v in range(size)})
+    return None
+
+
+def _literal_size(step: Expression) -> int | None:
+    """Return the number of values of a step that is a remainder or a hash of a literal size."""
+    if not isinstance(step, list) or step[0] not in ("mod", "polynomial"):
+        return None
+    return _count(step[-1])
+
+
+def _ancestors(steps: dict[str, Expression], expression: Expression) -> set[str]:
+    """Return all names that an expression is made of, over any number of steps."""
+    found: set[str] = set()
+    waiting = list(_names(expression))
+    while waiting:
+        name = waiting.pop()
+        if name not in found and not name.lstrip("-").isdecimal():
+            found.add(name)
+            waiting.extend(_names(steps.get(name, 0)))
+    return found
+
+
+def _draws(step: Expression | None) -> TypeGuard[list[Any]]:
+    return isinstance(step, list) and OPERATORS[step[0]].kind in ("draw", "memo")
+
+
 def _memo_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
     """Return the law of each value of the memo, if the reports depend on the answer only through the memo.
 
     Two histories of answers that are equal in the same places have memos that are equal there, for any words that all
     values share. So their reports are a mixture over these words: of the reports of two such histories of memos.
     """
-    steps = dict(program.steps)
-    last = _last(program, steps.get(program.memo))
+    hashed, steps = hashed_step(program), dict(program.steps)
+    if hashed is not None:
+        # The cell is the memo. Given the function, which nothing else depends on, reports are those of the cell.
+        known = hashed.step == program.memo and _is_used_once(program, hashed.function)
+        last = hashed.size - 1 if known else None
+    else:
+        last = _last(program, steps.get(program.memo))
     if last is None or not 0 < last < _MOST_MEMOS:
         return None
     own = [(name, "value" if name == program.memo else step) for name, step in program.steps]
     kept: list[tuple[str, Expression]] = []
-    used = {part[1] for part in program.report["parts"]} | {program.memo}
+    parts = [part for part in program.report["parts"] if hashed is None or part[1] != hashed.function]
+    used = {part[1] for part in parts} | {program.memo}
     for name, step in reversed(own):
         if name in used:
             kept.insert(0, (name, step))
             used |= set(_names(step))
     given = {"kind": "answer", "count": str(last + 1), "text": False}
-    reduced = replace(program, input=given, steps=tuple(kept))
+    reduced = replace(program, input=given, steps=tuple(kept), report={**program.report, "parts": parts})
     # A report that shows the shared words is a mixture over them of other laws.
     memo: Any = steps[program.memo]
-    words: Any = steps[memo[1][2]]
+    words: Any = steps[memo[1][2]] if hashed is None else ["", ""]
     if words[1] in [step[1] for _, step in kept if _is_memo(step)]:
         return None
     first = law(reduced, 0, most)
@@ -210,12 +272,12 @@ def pair_is_apart(guarantee: Guarantee, program: Program, first: int, second: in
     """
     hashed = hashed_step(program)
     functions = None if hashed is None else _functions(program, hashed.function)
-    if hashed is None or functions is None or functions > _MOST_FUNCTIONS:
+    if hashed is None or functions is None:
         return False
-    apart = (_is_apart(hashed, number, first, second) for number in range(functions))
+    apart = (_is_apart(hashed, number, first, second) for number in range(min(functions, _MOST_FUNCTIONS)))
     if isinstance(guarantee, Pure | Memoised) and _is_used_once(program, hashed.function):
         return any(apart)
-    return all(apart)
+    return functions <= _MOST_FUNCTIONS and all(apart)
 
 
 def _is_apart(hashed: Hashed, function: int, first: int, second: int) -> bool:

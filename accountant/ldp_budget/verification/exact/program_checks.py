@@ -205,8 +205,13 @@ def _listed(
     known = {read(program, value): value for value in inputs}
     laws = {value: _law(program, value, most) for value in known}
     every = _every(program, laws)
-    within = _promised(mechanism.guarantee, program, laws if every is None else every, most)
-    found = worst([*within, _described(mechanism, program, {known[value]: one for value, one in laws.items()})])
+    if cells is not None and cells.verdict == HOLDS:
+        within: Iterable[Finding] = [cells]  # the cells cover all answers, and are fewer
+    else:
+        within = _promised(mechanism.guarantee, program, laws if every is None else every, most)
+    least = _least_of((every or laws).values())
+    described = _described(mechanism, program, {known[value]: one for value, one in laws.items()}, least)
+    found = worst([*within, described])
     if every is None:
         looked = cells or _over_ranges(mechanism.guarantee, program)
         if looked.verdict != HOLDS:
@@ -219,6 +224,8 @@ def _listed(
 def _answers(program: Program) -> int:
     """Return the number of whole numbers that an answer can be."""
     given = program.input
+    if given["kind"] == "word":
+        return int(256 ** int(given["length"]))
     return int(given["count"]) if given["kind"] == "answer" else int(given["last"]) + 1
 
 
@@ -380,13 +387,25 @@ def _of_pieces(guarantee: Guarantee, pieces: list[Piece]) -> Finding:
 # -- comparison with the description -----------------------------------------------------------------------------------
 
 
-def _described(mechanism: Mechanism, program: Program, laws: dict[Any, Law]) -> Finding:
-    """Check that outcomes are exactly as likely as `compare` says: each input against the next, in both orders."""
+def _least_of(laws: Iterable[Law]) -> Law:
+    """Return the least probability of each report over these laws."""
+    listed = list(laws)
+    return {row: min(one.get(row, Fraction(0)) for one in listed) for row in set().union(*listed)}
+
+
+def _described(mechanism: Mechanism, program: Program, laws: dict[Any, Law], least: Law) -> Finding:
+    """Check that outcomes are exactly as likely as `compare` says: each input against the next, in both orders.
+
+    `least` is the least probability of each report for any input that was looked at; no floor may be above it.
+    """
     try:
         for pair in _described_pairs(list(laws)):
             for first, second in (pair, pair[::-1]):
                 if not _as_described(mechanism, program, laws, first, second):
                     return Finding(VIOLATED, f"the law of the program is not what compare({first}, {second}) says")
+                if not _above_floors(mechanism, program, laws[first], laws[second], least, first, second):
+                    why = f"a report of some input is less likely than the floors of compare({first}, {second}) say"
+                    return Finding(VIOLATED, why)
     except NotSupported as error:
         return Finding(UNPROVEN, f"its reports are within the promise, and what they say is not described: {error}")
     return Finding(HOLDS)
@@ -399,11 +418,32 @@ def _described_pairs(inputs: list[Any]) -> Iterable[tuple[Any, Any]]:
     return zip(inputs, [*inputs[1:], inputs[0]], strict=True)
 
 
+def _outcomes_of(mechanism: Mechanism, program: Program, rows: list[bytes], first: Any, second: Any) -> list[int]:
+    reports = np.frombuffer(b"".join(rows), program.report["dtype"]).reshape(len(rows), *program.report["shape"])
+    codes: list[int] = np.asarray(mechanism.outcomes(reports, first, second)).tolist()
+    return codes
+
+
+def _above_floors(
+    mechanism: Mechanism, program: Program, one: Law, other: Law, least: Law, first: Any, second: Any
+) -> bool:
+    """Return True if no input's report falls below its share of a floor, in the proportions of P + Q."""
+    comparison = mechanism.compare(first, second)
+    floors, masses = comparison.floors(), comparison.masses()
+    if floors is None:
+        return True
+    rows = sorted(one.keys() | other.keys())
+    for row, code in zip(rows, _outcomes_of(mechanism, program, rows, first, second), strict=True):
+        both = one.get(row, Fraction(0)) + other.get(row, Fraction(0))
+        if least[row] * sum(masses[code]) < floors[code] * both:
+            return False
+    return True
+
+
 def _as_described(mechanism: Mechanism, program: Program, laws: dict[Any, Law], first: Any, second: Any) -> bool:
     masses = mechanism.compare(first, second).masses()
     rows = sorted(laws[first].keys() | laws[second].keys())
-    reports = np.frombuffer(b"".join(rows), program.report["dtype"]).reshape(len(rows), *program.report["shape"])
-    codes = np.asarray(mechanism.outcomes(reports, first, second)).tolist()
+    codes = _outcomes_of(mechanism, program, rows, first, second)
     if not all(0 <= code < len(masses) for code in codes):
         return False
     for side, value in enumerate((first, second)):

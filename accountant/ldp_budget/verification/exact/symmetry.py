@@ -141,6 +141,12 @@ class _Kinds:
 
     def _drawn(self, name: str, draw: list[Any]) -> str:
         operator, *arguments = draw
+        if (
+            operator == "kept_belows"
+            and self._kind(arguments[1]) == _ANSWER
+            and arguments[2:] == [self._answers - 1, 1]
+        ):
+            return _OTHERS  # kept for each answer
         if OPERATORS[operator].kind == "memo":
             arguments = arguments[
                 2:
@@ -197,6 +203,8 @@ class _Kinds:
             raise _Unknown
         if name == "add" and self._is_shifted(arguments):
             return _ANSWER if self._kind(arguments[0]) == _OTHERS else _SET
+        if name == "mod" and self._is_turned(arguments):
+            return _ANSWER
         if name == "floyd" and self._is_floyd(arguments):
             return _BUCKETS
         kinds = tuple(self._of(each) for each in arguments)
@@ -212,6 +220,18 @@ class _Kinds:
         first, second = arguments
         own = self._kind("value") == _ANSWER and second == ["ge", first, "value"]
         return own and self._kind(first) in (_OTHERS, _OTHER_SET)
+
+    def _is_turned(self, arguments: list[Any]) -> bool:
+        """Return True for (answer + step) mod answers, where the step is 0, or uniform from 1 to answers - 1.
+
+        A coin that does not depend on the answer decides if it is 0. So the result is the answer, or uniform among the
+        others. A number that makes the step must be used here alone.
+        """
+        match arguments:
+            case [["add", str(answer), ["where", coin, 0, ["add", 1, str(others)]]], size]:
+                known = self._kind(answer) == _ANSWER and self._kind(others) == _OTHERS and self._uses[others] == 1
+                return known and _literal(size) == self._answers and self._of(coin) == _FIXED
+        return False
 
     def _is_floyd(self, arguments: list[Any]) -> bool:
         """Return True for Floyd's sampling: of numbers drawn below m - n + 1, …, m, with m the answers."""
@@ -269,6 +289,7 @@ _CALLS: dict[tuple[str, tuple[str, ...]], str] = {
     ("eq", (_ANSWER, _ANSWER)): _FIXED,
     ("where", (_FIXED, _ANSWER, _ANSWER)): _ANSWER,
     ("at", (_ANSWER, _FIXED)): _ANSWER,
+    ("at", (_OTHERS, _FIXED)): _OTHERS,
     ("put", (_ANSWER, _FIXED, _ANSWER)): _ANSWER,
     ("at", (_ROW, _ANSWER)): _FIXED,
     ("put", (_ROW, _ANSWER, _FIXED)): _ROW,

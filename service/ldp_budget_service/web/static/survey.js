@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 29 files with the digest 040b35ea198a7072c0c797548041f56b7c10b2a90598e1a45f5f288e85144748
+// made by clients/survey/build.mjs from 29 files with the digest b052b6b5a46bd5fac6770749e3794270444182fe141046d5662ea6972cde909e
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -596,11 +596,15 @@ function toldBy({ steps, report: { parts } }, report) {
     const [operator, ...given] = named.get(expression) ?? expression;
     return /^(kept_bits|bits?|eq|lt|ge)$/.test(operator) || operator === "xor" && given.every(isBit);
   };
+  const isRest = (expression, size) => {
+    const [operator, , by] = named.get(expression) ?? expression;
+    return operator === "mod" && by <= size;
+  };
   const tell = (expression, numbers, name) => {
     if (named.has(expression)) return tell(named.get(expression), numbers, expression);
     const [operator, a, b] = [expression].flat();
     const from = named.get(a);
-    if (operator === "add" && a[0] === "mul" && a[1] > 1 && isBit(b)) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
+    if (operator === "add" && a[0] === "mul" && a[1] > 1 && (isBit(b) || isRest(b, a[1]))) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
     if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
     if (/below/.test(operator)) told.set(name, { drawn: numbers });
     if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && JSON.stringify(steps).split(`"${a}"`).length === 3) {
@@ -829,7 +833,7 @@ var Program = class {
       throw new TypeError(`this client reads definitions of version ${VERSION}: got ${definition.version}`);
     }
     const { kind } = definition.input;
-    if (kind !== "answer" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
+    if (kind !== "answer" && kind !== "word" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
     this.definition = definition;
     this.names = /* @__PURE__ */ new Map([["value", (run) => run.values[0]]]);
     for (const [name, table2] of Object.entries(definition.tables)) {
@@ -962,6 +966,7 @@ var Program = class {
   read(answer) {
     const given = this.definition.input;
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
+    if (given.kind === "word") return readWord(answer, sized(given.length));
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
@@ -1013,6 +1018,14 @@ function readAnswer(answer, count, text) {
   else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
   if (number >= 0n && number < count) return small(number);
   throw new RangeError(`the answer must be a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}: got ${answer}`);
+}
+function readWord(answer, length) {
+  if (typeof answer === "bigint" || Number.isSafeInteger(answer)) return readAnswer(answer, 1n << BigInt(8 * length), false);
+  const bytes2 = typeof answer === "string" && !/\p{Surrogate}/u.test(answer) ? utf8(answer) : new Uint8Array();
+  if (!bytes2.length || bytes2.length > length || bytes2.includes(0)) {
+    throw new RangeError(`the answer must be a text of 1 to ${length} bytes in UTF-8: got ${answer}`);
+  }
+  return small(BigInt(`0x${toHex(bytes2).padEnd(2 * length, "0")}`));
 }
 function numberOf(text, count) {
   if (NUMBER.test(text)) return BigInt(text);
@@ -1428,6 +1441,7 @@ function floyd2(vector, b) {
   const made2 = vector.map((_, i) => spanOf([ends[0], hull(ends[0], ...vector.slice(0, i + 1).flatMap(endsOf), BigInt(b) - 1n + BigInt(i))[1]], partsOf(vector)));
   return Object.assign(made2, { distinct: vector.every((each, i) => endsOf(each)[1] <= BigInt(b) - 1n + BigInt(i)) });
 }
+var countOf = (input) => input.kind === "word" ? 1n << BigInt(8 * sized(input.length)) : BigInt(input.count);
 function drawn(outcomes, ends) {
   const own = new Hidden(outcomes);
   const found = new Mixed(ends, [own], [], () => own.at);
@@ -1462,7 +1476,7 @@ var Look = class {
     this.open = open;
     this.ever = ever;
     const { input, tables, steps, report, memo } = definition;
-    const last = input.kind === "answer" ? BigInt(input.count) - 1n : BigInt(Math.trunc(Number(input.last)));
+    const last = input.kind === "number" ? BigInt(Math.trunc(Number(input.last))) : countOf(input) - 1n;
     this.answer = last ? new Span([0n, last], true) : 0;
     this.known = /* @__PURE__ */ new Map([["value", this.answer]]);
     for (const [name, table2] of Object.entries(tables)) this.known.set(name, tabled(table2));
@@ -1834,6 +1848,12 @@ function checkMemo({ memo, tables, steps, report: { parts } }) {
   const needed = [...parts.map((part) => part[1]), ...kept2.flatMap(namesIn)];
   requires(needed.every((each) => told.has(each)) && own.has(memo), "reports depend on more of the answer than what they are charged by");
 }
+function hashed(definition, names) {
+  const steps = definition.steps.slice(0, names.length);
+  const found = new Look({ ...definition, steps, report: { parts: [] } }, new Set(names.slice(0, 1)), false).known.get(names[names.length - 1]);
+  requires(isNumber(found) || found instanceof Span, "a hash that is drawn");
+  return endsOf(found);
+}
 function openable({ steps, memo }) {
   const found = steps.filter(([, [name]]) => /^(belows?|belows_from|subset|kept_belows|kept_top)$/.test(name));
   const free = found.filter(([, step]) => !(MEMO.has(step[0]) && step[2] !== memo));
@@ -1857,6 +1877,14 @@ function* looks(definition, ever = false) {
 // clients/js/src/loss.js
 var WORD2 = 1n << 64n;
 var MOST_BOUND2 = 1n << 63n;
+var WINDOW = [
+  ["kept", ["bit", "#t"]],
+  ["near", ["below", "#w"]],
+  ["far", ["below", "#m"]],
+  ["inside", ["add", "value", "near"]],
+  ["outside", ["add", "far", ["where", ["ge", "far", "value"], "#w", 0]]]
+];
+var OWN_CELL = ["where", "kept", "inside", "outside"];
 var SHAPES = [
   {
     // One of the answers, kept with chance t/2^64, else another one: each of `n` independent times.
@@ -1959,8 +1987,57 @@ var SHAPES = [
     ],
     parts: [["float64", "cell", "*", "*", "#plus"]],
     largest: ({ m }, { input, tables }) => ofFalling(tables.below, m, lastOf(input))
-  }
+  },
+  {
+    // One of the cells of a window that begins at the answer, or one of the other cells.
+    steps: [...WINDOW, ["cell", OWN_CELL]],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest: (found, { input }) => ofWindow(found, lastOf(input))
+  },
+  {
+    // The same, or one of two cells, of which the first is likelier the larger the answer. A mixture loses no more than either.
+    steps: [
+      ["windowed", ["bit", "#p"]],
+      ...WINDOW,
+      ["own", OWN_CELL],
+      ["upper", ["bit_at", ["add", "#a", ["mul", "value", "#b"]]]],
+      ["cell", ["where", "windowed", "own", ["where", "upper", "#n", "#k"]]]
+    ],
+    parts: [["float64", "cell", "*", "*", "#plus"]],
+    largest(found, { input }) {
+      const [least, most] = [found.a, found.a + found.b * lastOf(input)];
+      requires(found.p <= WORD2 && least > 0n && most < WORD2, "a number that one answer alone can give");
+      const numbers = [quotient(most, least), quotient(WORD2 - least, WORD2 - most), ofWindow(found, lastOf(input))];
+      return numbers.reduce((one, other) => one > other ? one : other);
+    }
+  },
+  ...["sub", "xor"].map((moved) => ({
+    // One of m places, moved by a hash of the answer and of a direction that is drawn without it. The k first places are the likelier ones.
+    steps: [
+      ["direction", ["below", "#n"]],
+      ["vector", "*"],
+      ["hash", "*"],
+      ["kept", ["bit", "#t"]],
+      ["inside", ["below", "#k"]],
+      ["outside", ["below", "#a"]],
+      ["place", ["where", "kept", "inside", ["add", "outside", "#k"]]],
+      ["b", ["mod", [moved, "place", "hash"], "#m"]],
+      ["report", ["add", ["mul", "#m", "direction"], "b"]]
+    ],
+    parts: [["uint", "report", "#size", 1]],
+    largest({ n, t, k, a, m, size }, definition) {
+      const [least, most] = hashed(definition, ["direction", "vector", "hash"]);
+      requires(k > 0n && a > 0n && a + k === m && least >= 0n && most < m, "places or hashes beyond the last place");
+      requires(moved === "sub" || (m & m - 1n) === 0n, "places that are moved beyond the last one");
+      requires(n * m <= 1n << 8n * size && t > 0n && t < WORD2, "another shape");
+      return bothWays(t * a, (WORD2 - t) * k);
+    }
+  }))
 ];
+function ofWindow({ t, w, m }, last) {
+  requires(t > 0n && t < WORD2 && w > 0n && m > 0n && last <= m, "another shape");
+  return bothWays(t * m, (WORD2 - t) * w);
+}
 var NORMAL = { steps: [["noise", ["normal", "#k"]], ["noisy", ["add", "value", "noise"]]], parts: [["float64", "noisy", "*", "*", "#plus"]] };
 function ofFalling(table2, m, last) {
   requires(table2 && !Array.isArray(table2) && BigInt(table2.count) === m && last <= m, "weights that do not fall by a ratio");
@@ -1996,7 +2073,7 @@ function answers({ kind, count: found }, count, size) {
   requires(kind === "answer" && BigInt(found) === count && count > 1n, "another number of answers");
   requires(count <= 1n << 8n * size, "a number that a report may not hold");
 }
-var lastOf = (input) => input.kind === "number" ? BigInt(input.last) : BigInt(input.count) - 1n;
+var lastOf = (input) => input.kind === "number" ? BigInt(input.last) : countOf(input) - 1n;
 function matches(shape, part, found) {
   if (shape === "*") return true;
   if (typeof shape === "string" && shape.startsWith("#")) {
@@ -2028,6 +2105,10 @@ function openOf(shape, { steps, report }) {
   return matches(shape.steps, steps, found) && matches(shape.parts, report.parts, found) ? found : void 0;
 }
 function checkInput({ input, answers: answers2 }) {
+  if (input.kind === "word") {
+    requires(Number.isSafeInteger(input.length) && input.length >= 1 && !answers2, "words of a length that there is not");
+    return;
+  }
   if (input.kind === "answer") {
     requires(BigInt(input.count) >= 1n && (!answers2 || BigInt(answers2.length) === BigInt(input.count)), "there are more or fewer answers than the program has");
     return;
@@ -3581,7 +3662,7 @@ var Survey = class {
       const options = names.map((name, i) => el("option", { value: name }, answers2[i]));
       return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
     }
-    if (input.kind === "answer" && input.text) return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: 1e3 }));
+    if (input.text || input.kind === "word") return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: input.length ?? 1e3 }));
     const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
     return el(
       "div",
@@ -3663,7 +3744,7 @@ var Survey = class {
     const { input, answers: answers2 } = this.definition;
     const given = form.elements.namedItem("answer").value;
     if (given === "") return void 0;
-    return answers2 || input.text ? given : Number(given);
+    return answers2 || input.text || input.kind === "word" ? given : Number(given);
   }
   /** Charges, draws, stores and sends a report. This cannot be undone. @param {string | number} answer */
   async draw(answer) {
