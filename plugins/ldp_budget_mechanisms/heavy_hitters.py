@@ -278,7 +278,9 @@ class HeavyHitters(Mechanism):
 
         rows = as_reports(reports)
         if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != 5:
-            raise NotSupported(f"expected reports of {self.name}, uint8 (n, 5); found {rows.dtype} {rows.shape}")
+            raise NotSupported(
+                f"reports of {self.name} must be uint8 of shape (n, 5): got {rows.dtype} of shape {rows.shape}"
+            )
         wide = rows.astype(np.int64)
         levels, functions, cells = wide[:, 0], wide[:, 1] + (wide[:, 2] << 8) + (wide[:, 3] << 16), wide[:, 4]
         for what, found, count in (
@@ -287,7 +289,7 @@ class HeavyHitters(Mechanism):
             ("cells", cells, self._cells),
         ):
             if found.size and found.max() >= count:
-                raise NotSupported(f"expected {what} from 0 to {count - 1}; found {found.max()}")
+                raise NotSupported(f"{what} in reports must be from 0 to {count - 1}: got {found.max()}")
         return levels, functions, cells
 
     def check_reports(self, reports: Any) -> None:

@@ -294,7 +294,7 @@ class Loloha(Sketch):
 
         functions, rest = read_rows(reports, self._family, 1, self.name)
         if rest.size and rest.max() >= self.width:
-            raise NotSupported(f"expected cells from 0 to {self.width - 1}; found {rest.max()}")
+            raise NotSupported(f"the cells in reports must be from 0 to {self.width - 1}: got {rest.max()}")
         return functions, rest[:, 0].astype(np.int64)
 
     def check_reports(self, reports: Any) -> None:

@@ -87,14 +87,20 @@ def in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Guarantee, Any]]:
 
     Accepts an object with a guarantee, such as a mechanism, in place of the guarantee.
     """
-    for charge in check_many("charges", charges, _PAIRS):
-        if not isinstance(charge, tuple | list) or len(charge) != 2:
-            raise InvalidParameter("charges", _PAIRS, shown(charge))
-        item, count = charge
+    for item, count in items_in_pairs(charges):
         guarantee = item if isinstance(item, Guarantee) else getattr(item, "guarantee", None)
         if not isinstance(guarantee, Guarantee):
             raise InvalidParameter("charges", _PAIRS, shown(item))
         yield guarantee, count
+
+
+def items_in_pairs(charges: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each charge as an item and its count. Raises `InvalidParameter` for anything but pairs."""
+    for charge in check_many("charges", charges, _PAIRS):
+        if not isinstance(charge, tuple | list) or len(charge) != 2:
+            raise InvalidParameter("charges", _PAIRS, shown(charge))
+        item, count = charge
+        yield item, count
 
 
 def whole(count: Any) -> int:

@@ -54,7 +54,7 @@ from . import _checked_delta, _printed_above, compose
 from ._laplace_inversion import Sum, short, spectrum
 from ._loss_distribution import UNIT, Atoms, Cumulants
 from .filters import log_bounds
-from .rules import canonical_charges, crossing, in_pairs
+from .rules import canonical_charges, crossing, items_in_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -154,7 +154,7 @@ def shuffled(
 def _messages(charges: Iterable[tuple[Guarantee | Message, int]]) -> list[tuple[Message, int]]:
     """Each kind of report once, with the number of messages; copies of copies are resolved."""
     counts: dict[Message, int] = {}
-    for charged, count in in_pairs(charges):
+    for charged, count in items_in_pairs(charges):
         guarantee, pairs = (charged.guarantee, charged.pairs) if isinstance(charged, Message) else (charged, ())
         draws = 1
         while isinstance(guarantee, Copies):

@@ -51,7 +51,9 @@ class Factor:
 
     def __post_init__(self) -> None:
         if self.floor and len(self.floor) != len(self.masses):
-            raise ValueError(f"expected a floor for each of {len(self.masses)} outcomes; found {shown(self.floor)}")
+            raise ValueError(
+                f"there must be {len(self.masses)} floors, one for each outcome: got {shown(self.floor)}"
+            )
         try:
             sides = list(zip("PQ", zip(*self.masses, strict=True), strict=True))
             bad = [each for each in sides if any(mass < 0 for mass in each[1]) or not _sum_to_one(each[1])]
@@ -318,7 +320,7 @@ class Comparison:
                         return None
             found += own
         if any(not 0 <= least <= min(p, q) for p, q, least in found):
-            raise ValueError("expected floors that no input falls below; found one above a compared probability")
+            raise ValueError("a floor is above a compared probability, and no input may fall below it")
         return [(p * many, q * many, least * many) for (p, q, least), many in found.items() if p]
 
     def largest_ratio(self) -> Fraction | None:

@@ -150,7 +150,7 @@ class Words(Categories):
         """
         word = text.encode() if isinstance(text, str) else b""
         if not 0 < len(word) <= self.length or 0 in word:
-            raise ValueError(f"expected one of the {self}, without NUL; found {shown(text)}")
+            raise ValueError(f"the text must be one of the {self}, without NUL: got {shown(text)}")
         return int.from_bytes(word.ljust(self.length, b"\0"), "big")
 
     def word_of(self, number: int) -> str:
