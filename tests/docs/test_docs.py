@@ -116,7 +116,7 @@ def test_survey_of_the_readme_in_an_empty_folder_prints_an_estimate(tmp_path: Pa
     with Shell(tmp_path, PATH=programs) as shell:
         printed = shell.run(f"set -e; {survey}")
     assert "5000 reports written to week-1.reports" in printed
-    assert "5000 reports; 95 % intervals" in printed
+    assert "5000 reports; 95 % confidence intervals" in printed
 
 
 @needs_bash

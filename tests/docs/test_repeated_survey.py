@@ -139,6 +139,6 @@ def test_a_tracker_without_its_secret_is_turned_away_before_anything_is_stored(
     answers, out = tmp_path / "answers.csv", tmp_path / "out"
     answers.write_text("person,visits\np00001,2\n")
     run = ("randomize", "tracker", answers, "--column", "visits", "--user-column", "person", "--spend", "--out", out)
-    assert "--secret: expected a file" in command.error(*run, code=2)
+    assert "--secret is missing" in command.error(*run, code=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.csv", "budget.db", "budget.db.key"]
     assert command.json("ledger", "stats")["users"] == 0
