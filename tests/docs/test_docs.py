@@ -128,6 +128,8 @@ NOT_RUN = {
     "operations.md": 2,
     "scaling.md": 4,
     "survey-page.md": 1,
+    "heavy-hitters.md": 1,
+    "loloha.md": 1,
 }
 
 
