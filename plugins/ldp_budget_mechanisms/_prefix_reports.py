@@ -1,7 +1,8 @@
 """Reports on prefixes of words: the hash of a prefix, the table of reports, and the search for frequent words.
 
-A word is cut into chunks of 16 bits. Its prefix of level l has l + 1 chunks: a *parent*, all but the last one, and a
-*child*, the last one. Function j takes a prefix to the cell
+The prefix of level 0 is the first two bytes of a word, and every further level adds two, or one for an odd last byte.
+A prefix is a *parent*, the prefix of the level before (0 at level 0), and a *child*, what the level adds. Function j
+takes a prefix to the cell
 
     h_j(parent, child) = a_j(parent) ⊕ M_j·child,
 
@@ -9,21 +10,25 @@ where a_j is a function of a `HashFamily` with g = 2^r cells, and M_j a matrix o
 hashes of other families. Over the draw of the functions, the cells of any three different prefixes of a level are
 independent and uniform, as two different differences of children are linearly independent over the field of two.
 
-The search goes from level to level. For a parent, the number of reports that support each of its 65,536 children is
+For a parent, the number of reports that support each of its children is
 
     S(child) = Σ_j T_j(a_j ⊕ M_j·child),
 
 with T_j(s) the reports of function j and cell s. With the Hadamard transform T̂_j of T_j this is (1/g) times the
 Hadamard transform of the vector that has, at the place M_jᵀ·r for each j and r, the sum of T̂_j(r)·(-1)^{r·a_j}. So a
-parent takes one pass over the table and one transform of 65,536 numbers, all in exact whole numbers, for any number
-of functions. The parents that go on to the next level are at most `beam`, so time and memory are bounded.
+parent takes one pass over the table and one small transform, all in exact whole numbers, for any number of functions.
+
+The search goes from level to level and keeps at most `beam` prefixes. Each level has users of its own, so a word is
+measured once at each level. Measurements that agree are averaged, see `_users`. At the end the largest word is taken,
+its users are subtracted from all its prefixes, and so on. So the time and the memory of a search are bounded.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +37,6 @@ from ldp_budget.sdk.estimates import CountEstimate, StudentLaw
 from ._sketch_reports import HashFamily, hadamard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from ldp_budget.sdk.estimates import SupportLaw
@@ -41,11 +44,10 @@ if TYPE_CHECKING:
     Cells = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-CHUNK = 16
-CHILDREN = 1 << CHUNK
-_SPARE = 8
-"""So many times as many children are looked at as go on, before the counts of their parents are considered."""
-_AGREES = 3.0
+CHILDREN = 1 << 16
+"""The most children of a parent."""
+_AGREES = 1.5
+"""In standard deviations: a prefix that has more users than that above those of a word has other words too."""
 _TOGETHER = 16
 """Parents whose children are counted at a time: their transforms take 8 MB."""
 
@@ -79,31 +81,29 @@ class PrefixFamily:
         """(-1)^{r·a}, shape (cells, cells)."""
         return hadamard(np.eye(1 << self.bits, dtype=np.int64))
 
-    def cells(self, functions: Cells, prefixes: NDArray[Any]) -> Cells:
+    def cells(self, functions: Cells, parents: NDArray[Any], children: Cells) -> Cells:
         """Return the cell of each prefix under the function of the same place, which broadcast."""
-        distinct, place = np.unique(prefixes >> CHUNK, return_inverse=True)
-        cells = self.parents(functions, self.parents.points(distinct)[place].reshape(prefixes.shape))
-        children = (prefixes & (CHILDREN - 1)).astype(np.int64)
+        distinct, place = np.unique(parents, return_inverse=True)
+        cells = self.parents(functions, self.parents.points(distinct)[place].reshape(parents.shape))
         for row in range(self.bits):
             cells = cells ^ (_parity(self.rows[row].take(functions) & children) << row)
         return cells
 
-    def support(self, table: Cells, prefixes: NDArray[Any]) -> Cells:
+    def support(self, table: Cells, parents: NDArray[Any], children: Cells) -> Cells:
         """Return the number of reports of a level, shape (count, cells), that support each of some prefixes."""
         functions = np.arange(self.count)
-        found = [table[functions, self.cells(functions, np.array([each]))].sum() for each in prefixes]
+        pairs = ((parents[place : place + 1], children[place]) for place in range(len(parents)))
+        found = [table[functions, self.cells(functions, *pair)].sum() for pair in pairs]
         return np.array(found, dtype=np.int64)
 
-    def children(self, table: Cells, parents: list[int]) -> Iterator[Cells]:
-        """Yield the same for all children of some parents at a time, shape (parents, 65536)."""
-        transformed = hadamard(table)
-        for start in range(0, len(parents), _TOGETHER):
-            points = self.parents.points(parents[start : start + _TOGETHER])
-            spectra = np.empty((len(points), CHILDREN))
-            for place, point in enumerate(points):
-                signs = self._signs[self.parents(np.arange(self.count), point)]
-                spectra[place] = np.bincount(self._places, (transformed * signs).reshape(-1), CHILDREN)
-            yield hadamard(spectra.astype(np.int64)) >> self.bits
+    def of_children(self, table: Cells, parents: list[int], children: int) -> Cells:
+        """Return the same for all children 0..children-1 of some parents, shape (parents, children)."""
+        transformed, places = hadamard(table), self._places & (children - 1)
+        spectra = np.empty((len(parents), children))
+        for place, point in enumerate(self.parents.points(parents)):
+            signs = self._signs[self.parents(np.arange(self.count), point)]
+            spectra[place] = np.bincount(places, (transformed * signs).reshape(-1), children)
+        return hadamard(spectra.astype(np.int64)) >> self.bits
 
 
 def parent_seed(seed: int) -> str:
@@ -116,66 +116,76 @@ def row_seed(seed: int, row: int) -> str:
     return f"{seed} row {row}"
 
 
-class Found(NamedTuple):
-    """A prefix, its support among the reports of its level, and its estimated users with their variance.
+def frequent(
+    family: PrefixFamily, tables: Cells, sizes: list[int], law: SupportLaw, beam: int, top: int
+) -> list[int]:
+    """Return the numbers of the words with the most users, at most `top`.
 
-    Levels above may help to estimate the users, see `_settled`.
-    """
-
-    prefix: int
-    support: int
-    users: float
-    variance: float
-
-
-def frequent(family: PrefixFamily, tables: Cells, law: SupportLaw, beam: int, top: int) -> list[Found]:
-    """Return the words with the largest estimated counts, at most `top`, largest first.
-
-    `tables` has the reports of each level, shape (levels, count, cells), and `law` is that of the count of one level.
-    Of a level, at most `beam` prefixes go on.
+    `tables` has the reports of each level, shape (levels, count, cells), `sizes` the children of a parent at each
+    level, and `law` is that of the count of one level.
     """
     reports = tables.sum(axis=(1, 2))
-    found = [Found(0, 0, float(reports.sum()), 0.0)]
-    for level, table in enumerate(tables):
-        if not reports[level]:
-            return []
-        stretch = reports.sum() / reports[level]
-        most = top if level == len(tables) - 1 else beam
-        parents = {each.prefix: each for each in found}
-        own = float(law.at_zero[0] * stretch**2 * reports[level])
-        listed: list[Found] = []
-        for start, supports in enumerate(family.children(table, list(parents))):
-            some = [*parents][start * _TOGETHER : (start + 1) * _TOGETHER]
+    if not reports.all():
+        return []
+    stretch = reports.sum() / reports
+    variances: Floats = law.at_zero[0] * stretch**2 * reports
+    numbers, measured = [0], np.empty((1, 0))
+    for level, (table, children) in enumerate(zip(tables, sizes, strict=True)):
+        listed: list[int] = []
+        rows: list[Floats] = []
+        for start in range(0, len(numbers), _TOGETHER):
+            parents = numbers[start : start + _TOGETHER]
+            support = family.of_children(table, parents, children)
             if level == 0:
-                supports[:, 0] = 0  # no word begins with zeros
-            best = np.argpartition(-supports, _SPARE * most, axis=None)[: _SPARE * most]
-            counts = stretch * law.counts(supports.flat[best], int(reports[level]))
-            for place, count in zip(best.tolist(), counts.tolist(), strict=True):
-                prefix = (some[place >> CHUNK] << CHUNK) + place % CHILDREN
-                listed.append(Found(prefix, int(supports.flat[place]), count, own))
-            listed = sorted(listed, key=lambda each: (-each.users, each.prefix))[: _SPARE * most]
-        found = _settled(listed, parents if level else {})[:most]
-    return found
+                support[:, 0] = 0  # no word begins with zeros
+            users = stretch[level] * law.counts(support.reshape(-1), int(reports[level]))
+            before = np.repeat(measured[start : start + _TOGETHER], children, axis=0)
+            extended = np.concatenate([before, users[:, np.newaxis]], axis=1)
+            best = _largest(_users(extended, variances), beam)
+            listed += [parents[place // children] * children + place % children for place in best.tolist()]
+            rows.append(extended[best])
+        measured = np.concatenate(rows)
+        best = _largest(_users(measured, variances), beam)
+        numbers, measured = [listed[place] for place in best], measured[best]
+    return _peeled(numbers, measured, sizes, variances, top)
 
 
-def _settled(listed: list[Found], parents: dict[int, Found]) -> list[Found]:
-    """Return prefixes by their counts, those of their parents considered, largest first.
+def _users(measured: Floats, variances: Floats) -> Floats:
+    """Return the users of prefixes, shape (n,), from those measured at each level, shape (n, levels).
 
-    The largest child of a parent comes first. Where its count agrees with what is left of the parent's, the two are
-    measurements of one number, so their weighted mean is taken. A child that is larger than what is left is noise.
+    From the last level up, a measurement that agrees is averaged in, by its variance. A prefix with many more users
+    has other words too, so it says nothing. One with fewer shows that what was measured below is noise.
     """
-    found: list[Found] = []
-    left = {prefix: parent.users for prefix, parent in parents.items()}
-    for each in listed:
-        parent = parents.get(each.prefix >> CHUNK)
-        if parent is not None:
-            rest, count, own, above = left[parent.prefix], each.users, each.variance, parent.variance
-            left[parent.prefix] = rest - count
-            if rest - count <= _AGREES * (own + above) ** 0.5:
-                weight = own / (own + above)
-                each = each._replace(users=count + weight * (rest - count), variance=(1 - weight) * own)
-        found.append(each)
-    return sorted(found, key=lambda each: (-each.users, each.prefix))
+    last = measured.shape[1] - 1
+    users, variance = measured[:, last].copy(), np.full(len(measured), variances[last])
+    for level in reversed(range(last)):
+        more, own = measured[:, level] - users, variances[level]
+        weight = np.where(more <= _AGREES * np.sqrt(variance + own), variance / (variance + own), 0.0)
+        users += weight * more
+        variance *= 1 - weight
+    return users
+
+
+def _largest(users: Floats, most: int) -> NDArray[np.intp]:
+    """Return the places of the largest, at most `most`, in ascending order."""
+    if len(users) <= most:
+        return np.arange(len(users))
+    return np.sort(np.argpartition(-users, most - 1)[:most])
+
+
+def _peeled(numbers: list[int], measured: Floats, sizes: list[int], variances: Floats, top: int) -> list[int]:
+    """Return the numbers of words in the order of their users, each without the users of the words before it."""
+    left, found = measured.copy(), list[int]()
+    words = np.array(numbers, dtype=object)
+    prefixes = [np.unique(words // prod(sizes[level + 1 :]), return_inverse=True)[1] for level in range(len(sizes))]
+    while len(found) < min(top, len(numbers)):
+        users = _users(left, variances)
+        users[found] = -np.inf
+        best = int(users.argmax())
+        found.append(best)
+        for level, same in enumerate(prefixes):
+            left[same == same[best], level] -= users[best]
+    return [numbers[place] for place in found]
 
 
 @dataclass(frozen=True)

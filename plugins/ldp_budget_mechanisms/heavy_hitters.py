@@ -1,7 +1,7 @@
 """Heavy hitters: the frequent ones among words that nobody listed, by prefix extension (PEM, Wang, Li and Jha 2019).
 
-A word of up to L bytes is cut into chunks of two bytes. Each user reports once, on the prefix of one level l, which
-is drawn publicly: the first chunk, the first two chunks, and so on. The report is the level, one of K public hash
+Each user reports once, on a prefix of the word. How long it is, is drawn publicly: two bytes, four bytes, …, the
+whole word of L bytes. These are the levels. The report is the level, one of K public hash
 functions, and the hash of the prefix among g = 2^r cells, kept or changed by generalized randomized response at ε
 (local hashing, Wang et al. 2017):
 
@@ -11,7 +11,7 @@ The level and the function are drawn without the word. Given both, two words are
 of generalized randomized response over g cells: ±ε with probability at most τ = (e^ε+1)/(e^ε+g-1), and 0 otherwise.
 The best number of cells is e^ε + 1. The best power of two costs at most 8 % of variance, and 4 % from ε = 2 on.
 
-The server extends the most frequent prefixes of a level by all 65,536 next chunks, level by level: see
+The server extends the most frequent prefixes of a level by all next two bytes, level by level: see
 `_prefix_reports`. The users of the last level give the counts. For N users of whom a share s reported on the last
 level, with C the unbiased count of its users, a word's count is C/s, with the variance Var(C)/s² + count·(1-s)/s.
 """
@@ -52,13 +52,11 @@ if TYPE_CHECKING:
 _MOST_BITS = 8
 _MOST_COUNTERS = 2**26
 _USUAL = 2**16
-_FIRST, _OTHER = 2, 3
-"""Weights of the levels. A prefix of the first level has to stand out among fewer."""
+_WEIGHT, _LAST = 5, 6
+"""Weights of a level and of the last one, which gives the counts."""
 _TOP = 16
 _MOST_FOUND = 256
-_SHORT = 6
-"""The most bytes that stay within 63 bits with a zero byte after them."""
-_LEAST_BEAM, _BEAM = 64, 4
+_LEAST_BEAM, _BEAM = 128, 4
 _TRIED = 8
 _FEW_PLACES = 16
 """As for count mean sketches: with fewer, standard errors are bounds."""
@@ -93,8 +91,18 @@ class HeavyHitters(Mechanism):
 
     @property
     def _levels(self) -> int:
-        """The chunks of a word; an odd last byte is followed by a zero byte."""
+        """The prefixes of a word; a word of one byte is followed by a zero byte."""
         return -(-self.length // 2)
+
+    @property
+    def _sizes(self) -> list[int]:
+        """What a level adds to a prefix is below this number."""
+        return [2**16] * (self._levels - 1) + [2**8 if self.length % 2 and self.length > 1 else 2**16]
+
+    @property
+    def _shifts(self) -> list[int]:
+        """The bits of a word that come after its prefix."""
+        return [8 * max(0, self.length - 2 * level - 2) for level in range(self._levels)]
 
     @functools.cached_property
     def _count(self) -> int:
@@ -129,7 +137,7 @@ class HeavyHitters(Mechanism):
     @property
     def _turns(self) -> list[int]:
         """The levels, each as often as its weight."""
-        weights = [_FIRST, *[_OTHER] * (self._levels - 1)] if self._levels > 1 else [1]
+        weights = [_WEIGHT] * (self._levels - 1) + [_LAST if self._levels > 1 else 1]
         return [level for level, weight in enumerate(weights) for _ in range(weight)]
 
     @property
@@ -174,12 +182,13 @@ class HeavyHitters(Mechanism):
 
         return PrefixFamily(self.seed, self._count, self._bits)
 
-    def _prefixes(self, words: NDArray[Any], levels: Any) -> NDArray[Any]:
-        """Return the prefix of each word at each level."""
-        if self.length % 2:
-            words = (words.astype(object) if self.length > _SHORT else words) << 8
-        prefixes: NDArray[Any] = words >> 16 * (self._levels - 1 - levels)
-        return prefixes
+    def _prefixes(self, words: NDArray[Any], levels: Any) -> tuple[NDArray[Any], Cells]:
+        """Return the prefix of each word at each level, as its parent and its child."""
+        import numpy as np
+
+        prefixes = (words << 8 if self.length == 1 else words) >> np.array(self._shifts)[levels]
+        sizes = np.array(self._sizes)[levels]
+        return prefixes // sizes, (prefixes % sizes).astype(np.int64)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Randomize words, texts or their numbers; reports are uint8 rows: level, function in three bytes, cell."""
@@ -191,7 +200,7 @@ class HeavyHitters(Mechanism):
         levels = np.array(self._turns)[integers(stream, len(self._turns), len(words))]
         functions = integers(stream, self._count, len(words))
         kept, others = bernoulli(stream, self._keep, len(words)), integers(stream, self._cells - 1, len(words))
-        cells = self._family.cells(functions, self._prefixes(words, levels)) if len(words) else functions
+        cells = self._family.cells(functions, *self._prefixes(words, levels)) if len(words) else functions
         shown = (cells + np.where(kept, 0, 1 + others)) % self._cells
         reports = np.empty((len(words), 5), dtype=np.uint8)
         reports[:, 0], reports[:, 4] = levels, shown
@@ -203,7 +212,7 @@ class HeavyHitters(Mechanism):
 
         from ._prefix_reports import CHILDREN, parent_seed, row_seed
 
-        word: Any = ["shl", "value", 8] if self.length % 2 else "value"
+        word: Any = ["shl", "value", 8] if self.length == 1 else "value"
         rows = [
             (f"row{row}", ["polynomial", row_seed(self.seed, row), "function", 0, CHILDREN])
             for row in range(self._bits)
@@ -215,9 +224,10 @@ class HeavyHitters(Mechanism):
             ("kept", ["bit", whole(self._keep)]),
             ("others", ["below", self._cells - 1]),
             ("level", ["at", "levels", "turn"]),
-            ("prefix", ["shr", word, ["mul", 16, ["sub", self._levels - 1, "level"]]]),
-            ("child", ["mod", "prefix", CHILDREN]),
-            ("parent", ["polynomial", parent_seed(self.seed), "function", ["shr", "prefix", 16], self._cells]),
+            ("prefix", ["shr", word, ["at", "shifts", "level"]]),
+            ("size", ["at", "sizes", "level"]),
+            ("child", ["mod", "prefix", "size"]),
+            ("parent", ["polynomial", parent_seed(self.seed), "function", ["div", "prefix", "size"], self._cells]),
             *rows,
             ("cell", ["mod", ["xor", "parent", ["join", bits]], self._cells]),
             ("shown", ["mod", ["add", "cell", ["where", "kept", 0, ["add", 1, "others"]]], self._cells]),
@@ -225,7 +235,8 @@ class HeavyHitters(Mechanism):
         parts: list[list[Any]] = [
             ["uint", name, size, 1] for name, size in (("level", 1), ("function", 3), ("shown", 1))
         ]
-        return Program(answers(self.domain), steps, record(parts), {"levels": self._turns})
+        tables = {"levels": self._turns, "shifts": self._shifts, "sizes": self._sizes}
+        return Program(answers(self.domain), steps, record(parts), tables)
 
     # -- verification -----------------------------------------------------------------------------------
 
@@ -240,7 +251,7 @@ class HeavyHitters(Mechanism):
         import numpy as np
 
         prefix = self._prefixes(np.array([word], object), level)
-        return self._family.cells(np.arange(self._count), prefix)
+        return self._family.cells(np.arange(self._count), *prefix)
 
     def _apart_at(self, level: int, first: int, second: int) -> Fraction:
         """Return the share of the functions under which two words have different cells at a level."""
@@ -262,7 +273,7 @@ class HeavyHitters(Mechanism):
 
         levels, functions, shown = self._read(reports)
         own, other = (
-            self._family.cells(functions, self._prefixes(np.full(len(shown), word, object), levels))
+            self._family.cells(functions, *self._prefixes(np.full(len(shown), word, object), levels))
             for word in (first, second)
         )
         apart = np.select([shown == own, shown == other], [0, 1], 2)
@@ -310,25 +321,25 @@ class HeavyHitters(Mechanism):
     def estimate(self, reports: Any, candidates: Any = None, *, top: int = _TOP) -> CountEstimate:
         """Return the counts of the words that a search finds, at most `top`, largest first; or those of `candidates`.
 
-        The search keeps at most 4·`top` prefixes of a level, and at least 64. The estimate names its words.
+        The search keeps the best 4·`top` prefixes of a level, and at least 128. The estimate names its words.
         """
         import numpy as np
 
-        from ._prefix_reports import CHILDREN, FoundLaw, FoundWords, frequent
+        from ._prefix_reports import FoundLaw, FoundWords, frequent
 
         total = self.total(reports)
         tables = total.cells.reshape(self._levels, self._count, self._cells)
         if candidates is not None:
-            prefixes = self._prefixes(self.domain.check(candidates), self._levels - 1)
-            return self._counted(total.reports, tables[-1], self._family.support(tables[-1], prefixes))
+            return self._counted(total.reports, tables[-1], self.domain.check(candidates))
         if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= _MOST_FOUND:
             raise InvalidParameter("top", f"a whole number from 1 to {_MOST_FOUND}", top)
         beam = max(_LEAST_BEAM, _BEAM * top)
-        found = frequent(self._family, tables, self._law, beam, top)
-        plain = self._counted(total.reports, tables[-1], np.array([each.support for each in found], np.int64))
-        order, spare = np.argsort(-plain.counts, kind="stable"), 8 * (self.length % 2)
-        names = tuple(self.domain.word_of(found[place].prefix >> spare) for place in order)
-        law = FoundLaw(self._places, CHILDREN * (beam if self._levels > 1 else 1))
+        found = frequent(self._family, tables, self._sizes, self._law, beam, top)
+        words = np.array([number >> 8 if self.length == 1 else number for number in found], object)
+        plain = self._counted(total.reports, tables[-1], words)
+        order = np.argsort(-plain.counts, kind="stable")
+        names = tuple(self.domain.word_of(words[place]) for place in order)
+        law = FoundLaw(self._places, self._sizes[-1] * (beam if self._levels > 1 else 1))
         return FoundWords(plain.reports, plain.counts[order], plain.std_errors[order], law=law, answers=names)
 
     @property
@@ -342,7 +353,7 @@ class HeavyHitters(Mechanism):
         own, other = self._drawn
         return SupportLaw.of([(own, other + (own - other) / self._cells)], 1)
 
-    def _counted(self, reports: int, table: Cells, support: Cells) -> CountEstimate:
+    def _counted(self, reports: int, table: Cells, words: NDArray[Any]) -> CountEstimate:
         """Return the counts of words of all users, from their support among the reports of the last level."""
         import numpy as np
 
@@ -353,6 +364,7 @@ class HeavyHitters(Mechanism):
         users = int(table.sum())
         if not users:
             raise NotSupported("there are no reports on whole words to count from")
+        support = self._family.support(table, *self._prefixes(words, self._levels - 1))
         law, (own, other) = self._law, self._drawn
         # The square of the table around its rows' means, less that of the noise, is that of the pairs who share a word.
         energy = float(((table - table.mean(axis=1, keepdims=True)) ** 2).sum())

@@ -15,7 +15,7 @@ from ldp_budget import Collection, InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
 from ldp_budget.sdk.domain import Words
-from ldp_budget_mechanisms._prefix_reports import CHILDREN, FoundLaw, FoundWords, PrefixFamily
+from ldp_budget_mechanisms._prefix_reports import CHILDREN, FoundLaw, FoundWords, PrefixFamily, _peeled, _users
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -55,25 +55,42 @@ def test_words_of_any_length_are_taken_as_texts_or_numbers(length: int) -> None:
 # -- the search -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("children", [1 << 8, CHILDREN])
 @pytest.mark.parametrize("bits", [1, 3])
-def test_support_of_all_children_is_that_counted_one_by_one(bits: int) -> None:
+def test_support_of_all_children_is_that_counted_one_by_one(bits: int, children: int) -> None:
     family = PrefixFamily(5, 7, bits)
     table = np.random.default_rng(1).integers(0, 1000, (7, 1 << bits))
-    (counts,) = family.children(table, [3, 12345678901234567890])
-    for place, parent in enumerate([3, 12345678901234567890]):
-        some = [0, 1, 2, 3, 255, 256, 40000, CHILDREN - 1]
-        prefixes = np.array([(parent << 16) + child for child in some], object)
-        assert family.support(table, prefixes).tolist() == counts[place][some].tolist()
-    assert counts.sum(axis=1).tolist() == [int(table.sum()) * CHILDREN >> bits] * 2 or bits
+    parents, some = [3, 12345678901234567890], [0, 1, 2, 3, 255, children // 3, children - 1]
+    counts = family.of_children(table, parents, children)
+    for place, parent in enumerate(parents):
+        listed = np.full(len(some), parent, object), np.array(some)
+        assert family.support(table, *listed).tolist() == counts[place][some].tolist()
 
 
 def test_cells_of_prefixes_are_uniform_and_three_of_them_independent() -> None:
     family = PrefixFamily(1, 40_000, 1)
     functions = np.arange(family.count)
-    prefixes = [(9 << 16) + 5, (9 << 16) + 6, (8 << 16) + 5]
-    cells = [family.cells(functions, np.array([prefix])) for prefix in prefixes]
+    prefixes = [(9, 5), (9, 6), (8, 5)]
+    cells = [family.cells(functions, np.array([parent]), np.array([child])) for parent, child in prefixes]
     joint = np.bincount(4 * cells[0] + 2 * cells[1] + cells[2], minlength=8) / family.count
     assert np.abs(joint - 1 / 8).max() < 0.01
+
+
+def test_search_does_not_take_a_sibling_for_the_word_that_explains_their_prefix() -> None:
+    """Two words of one prefix: the noisier one would inherit the users of the other, were these not subtracted."""
+    measured = np.array([[1000.0, 1000.0], [1000.0, 500.0], [450.0, 420.0]])
+    numbers, sizes, variances = (
+        [(1 << 16) + 1, (1 << 16) + 2, (2 << 16) + 1],
+        [1 << 16, 1 << 16],
+        np.array([1e4, 1e4]),
+    )
+    assert _users(measured, variances).argsort().tolist() == [2, 1, 0]
+    assert _peeled(numbers, measured, sizes, variances, 2) == [numbers[0], numbers[2]]
+
+
+def test_prefix_with_many_words_says_nothing_of_one_of_them() -> None:
+    measured = np.array([[9000.0, 400.0], [380.0, 400.0], [0.0, 400.0]])
+    assert _users(measured, np.array([1e4, 1e4])).tolist() == [400, 390, 200]
 
 
 def test_heavy_hitters_finds_words_that_nobody_listed() -> None:
@@ -96,8 +113,8 @@ def test_heavy_hitters_of_one_chunk_and_of_odd_length_find_their_words() -> None
 
 
 def test_heavy_hitters_finds_words_longer_than_a_machine_word() -> None:
-    made = HeavyHitters(epsilon=6, length=21, hashes=256)
-    words = {"https://example.org/a": 60_000, "https://example.org/b": 40_000}
+    made = HeavyHitters(epsilon=6, length=9, hashes=256)
+    words = {"/search/a": 60_000, "/search/b": 40_000}
     found = made.estimate(made.randomize(answers(words), rng=5), top=2)
     assert found.answers == tuple(words)
 
@@ -114,7 +131,7 @@ def test_heavy_hitters_recall_of_the_top_sixteen_among_a_million_users() -> None
         values = words[source.choice(len(words), 10**6, p=chances / chances.sum())]
         found = made.estimate(made.randomize(values, rng=seed), top=16)
         recalls.append(len({made.domain.word_of(word) for word in words[:16]} & set(found.answers)) / 16)
-    assert np.mean(recalls) >= 0.89
+    assert np.mean(recalls) >= 0.9
 
 
 def test_heavy_hitters_count_of_listed_words_is_unbiased_and_its_errors_are_true() -> None:
@@ -157,9 +174,9 @@ def test_heavy_hitters_partial_aggregates_merge_to_the_whole() -> None:
     collection = Collection("words", made)
     parts = [aggregate_reports(part, collection) for part in (reports[:300], reports[300:])]
     merged = parts[0].merge(Partial.from_bytes(parts[1].to_bytes(), collection))
-    whole, split = made.estimate(reports, top=3), merged.estimate()
-    assert split.answers[:3] == whole.answers
-    assert split.counts[:3].tolist() == whole.counts.tolist()
+    whole, split = made.estimate(reports), merged.estimate()
+    assert split.answers == whole.answers
+    assert split.counts.tolist() == whole.counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -269,4 +286,4 @@ def test_collection_of_words_refuses_a_word_that_is_too_long() -> None:
     with pytest.raises(OutsideDomain, match="1 to 4 bytes"):
         collection.read_values(["home", "settings"])
     assert collection.definition()["input"] == {"kind": "word", "length": 4}
-    assert collection.mechanism.utility(100)["std_error"] == pytest.approx(0.248, abs=0.001)
+    assert collection.mechanism.utility(100)["std_error"] == pytest.approx(0.260, abs=0.001)
