@@ -1,7 +1,7 @@
-"""The reference model: what a ledger must answer, in plain Python without any code of the library.
+"""The reference model: what a ledger must answer, in plain Python and without any code of the library.
 
 It keeps every charge and adds up from scratch: no running sums, no stored windows, no transactions. Amounts are whole
-units of 1e-9 ε. Times are whole seconds since 1970. The model is asked in the order in which requests took effect.
+units of 1e-9 ε. Times are whole seconds since 1970. It is asked in the order in which the requests took effect.
 """
 
 from __future__ import annotations
@@ -11,28 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-DAY, TOLERANCE = 86_400, 5
-UNIT = 1_000_000_000
-COSTS = {"tenth": UNIT // 10, "large": 7 * UNIT // 10}
-CURVE = (0, 3 * UNIT // 10, 5 * UNIT // 10, 6 * UNIT // 10, 65 * UNIT // 100)
+DAY, TOLERANCE, UNIT = 86_400, 5, 1_000_000_000
+COSTS = {"tenth": 100_000_000, "large": 700_000_000}
+CURVE = (0, 300_000_000, 500_000_000, 600_000_000, 650_000_000)
 """The mechanism `memoized`: the ε of 0, 1, 2 … reports of one value; the last one is the cap."""
-
-Limits = dict[str, int]
-"""The capacity of each period: lifetime, day or week."""
 
 
 class Terms(NamedTuple):
-    """A version of a policy: its limits, and the limits of each sub-limit."""
+    """A version of a policy: the capacity of each period (lifetime, day, week), and of each sub-limit's periods."""
 
-    limits: Limits
-    shares: dict[str, Limits]
+    limits: dict[str, int]
+    shares: dict[str, dict[str, int]]
 
 
 class Request(NamedTuple):
     """A request for one user. `lasts` makes it a reservation of so many seconds, `report` stores a report."""
 
     user: str
-    mechanism: str = "tenth"
+    mechanism: str
     reports: int = 1
     policy: str = "default"
     share: str | None = None
@@ -43,13 +39,13 @@ class Request(NamedTuple):
     note: str | None = None
 
     @property
-    def same(self) -> tuple[object, ...]:
-        """The part that a retry must repeat."""
-        return (*self[:8], self.report is not None)
+    def owner(self) -> tuple[str, str | None, str | None]:
+        """The key, and its owner: a user has keys of their own for each holder of an API key."""
+        return self.user, self.share, self.key
 
 
 class Answer(NamedTuple):
-    """The answer to a request, with the amounts spent under each limit of its policy once it was decided."""
+    """The answer to a request, with what is spent then under each limit of its policy."""
 
     status: str
     spent: tuple[tuple[str, int], ...] = ()
@@ -66,59 +62,52 @@ class Charge:
     request: Request
     times: list[int]
     state: str
-    is_late: bool = False
-    """The clock was repaired before the charge, so a window may have gaps."""
-    is_over: bool = False
-    """The clock was repaired since the charge, so a reservation has expired."""
+    after_repair: bool = False
+    before_repair: bool = False
 
 
 @dataclass
 class Model:
-    """The state that a ledger must have. `partition_of` names the partition of a user."""
+    """The state that a ledger must have. `place` returns the partition of a user."""
 
-    partition_of: Callable[[str], int]
-    partitions: int
-    newest: Counter[int] = field(default_factory=Counter)
+    place: Callable[[str], int]
+    newest: dict[int, int]  # the time of the newest entry of each partition
     policies: dict[str, Terms] = field(default_factory=dict)
     charges: dict[str, list[Charge]] = field(default_factory=lambda: defaultdict(list))
-    answers: dict[tuple[str, str | None, str], tuple[Request, Answer, Charge | None]] = field(default_factory=dict)
+    answers: dict[object, tuple[Request, Answer, Charge | None]] = field(default_factory=dict)
+    batches: dict[str, tuple[Request, ...]] = field(default_factory=dict)
     parts: dict[tuple[str, int], list[Answer]] = field(default_factory=dict)
-    runs: dict[str, tuple[Request, ...]] = field(default_factory=dict)
     waiting: list[tuple[str, bytes]] = field(default_factory=list)
     erased: set[str] = field(default_factory=set)
     repaired: set[int] = field(default_factory=set)
 
     def at(self, partition: int, now: int | None) -> int | None:
-        """Return the time of a transaction; None if the clock is not plausible. `now` is None for one that jumped."""
+        """Return the time of a transaction; None if the clock is not plausible. `now` is None if it has jumped."""
         newest = self.newest[partition]
         return None if now is None or newest - now > TOLERANCE else max(now, newest)
 
-    # -- one request --------------------------------------------------------------------------------------------
-
     def ask(self, request: Request, now: int | None) -> Answer:
-        """Answer a request, and charge it if it fits. A repeated key gets its first answer."""
-        partition = self.partition_of(request.user)
-        owner = None if request.key is None else (request.user, request.share, request.key)
-        if owner in self.answers:
-            first, answer, charged = self.answers[owner]
-            if first.same != request.same:
+        """Answer a request, and charge it if it fits. A used key gets its first answer, or is a conflict."""
+        if request.owner in self.answers:
+            first, answer, charged = self.answers[request.owner]
+            if first[:8] != request[:8] or (first.report is None) is not (request.report is None):
                 return CONFLICT
-            was_voided = charged is not None and charged.state == "voided"
-            return answer._replace(status="voided" if was_voided else answer.status, repeated=True)
+            status = "voided" if charged is not None and charged.state == "voided" else answer.status
+            return answer._replace(status=status, repeated=True)
+        partition = self.place(request.user)
         at = self.at(partition, now)
         if at is None:
             return BAD_CLOCK
-        charge = Charge(request, [at], "spent" if request.lasts is None else "reserved", partition in self.repaired)
-        mine, granted = self.charges[request.user], self._fits(charge, at)
-        if granted:
-            mine.append(charge)
+        state = "spent" if request.lasts is None else "reserved"
+        charge = Charge(request, [at], state, after_repair=partition in self.repaired)
+        fits = self._fits(charge, at)
+        if fits:
+            self.charges[request.user].append(charge)
             self.newest[partition] = at
-            if request.report is not None:
-                self.waiting.append((request.user, request.report))
-        spent = self.spent_under(request.user, request.policy, at, request.share)
-        answer = Answer(charge.state if granted else "refused", spent)
-        if owner is not None and request.user not in self.erased:
-            self.answers[owner] = request, answer, charge if granted else None
+            self.waiting += [] if request.report is None else [(request.user, request.report)]
+        answer = Answer(state if fits else "refused", self._spent_under(request, at))
+        if request.key is not None and request.user not in self.erased:
+            self.answers[request.owner] = request, answer, charge if fits else None
         return answer
 
     def _fits(self, charge: Charge, at: int) -> bool:
@@ -128,97 +117,89 @@ class Model:
             return False
         return all(
             self.spent(request.user, period, at, share, charge) <= most
-            for share in dict.fromkeys((None, request.share))
-            for period, most in (terms.limits if share is None else terms.shares[share]).items()
+            for share, limits in ((None, terms.limits), (request.share, terms.shares.get(request.share or "", {})))
+            for period, most in limits.items()
         )
 
-    def spent_under(self, user: str, policy: str, at: int, share: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the amounts spent under each limit that applies, by the limit's name."""
-        terms = self.policies[policy]
-        found = {period: self.spent(user, period, at) for period in terms.limits}
-        for period in terms.shares.get(share or "", ()):
-            found[f"{period} ({share})"] = self.spent(user, period, at, share)
-        return tuple(sorted(found.items()))
+    def _spent_under(self, request: Request, at: int) -> tuple[tuple[str, int], ...]:
+        """Return what is spent under each limit that a request must fit, by the limit's name."""
+        user, share, terms = request.user, request.share, self.policies[request.policy]
+        found = [(period, self.spent(user, period, at)) for period in terms.limits]
+        of_share = terms.shares.get(share or "", {})
+        return tuple(
+            sorted([*found, *((f"{each} ({share})", self.spent(user, each, at, share)) for each in of_share)])
+        )
 
     def spent(self, user: str, period: str, at: int, share: str | None = None, more: Charge | None = None) -> int:
-        """Add up a user's charges in the window of `period` at a time; of a sub-limit, or of all. `more` comes last."""
+        """Add up what a user is charged in the window of a time; `more` is the last charge."""
         total, window = 0, window_of(period, at)
         reported, counted = Counter[str](), Counter[str]()
-        for charge in [*self.charges[user], *([] if more is None else [more])]:
+        for charge in self.charges[user] if more is None else [*self.charges[user], more]:
             request = charge.request
-            is_here = share in (None, request.share) and any(window_of(period, time) == window for time in charge.times)
+            is_in = share in (None, request.share) and window in [window_of(period, time) for time in charge.times]
             if request.label is None:
-                total += COSTS[request.mechanism] * request.reports if is_here and charge.state != "voided" else 0
+                total += COSTS[request.mechanism] * request.reports if is_in and charge.state != "voided" else 0
                 continue
             done = counted[request.label]
             earlier = reported[request.label] - done
-            if earlier and charge.is_late:
+            if earlier and charge.after_repair:  # the window may have gaps
                 earlier, done = earlier + done, 0
-            if is_here:
+            if is_in:
                 total += loss(done + request.reports, earlier) - loss(done, earlier)
                 counted[request.label] += request.reports
             reported[request.label] += request.reports
         return total
 
-    # -- batches under one key ----------------------------------------------------------------------------------
-
     def charge_part(self, key: str, partition: int, now: int | None) -> list[Answer]:
-        """Answer the lines of a batch that belong to one partition; a repeated part gets its first answers."""
+        """Answer the lines of a batch that belong to one partition: together, and once."""
         if (key, partition) in self.parts:
             return [answer._replace(repeated=True) for answer in self.parts[key, partition]]
-        lines = [line for line in self.runs[key] if self.partition_of(line.user) == partition]
+        lines = [line for line in self.batches[key] if self.place(line.user) == partition]
         self.parts[key, partition] = [self.ask(line, now) for line in lines]
         return [*self.parts[key, partition]]
 
-    # -- the rest -----------------------------------------------------------------------------------------------
-
     def end(self, charge: Charge, how: str, now: int | None) -> Answer:
         """Commit or void a reservation. One that has expired stays charged."""
-        partition = self.partition_of(charge.request.user)
-        at = self.at(partition, now)
         if charge.state != "reserved":
-            ends = ("committed", "expired") if how == "commit" else ("voided",)
-            return Answer(charge.state, repeated=True) if charge.state in ends else CONFLICT
+            is_so = (charge.state == "voided") is (how == "void")
+            return Answer(charge.state, repeated=True) if is_so else CONFLICT
+        partition = self.place(charge.request.user)
+        at = self.at(partition, now)
         if at is None:
             return BAD_CLOCK
-        is_over = charge.is_over or at >= charge.times[0] + (charge.request.lasts or 0)
+        is_over = charge.before_repair or at >= charge.times[0] + (charge.request.lasts or 0)
         if is_over and how == "void":
             return CONFLICT
-        charge.state = "expired" if is_over else {"commit": "committed", "void": "voided"}[how]
         self.newest[partition] = at
+        charge.state = "expired" if is_over else {"commit": "committed", "void": "voided"}[how]
         return Answer(charge.state)
 
     def set_policy(self, name: str, terms: Terms, now: int | None) -> None:
         """Set a policy in all partitions, at one time."""
         self.policies[name] = terms
-        latest = max(self.at(partition, now) or 0 for partition in range(self.partitions))
-        self.newest = Counter(dict.fromkeys(range(self.partitions), latest))
+        self.newest = dict.fromkeys(self.newest, max(self.at(partition, now) or 0 for partition in self.newest))
 
     def erase(self, user: str, now: int | None) -> None:
         """Erase a user, who gets no fresh budget."""
         self.erased.add(user)
         self.charges[f"{user}, erased"] = self.charges.pop(user, [])
-        self.answers = {owner: kept for owner, kept in self.answers.items() if owner[0] != user}
+        self.answers = {owner: kept for owner, kept in self.answers.items() if kept[0].user != user}
         self.waiting = [each for each in self.waiting if each[0] != user]
-        partition = self.partition_of(user)
-        self.newest[partition] = self.at(partition, now) or self.newest[partition]
+        self.newest[self.place(user)] = self.at(self.place(user), now) or self.newest[self.place(user)]
 
-    def repair_clock(self, partition: int, now: int) -> bool:
-        """Accept the clock. What is dated later counts now too, so a repair refills no window."""
-        if self.newest[partition] - now <= TOLERANCE:
-            return False
+    def repair_clock(self, partition: int, now: int) -> None:
+        """Accept the clock. What is dated later counts now too, so that no window is refilled."""
         self.newest[partition] = now
         self.repaired.add(partition)
         for charge in [each for charges in self.charges.values() for each in charges]:
-            if self.partition_of(charge.request.user) == partition:
-                charge.is_over = True
+            if self.place(charge.request.user) == partition:
+                charge.before_repair = True
                 charge.times += [now] if charge.times[0] > now else []
-        return True
 
 
 def window_of(period: str, at: int) -> int:
-    """Return the number of the window that contains a time. Weeks start on Monday, and 1970 began on a Thursday."""
-    return {"lifetime": 0, "day": at // DAY, "week": (at // DAY + 3) // 7}[period]
+    """Return the number of the window that contains a time. Weeks start on Monday; 1970 began on a Thursday."""
+    return 0 if period == "lifetime" else at // DAY if period == "day" else (at // DAY + 3) // 7
 
 
 def loss(reports: int, earlier: int) -> int:
