@@ -291,7 +291,8 @@ class Clients(World):
             return
         random, tenth = self.random, UNIT // 10
         name, lifetime = first or random.choice(("default", "other")), random.choice((60, 120, 400)) * tenth
-        limits = {period: random.choice((14, 25)) * tenth for period in ("day", "week") if random.random() < 0.5}
+        periods = [period for period in ("day", "week") if not first and random.random() < 0.5]
+        limits = {period: random.choice((14, 25)) * tenth for period in periods}
         shares = {"a": {"lifetime": lifetime // 4}, "b": dict.fromkeys(limits, 8 * tenth)}
         shares["b"]["lifetime"] = lifetime // 2
         terms = Terms({"lifetime": lifetime, **limits}, shares if random.random() < 0.8 else {})

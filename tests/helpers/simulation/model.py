@@ -100,35 +100,25 @@ class Model:
             return BAD_CLOCK
         state = "spent" if request.lasts is None else "reserved"
         charge = Charge(request, [at], state, after_repair=partition in self.repaired)
-        fits = self._fits(charge, at)
+        user, share, limits = request.user, request.share, self._limits(request)
+        has_budget = user not in self.erased and share in (None, *self.policies[request.policy].shares)
+        fits = has_budget and all(self.spent(user, each, at, of, charge) <= most for _, each, of, most in limits)
         if fits:
-            self.charges[request.user].append(charge)
+            self.charges[user].append(charge)
             self.newest[partition] = at
-            self.waiting += [] if request.report is None else [(request.user, request.report)]
-        answer = Answer(state if fits else "refused", self._spent_under(request, at))
-        if request.key is not None and request.user not in self.erased:
+            self.waiting += [] if request.report is None else [(user, request.report)]
+        spent = sorted((name, self.spent(user, period, at, of)) for name, period, of, _ in limits)
+        answer = Answer(state if fits else "refused", tuple(spent))
+        if request.key is not None and user not in self.erased:
             self.answers[request.owner] = request, answer, charge if fits else None
         return answer
 
-    def _fits(self, charge: Charge, at: int) -> bool:
-        """True if no limit is exceeded in any window, once the charge is added."""
-        request, terms = charge.request, self.policies[charge.request.policy]
-        if request.user in self.erased or (request.share is not None and request.share not in terms.shares):
-            return False
-        return all(
-            self.spent(request.user, period, at, share, charge) <= most
-            for share, limits in ((None, terms.limits), (request.share, terms.shares.get(request.share or "", {})))
-            for period, most in limits.items()
-        )
-
-    def _spent_under(self, request: Request, at: int) -> tuple[tuple[str, int], ...]:
-        """Return what is spent under each limit that a request must fit, by the limit's name."""
-        user, share, terms = request.user, request.share, self.policies[request.policy]
-        found = [(period, self.spent(user, period, at)) for period in terms.limits]
-        of_share = terms.shares.get(share or "", {})
-        return tuple(
-            sorted([*found, *((f"{each} ({share})", self.spent(user, each, at, share)) for each in of_share)])
-        )
+    def _limits(self, request: Request) -> list[tuple[str, str, str | None, int]]:
+        """Return the name, period, sub-limit and capacity of each limit that a request must fit."""
+        limits, shares = self.policies[request.policy]
+        share, of_share = request.share, shares.get(request.share or "", {})
+        mine = [(f"{each} ({share})", each, share, most) for each, most in of_share.items()]
+        return [*((each, each, None, most) for each, most in limits.items()), *mine]
 
     def spent(self, user: str, period: str, at: int, share: str | None = None, more: Charge | None = None) -> int:
         """Add up what a user is charged in the window of a time; `more` is the last charge."""
