@@ -30,8 +30,8 @@ WEIGHTS = {
     Clients.repair_clock: 1.5,
     Clients.restart: 2,
     Clients.lose_power: 1,
-    Clients.read_balances: 4,
-    Clients.verify: 0.7,
+    Clients.read_balances: 3,
+    Clients.verify: 0.5,
 }
 """The operations, and how often each is drawn."""
 LAST = (Clients.repair_clock, Clients.lose_power, Clients.verify, Clients.read_balances)

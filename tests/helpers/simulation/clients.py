@@ -1,4 +1,4 @@
-"""What the clients of a simulated ledger do, and what the ledger promises them.
+"""Clients of a simulated ledger: their operations, and the promises of the ledger to them.
 
 If an operation fails, its client does not know the outcome. The simulator looks at the disk, tells the model, and the
 client repeats the request: then the answer must fit what the disk had.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ldp_budget import KeyConflict, LedgerError
@@ -64,6 +65,8 @@ class Clients(World):
         super().__init__(seed, write)
         self.keyed: list[Request] = []
         self.reservations: dict[str, Charge] = {}
+        self.finished: set[str] = set()
+        """The keys of batches whose clients have all results."""
         self.heads: list[str] = []
         self.names = 0
 
@@ -153,9 +156,9 @@ class Clients(World):
         """Requests of one client in one call, each with a key of its own, or none (`spend_each`)."""
         share = self.random.choice((None, *SHARES))
         requests = [self.draw(share) for _ in range(self.random.randint(2, 8))]
-        requests = [request for request in requests if request.lasts is request.report is None]
+        requests = [request for request in requests if request.lasts is None and request.report is None]
         lines = [Spend(**_arguments(request)) for request in requests]
-        self.charge(process, requests, lambda: process.through[share].spend_each(lines), "asks in one call for")
+        self.charge(process, requests, partial(process.through[share].spend_each, lines), "asks in one call for")
 
     def charge(
         self, process: Process, requests: list[Request], ask: Callable[[], Any], verb: str, *, safe: bool = False
@@ -223,12 +226,14 @@ class Clients(World):
             batches[key] = self.draw_batch(is_many)
         lines = batches[key]
         spends, users = [Spend(**_arguments(line)) for line in lines], [line.user for line in lines]
-
-        def call() -> Any:
-            if is_many:
-                return process.accountant.spend_many(users, spends[0].mechanism, key=key, policy=spends[0].policy)
-            return process.accountant.spend_batch(spends, key=key)
-
+        many = partial(process.accountant.spend_many, mechanism=spends[0].mechanism, policy=spends[0].policy, key=key)
+        call = partial(many, users) if is_many else partial(process.accountant.spend_batch, spends, key=key)
+        if key in self.finished and self.random.random() < 0.2:
+            other = (
+                partial(many, users[1:]) if is_many else partial(process.accountant.spend_batch, spends[1:], key=key)
+            )
+            found = self.attempt(process, f"charges {key} without its first line", other, safe=True)
+            self.expect(isinstance(found, KeyConflict), KEY, found, "a conflict")
         before = self.count(BatchRunRecord, CHARGED)
         found = self.attempt(process, f"charges {key} of {len(lines)} lines", call)
         after = self.count(BatchRunRecord, CHARGED)
@@ -239,6 +244,7 @@ class Clients(World):
                     self.model.charge_part(key, partition, process.now)
             return
         self.expect(not isinstance(found, Exception), BATCH, repr(found))
+        self.finished.add(key)
         answers = {place: self.model.charge_part(key, place, process.now) for place in {self.place[u] for u in users}}
         expected = [answers[self.place[user]].pop(0) for user in users]
         if is_many:
@@ -274,7 +280,7 @@ class Clients(World):
         receipt = self.random.choice([*self.reservations][-20:])
         charge, how = self.reservations[receipt], self.random.choice(("commit", "void", "void"))
         user = charge.request.user
-        outcome = self.attempt(process, f"{how}s {user}", lambda: getattr(process.accountant, how)(receipt), [user])
+        outcome = self.attempt(process, f"{how}s {user}", partial(getattr(process.accountant, how), receipt), [user])
         if not self.has_failed(outcome):
             found = {ClockError: BAD_CLOCK, ReservationConflict: CONFLICT}.get(type(outcome))
             found = found or Answer(outcome.status, repeated=outcome.repeated)
@@ -298,7 +304,7 @@ class Clients(World):
         terms = Terms({"lifetime": lifetime, **limits}, shares if random.random() < 0.8 else {})
         asked, parts = _limits(terms.limits), {share: _limits(each) for share, each in terms.shares.items()}
         before = len(self.disk.rows[0]._policies)
-        call = lambda: process.accountant.set_policy(name, asked, shares=parts)  # noqa: E731
+        call = partial(process.accountant.set_policy, name, asked, shares=parts)
         outcome = self.attempt(process, f"sets {name}: {terms}", call, USERS if first else [], safe=bool(first))
         is_set = len(self.disk.rows[0]._policies) > before
         self.expect(self.has_failed(outcome) or is_set, LOST, repr(outcome), terms)
@@ -309,7 +315,7 @@ class Clients(World):
         """Erase a user."""
         user, model = self.random.choice(USERS[:6]), self.model
         was_known = bool(model.charges[user]) or any(first.user == user for first, *_ in model.answers.values())
-        found = self.attempt(process, f"erases {user}", lambda: process.accountant.erase(user, unknown=True), [user])
+        found = self.attempt(process, f"erases {user}", partial(process.accountant.erase, user, unknown=True), [user])
         self.expect(self.has_failed(found) or found is was_known, ERASED, found, was_known)
         if self.hashes[user] in self.disk.rows[self.place[user]]._tombstones and user not in model.erased:
             model.erase(user, process.now)
@@ -317,7 +323,7 @@ class Clients(World):
     def seal(self, process: Process) -> None:
         """Seal the waiting reports as a round, and read the round."""
         name, reports = self.name("round"), process.accountant.reports
-        found = self.attempt(process, f"seals {name}", lambda: reports.seal("poll", name))
+        found = self.attempt(process, f"seals {name}", partial(reports.seal, "poll", name))
         waiting = sorted(report for _, report in self.model.waiting)
         if isinstance(found, TooFewReports) or not self.has_failed(found):
             count = 0 if isinstance(found, TooFewReports) else found
@@ -337,9 +343,11 @@ class Clients(World):
         self.tell(f"{self.elapsed / DAY:.2f} days have passed")
 
     def jump(self, process: Process) -> None:
-        """The clock of a process jumps, or drifts."""
+        """The clock of a process drifts or jumps. Some start again with the wrong clock."""
         process.offset += self.random.choice((-2 * DAY, -600, -3, 3, 600, 7200, 2 * DAY, 40 * DAY))
         self.tell(f"the clock of process {process.number} is at {process.offset:+} s")
+        if self.random.random() < 0.5:
+            self.restart(process)
 
     def repair_clock(self, process: Process) -> None:
         """An operator sets all clocks, starts the processes again, and repairs the time of the ledger."""
@@ -373,8 +381,8 @@ class Clients(World):
         policy = self.random.choice(("default", "other"))
         if self.is_clock_bad(process):
             return
-        call = lambda: list(process.accountant.balances(USERS, policy))  # noqa: E731
-        for balance in self.attempt(process, f"reads balances under {policy}", call, safe=True):
+        balances = process.accountant.balances(USERS, policy)
+        for balance in self.attempt(process, f"reads balances under {policy}", partial(list, balances), safe=True):
             at = self.model.at(self.place[balance.user], process.now)
             self.expect(balance.erased == (balance.user in self.model.erased), ERASED, balance)
             for state in balance.limits:
@@ -385,7 +393,7 @@ class Clients(World):
     def verify(self, process: Process) -> None:
         """Verify the ledger while others write, and note its head."""
         head = self.random.choice([None, *self.heads[-5:]])
-        found = self.attempt(process, "verifies", lambda: process.accountant.verify(head), [], safe=True)
+        found = self.attempt(process, "verifies", partial(process.accountant.verify, head), [], safe=True)
         self.expect(self.has_failed(found) or found.ok, VERIFIED, found)
         if not process.connection.is_dead:
             head = self.attempt(process, "takes a checkpoint", process.accountant.checkpoint)

@@ -151,8 +151,8 @@ class Model:
     def end(self, charge: Charge, how: str, now: int | None) -> Answer:
         """Commit or void a reservation. One that has expired stays charged."""
         if charge.state != "reserved":
-            is_so = (charge.state == "voided") is (how == "void")
-            return Answer(charge.state, repeated=True) if is_so else CONFLICT
+            is_repeated = (charge.state == "voided") is (how == "void")
+            return Answer(charge.state, repeated=True) if is_repeated else CONFLICT
         partition = self.place(charge.request.user)
         at = self.at(partition, now)
         if at is None:

@@ -140,7 +140,7 @@ class World:
         """Start each process again that has ended. Its clock may have been set by then, or not."""
         for process in self.processes:
             if process.connection.is_dead:
-                offset = self.random.choice((0, 0, process.offset))
+                offset = self.random.choice((0, process.offset))
                 self.tell(f"process {process.number} starts again, its clock at {offset:+} s")
                 self.start(process.number, offset)
 

@@ -85,7 +85,7 @@ def window_is_refilled_at_restart(patch: Patch) -> None:
     def open_ledger(original: Any, ledger: Any, *given: Any, **named: Any) -> None:
         original(ledger, *given, **named)
         with suppress(LdpBudgetError):
-            for partition in ledger.partitions:
+            for partition in [each for each in ledger.partitions if ledger.entries()[each]]:
                 ledger.run(refill, partition)
 
     wrap(patch, ledgers.Ledger, "__init__", open_ledger)
