@@ -31,7 +31,7 @@ WEIGHTS = {
     Clients.restart: 2,
     Clients.lose_power: 1,
     Clients.read_balances: 3,
-    Clients.verify: 0.5,
+    Clients.verify: 0.4,
 }
 """The operations, and how often each is drawn."""
 LAST = (Clients.repair_clock, Clients.lose_power, Clients.verify, Clients.read_balances)

@@ -126,7 +126,8 @@ class Model:
         reported, counted = Counter[str](), Counter[str]()
         for charge in self.charges[user] if more is None else [*self.charges[user], more]:
             request = charge.request
-            is_in = share in (None, request.share) and window in [window_of(period, time) for time in charge.times]
+            is_in = period == "lifetime" or window in [window_of(period, time) for time in charge.times]
+            is_in = is_in and share in (None, request.share)
             if request.label is None:
                 total += COSTS[request.mechanism] * request.reports if is_in and charge.state != "voided" else 0
                 continue
