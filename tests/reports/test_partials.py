@@ -48,6 +48,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "hcms": SKETCH,
     "one-bit-mean": {"epsilon": 1, "maximum": 10, "rounding": 2},
     "d-bit-flip": {"epsilon": 1, "buckets": 8, "bits": 2, "memoize": True},
+    "loloha": {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 8, "hashes": 16},
+    "heavy-hitters": {"epsilon": 1, "length": 3, "hashes": 16},
 }
 
 
