@@ -1,4 +1,4 @@
-"""Heavy hitters: the frequent ones among words that nobody listed, by prefix extension (PEM, Wang, Li and Jha 2019).
+"""Heavy hitters: frequent words without a list of candidates, by prefix extension (PEM, Wang, Li and Jha 2019).
 
 Each user reports once, on a prefix of the word. How long it is, is drawn publicly: two bytes, four bytes, …, the
 whole word of L bytes. These are the levels. The report is the level, one of K public hash
@@ -265,8 +265,8 @@ class HeavyHitters(Mechanism):
         own, other = self._drawn
         rest, turns = 1 - own - other, self._turns
         apart = sum((self._apart_at(level, first, second) for level in turns), Fraction(0)) / len(turns)
-        told = Factor(((own, other), (other, own), (rest, rest)))
-        return Comparison((Case(apart, (told,)), Case(1 - apart, (Factor(((own, own), (1 - own, 1 - own))),))))
+        apart_by = Factor(((own, other), (other, own), (rest, rest)))
+        return Comparison((Case(apart, (apart_by,)), Case(1 - apart, (Factor(((own, own), (1 - own, 1 - own))),))))
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         import numpy as np

@@ -218,6 +218,13 @@ def test_mechanism_without_floors_keeps_the_clones() -> None:
     assert shuffled([(message, 1)], 1000, "1e-6") == shuffled([(mechanism.guarantee, 1)], 1000, "1e-6")
 
 
+def test_reports_that_repeat_a_draw_keep_the_clones() -> None:
+    """`compare` is the law of one report: a second one of the same bit is no independent draw."""
+    mean = ldp_budget.mechanism("one-bit-mean")(epsilon=2, maximum=1, rounding=1, flip="0.3", any_inputs=True)
+    assert mean.compare(0.0, 1.0).covered()
+    assert message_of(mean) == Message(mean.guarantee)
+
+
 def test_charge_of_a_changed_guarantee_or_a_missing_mechanism_keeps_the_clones() -> None:
     grr = ldp_budget.mechanism("grr").calibrate(epsilon=1, domain_size=5)
     declared = '{"domain_size": 5, "epsilon": "1"}'

@@ -100,10 +100,15 @@ def central_of(
 
 
 def message_of(mechanism: Mechanism) -> Message:
-    """A report of a mechanism as a shuffler sees it: with its own blanket if the mechanism describes one."""
+    """A report of a mechanism as a shuffler sees it: with its own blanket if the mechanism describes one.
+
+    Reports that repeat a memoised draw keep their guarantee alone: `compare` describes one of them by itself.
+    """
     from ..composition.shuffle_amplification import Message
 
     plain = Message(mechanism.guarantee)
+    if mechanism.repeats:
+        return plain
     try:
         pairs = combinations(mechanism.critical_inputs(), 2)
         found = [each.covered() for each in dict.fromkeys(mechanism.compare(*pair) for pair in pairs)]
