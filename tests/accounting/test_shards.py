@@ -19,8 +19,8 @@ from ldp_budget.accounting import bulk_run
 from postgres_places import new_ledger
 from shard_worker import BATCH, COIN, RUN
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 
 pytestmark = pytest.mark.slow
 

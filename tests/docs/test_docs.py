@@ -62,7 +62,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
 )
 def test_every_block_of_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
     for module in NEEDS.get(page.stem, ()):
-        pytest.importorskip(module)
+        pytest.importorskip(module, reason=f"no {module}: pip install 'ldp-budget[dev,interop]'")
     _wait_over_midnight()
     environment = {
         "PATH": programs,
