@@ -184,19 +184,17 @@ def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compiled(package: Path, folder: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """Check the types of a program in a project, with the strictest options."""
-    (folder / "program.ts").write_text(program)
-    options = ("--noEmit", "--strict", "--skipLibCheck", "false", "--module", "nodenext", "--lib", "es2022,dom")
-    compiler = package / "node_modules" / "typescript" / "bin" / "tsc"
-    return subprocess.run(
-        [node(), str(compiler), *options, "--types", "", "program.ts"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+OPTIONS = {"noEmit": True, "strict": True, "module": "nodenext", "lib": ["es2022", "dom"], "types": []}
+
+
+def compiled(package: Path, folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
+    """Check the types of programs in a project, `0.ts` and so on, and those of the declarations that they import."""
+    names = [f"{number}.ts" for number in range(len(programs))]
+    for name, program in zip(names, programs, strict=True):
+        (folder / name).write_text(program)
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS, "files": names}))
+    command = [node(), str(package / "node_modules" / "typescript" / "bin" / "tsc"), "-p", "."]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_types_accept_a_program_in_typescript(package: Path, installed: Path) -> None:
@@ -204,18 +202,17 @@ def test_types_accept_a_program_in_typescript(package: Path, installed: Path) ->
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("const report: Uint8Array", "const report: string"),
-        ('lifetime: "4"', "lifetime: 4"),
-        ("new Outbox(budget)", "new Outbox(client)"),
-        ("client.label(answer, secret)", "client.label(answer)"),
-        ('from "ldp-budget/loss"', 'from "ldp-budget/src/loss.js"'),
-    ],
-)
-def test_types_refuse_a_program_with_a_mistake(package: Path, installed: Path, right: str, wrong: str) -> None:
-    assert right in TYPED
-    done = compiled(package, installed, TYPED.replace(right, wrong, 1))
-    assert done.returncode != 0
-    assert "program.ts" in done.stdout
+MISTAKES = {
+    "const report: Uint8Array": "const report: string",
+    'lifetime: "4"': "lifetime: 4",
+    "new Outbox(budget)": "new Outbox(client)",
+    "client.label(answer, secret)": "client.label(answer)",
+    'from "ldp-budget/loss"': 'from "ldp-budget/src/loss.js"',
+}
+
+
+def test_types_refuse_programs_with_a_mistake(package: Path, installed: Path) -> None:
+    assert all(right in TYPED for right in MISTAKES)
+    done = compiled(package, installed, *(TYPED.replace(right, wrong, 1) for right, wrong in MISTAKES.items()))
+    refused = {line.partition("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
+    assert refused == {f"{number}.ts" for number in range(len(MISTAKES))}
