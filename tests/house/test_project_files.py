@@ -14,12 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TASKS = re.findall(
     r"^([a-z][a-z-]*)(?: [A-Z*a-z ]+)?:(?: |$)", (ROOT / "justfile").read_text(encoding="utf-8"), re.MULTILINE
 )
-NAMING = [
-    "CONTRIBUTING.md",
-    "changelog.d/README.md",
-    ".github/pull_request_template.md",
-    ".github/workflows/tests.yml",
-]
+NAMING = ["CONTRIBUTING.md", "changelog.d/README.md", ".github/pull_request_template.md"]
 
 
 def read(name: str) -> Any:
