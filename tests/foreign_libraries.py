@@ -15,7 +15,7 @@ def library(name: str) -> Any:
     """A module of theirs; a test is skipped where it is not installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip(name)
+        return pytest.importorskip(name, reason=f"no {name.split('.')[0]}: pip install 'ldp-budget[interop]'")
 
 
 def diffprivlib() -> Any:
@@ -24,9 +24,9 @@ def diffprivlib() -> Any:
     Its learning models do not load with a current scikit-learn, and the mechanisms are in the same package: an
     empty module replaces the models, and all the rest is theirs.
     """
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     if importlib.util.find_spec("diffprivlib") is None:
-        pytest.skip("diffprivlib is not installed")
+        pytest.skip("no diffprivlib: pip install 'ldp-budget[interop]'")
     sys.modules.setdefault("diffprivlib.models", types.ModuleType("diffprivlib.models"))
     return library("diffprivlib.mechanisms")
 

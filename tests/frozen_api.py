@@ -55,7 +55,7 @@ def python() -> Iterator[str]:
             yield f"hook {name}{python_names.signature(hook)}"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     yield f"python {project['requires-python']}"
-    yield f"extras: {', '.join(sorted(set(project['optional-dependencies']) - {'dev', 'docs'}))}"
+    yield f"extras: {', '.join(sorted(set(project['optional-dependencies']) - {'dev', 'docs', 'interop'}))}"
     yield f"entry points: {', '.join(project['entry-points'])}"
 
 

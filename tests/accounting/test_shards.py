@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+import pyarrow
+from pyarrow import parquet
+
 import shard_worker
 from ldp_budget import Accountant, KeyConflict
 from ldp_budget.accounting import bulk_run
 from postgres_places import new_ledger
 from shard_worker import BATCH, COIN, RUN
-
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = pytest.mark.slow
 

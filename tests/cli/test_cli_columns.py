@@ -21,10 +21,10 @@ from ldp_budget.reports.estimation import plain_rows
 if TYPE_CHECKING:
     from conftest import CommandLine
 
-fsspec = pytest.importorskip("fsspec")
-pa = pytest.importorskip("pyarrow")
-feather = pytest.importorskip("pyarrow.feather")
-parquet = pytest.importorskip("pyarrow.parquet")
+fsspec = pytest.importorskip("fsspec", reason="no fsspec: pip install 'ldp-budget[interop]'")
+pa = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+feather = pytest.importorskip("pyarrow.feather", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 
 PEOPLE = {"user": ["ann", "bob", "cy"], "answer": ["yes", "no", "no"], "age": [20.5, 33.0, 70.0]}
 

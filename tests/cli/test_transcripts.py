@@ -279,7 +279,7 @@ EXPENSIVE = ("audit", "pictures", "plugin", "sketches")
 def test_transcript_replayed_prints_the_same(name: str, tmp_path: Path) -> None:
     recorded = (TRANSCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
     for module in needs(recorded):
-        pytest.importorskip(module)
+        pytest.importorskip(module, reason=f"no {module}: pip install 'ldp-budget[dev,interop]'")
     found = replay(recorded, tmp_path)
     lines, others = recorded.splitlines(), found.splitlines()
     if len(lines) != len(others) or not all(map(alike, lines, others)):

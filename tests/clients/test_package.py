@@ -125,7 +125,7 @@ def test_built_loss_confirms_and_refuses_as_its_sources_do(package: Path) -> Non
 def test_package_archive_can_be_installed_and_runs(package: Path, tmp_path: Path) -> None:
     (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(tmp_path)))
     names = {file["path"] for file in packed["files"]}
-    assert {"package.json", "README.md", "LICENSE", "src/index.js", "src/budget.js"} <= names
+    assert {"package.json", "README.md", "LICENSE", "src/index.js", "src/budget.js", "types/index.d.ts"} <= names
     assert not [name for name in names if name.startswith(("test/", "dist/", "node_modules/"))]
     (tmp_path / "package.json").write_text("{}")
     npm(tmp_path, "install", "--no-audit", "--no-fund", "--offline", packed["filename"])
@@ -139,3 +139,80 @@ def test_package_archive_can_be_installed_and_runs(package: Path, tmp_path: Path
     (tmp_path / "run.mjs").write_text(script)
     done = subprocess.run([node(), "run.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "1 100000000\n"
+
+
+# -- type declarations -----------------------------------------------------------------------------------------------
+
+TYPED = """
+import { Client, newSecret } from "ldp-budget";
+import { DeviceBudget, OverBudget, type Limits } from "ldp-budget/budget";
+import { confirmLoss, Unconfirmed } from "ldp-budget/loss";
+import { Outbox, type Entry } from "ldp-budget/outbox";
+
+export async function answered(definition: unknown, answer: string): Promise<Entry | undefined> {
+    try {
+        confirmLoss(definition);
+    } catch (error) {
+        if (error instanceof Unconfirmed) return undefined;
+        throw error;
+    }
+    const client = new Client(definition, { digest: "186d8676cd6e" });
+    const secret: Uint8Array = newSecret();
+    const report: Uint8Array = client.randomize(answer, client.memoises ? { secret } : {});
+    const shares: number[] | undefined = client.explain(report)?.map((each) => each.share);
+    const label: string | undefined = client.label(answer, secret);
+    const limits: Limits = { lifetime: "4", day: "1" };
+    const budget = await DeviceBudget.open(limits);
+    try {
+        const { key, report: kept } = await new Outbox(budget).draw("2026-11-23", client, answer);
+        console.log(key, kept?.length, label, shares, (await budget.balance()).lifetime?.left);
+    } catch (error) {
+        if (error instanceof OverBudget) console.log(error.limits.map(({ period, limit }) => `${period} ${limit}`));
+    }
+    return new Outbox(budget).settle("2026-11-23", { state: "arrived" });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in TypeScript that installed the packed package."""
+    folder = tmp_path_factory.mktemp("typed")
+    (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(folder)))
+    (folder / "package.json").write_text('{"type": "module"}')
+    npm(folder, "install", "--no-audit", "--no-fund", "--offline", packed["filename"])
+    return folder
+
+
+OPTIONS = {"noEmit": True, "strict": True, "module": "nodenext", "lib": ["es2022", "dom"], "types": []}
+
+
+def compiled(package: Path, folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
+    """Check the types of programs in a project, `0.ts` and so on, and those of the declarations that they import."""
+    names = [f"{number}.ts" for number in range(len(programs))]
+    for name, program in zip(names, programs, strict=True):
+        (folder / name).write_text(program)
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS, "files": names}))
+    command = [node(), str(package / "node_modules" / "typescript" / "bin" / "tsc"), "-p", "."]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_types_accept_a_program_in_typescript(package: Path, installed: Path) -> None:
+    done = compiled(package, installed, TYPED)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+MISTAKES = {
+    "const report: Uint8Array": "const report: string",
+    'lifetime: "4"': "lifetime: 4",
+    "new Outbox(budget)": "new Outbox(client)",
+    "client.label(answer, secret)": "client.label(answer)",
+    'from "ldp-budget/loss"': 'from "ldp-budget/src/loss.js"',
+}
+
+
+def test_types_refuse_programs_with_a_mistake(package: Path, installed: Path) -> None:
+    assert all(right in TYPED for right in MISTAKES)
+    done = compiled(package, installed, *(TYPED.replace(right, wrong, 1) for right, wrong in MISTAKES.items()))
+    refused = {line.partition("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
+    assert refused == {f"{number}.ts" for number in range(len(MISTAKES))}

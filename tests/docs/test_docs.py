@@ -86,7 +86,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
 )
 def test_page_with_all_its_blocks_run_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
     for module in NEEDS.get(page.stem, ()):
-        pytest.importorskip(module)
+        pytest.importorskip(module, reason=f"no {module}: pip install 'ldp-budget[dev,interop]'")
     _wait_over_midnight()
     found = follow(page, tmp_path, page_environment(tmp_path, programs))
     assert found == [], "\n".join(found)

@@ -32,9 +32,9 @@ def test_it_is_stored_without_outputs_or_anything_of_a_machine(stored: Any) -> N
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The result of the last expression of each cell, by that expression."""
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
+    nbclient = pytest.importorskip("nbclient", reason="no nbclient: pip install 'ldp-budget[interop]'")
+    nbformat = pytest.importorskip("nbformat", reason="no nbformat: pip install 'ldp-budget[interop]'")
+    pytest.importorskip("ipykernel", reason="no ipykernel: pip install 'ldp-budget[interop]'")
     kernel = tmp_path_factory.mktemp("jupyter") / "kernels" / "here"
     kernel.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]

@@ -131,7 +131,7 @@ def test_examples_cover_every_function_and_every_accountant_method() -> None:
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
 def test_examples_of_a_page_run_and_print_what_they_show(page: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
     found = follow(page, tmp_path, {"LDP_BUDGET_NO_PLUGINS": "1"})
     assert found == [], "\n".join(found)
 

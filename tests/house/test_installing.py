@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -82,13 +83,16 @@ def only(folder: Path, ending: str) -> Path:
 # -- installing ------------------------------------------------------------------------------------------------------
 
 
-def installed(python: str, what: Path, folder: Path, *options: str) -> Path:
-    """The Python of a new environment in which `what` was installed, by the pip of the Python that tests."""
+def environment(python: str, folder: Path) -> Path:
+    """The Python of a new, empty environment."""
     run(python, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
-    made = folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    return folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
+def install(made: Path, what: Path | str, folder: Path, *options: str) -> None:
+    """Install into an environment, by the pip of the Python that tests."""
     options = ("--quiet", "--disable-pip-version-check", "--no-compile", *options)
     run(sys.executable, "-m", "pip", "--python", made, "install", *options, what, cwd=folder)
-    return made
 
 
 def works(python: Path, folder: Path) -> None:
@@ -115,29 +119,84 @@ def works(python: Path, folder: Path) -> None:
     assert Path(file.strip()).is_relative_to(folder)
 
 
+EXTRAS = ("service", "remote", "postgres", "fast", "plot")
+
+
+def serves(python: Path, folder: Path) -> None:
+    """A service of the copy that was installed charges a client of the same copy, and stops at SIGTERM."""
+    folder = folder / "served"
+    folder.mkdir()
+    run(python, "-m", "ldp_budget_cli", "policy", "set", "default", "--limit", "lifetime=1", cwd=folder)
+    key = run(python, "-m", "ldp_budget_cli", "api-key", "create", "app", "--scope", "spend", cwd=folder).strip()
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    code = f"""
+import time, urllib.request
+from ldp_budget import mechanism
+from ldp_budget.client import Client
+
+for _ in range(300):
+    try:
+        assert urllib.request.urlopen("{address}/livez", timeout=5).status == 200
+        break
+    except OSError:
+        time.sleep(0.2)
+oue = mechanism("oue")(epsilon="0.6", domain_size=7)
+with Client("{address}", "{key}") as client:
+    print(*(client.spend("alice", oue).status for _ in range(2)))
+"""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LDP_BUDGET_"))}
+    kept["LDP_BUDGET_LEDGER"] = str(folder / "ledger.db")
+    words = [str(python), "-m", "ldp_budget_cli", "serve", "--port", address.rpartition(":")[2]]
+    with subprocess.Popen(words, cwd=folder, env=kept, stdout=subprocess.DEVNULL) as service:
+        try:
+            assert run(python, "-c", code, cwd=folder) == "spent refused\n"
+            service.terminate()
+            assert service.wait(timeout=60) == 0
+        finally:
+            service.kill()
+
+
 @pytest.mark.parametrize("minor", MINORS, ids=lambda minor: f"3.{minor}")
-def test_wheel_works_with_the_newest_dependencies(minor: int, built: Path, tmp_path: Path) -> None:
-    """From the wheel; on the newest Python but one from the source distribution, which pip makes a wheel of."""
-    python = python_of(minor)
-    ending = ".tar.gz" if minor == LEAST + 1 else ".whl"
-    works(installed(python, only(built, ending), tmp_path), tmp_path)
-
-
-def oldest(needs: list[str]) -> list[str]:
-    return [re.sub(r"\[.*\]", "", need).replace(">=", "==") for need in needs]
-
-
-def test_wheel_works_with_the_oldest_dependencies(built: Path, tmp_path: Path) -> None:
-    """On the oldest Python, each of what it needs in the least version that is allowed."""
-    needs = oldest(PROJECT["project"]["dependencies"])
-    (tmp_path / "oldest.txt").write_text("\n".join(needs), encoding="utf-8")
-    made = installed(python_of(LEAST), only(built, ".whl"), tmp_path, "--constraint", str(tmp_path / "oldest.txt"))
-    found = run(sys.executable, "-m", "pip", "--python", made, "list", "--format", "json", cwd=tmp_path)
-    versions = {row["name"].lower(): row["version"] for row in json.loads(found)}
-    for need in needs:
-        name, _, version = need.partition("==")
-        assert re.fullmatch(rf"{re.escape(version)}(\.0)*", versions[name]), need
+def test_wheel_works_and_serves_with_the_newest_dependencies(minor: int, built: Path, tmp_path: Path) -> None:
+    """From the wheel; on the second Python from the source distribution, which pip makes a wheel of."""
+    archive = only(built, ".tar.gz" if minor == LEAST + 1 else ".whl")
+    made = environment(python_of(minor), tmp_path)
+    install(made, archive, tmp_path)
     works(made, tmp_path)
+    install(made, f"{archive}[{','.join(EXTRAS)}]", tmp_path)
+    serves(made, tmp_path)
+
+
+def oldest(*extras: str) -> dict[str, str]:
+    """The least version that is allowed of each library that the wheel and its extras need."""
+    project = PROJECT["project"]
+    needs = [*project["dependencies"], *(need for name in extras for need in project["optional-dependencies"][name])]
+    return dict(re.sub(r"\[.*\]", "", need).split(">=") for need in needs)
+
+
+def install_oldest(made: Path, wheel: Path, folder: Path, *extras: str) -> None:
+    """Install the wheel and its extras with the oldest of all that they need."""
+    needs = oldest(*extras)
+    (folder / "oldest.txt").write_text("".join(f"{name}=={version}\n" for name, version in needs.items()))
+    what = f"{wheel}[{','.join(extras)}]" if extras else wheel
+    install(made, what, folder, "--constraint", str(folder / "oldest.txt"), "--only-binary", "numpy,scipy")
+    found = run(sys.executable, "-m", "pip", "--python", made, "list", "--format", "json", cwd=folder)
+    versions = {re.sub(r"[-_.]+", "-", row["name"]).lower(): row["version"] for row in json.loads(found)}
+    for name, version in needs.items():
+        assert re.fullmatch(rf"{re.escape(version)}(\.0)*", versions[name]), name
+
+
+@pytest.mark.parametrize("minor", [LEAST, LEAST + 1], ids=lambda minor: f"3.{minor}")
+def test_wheel_works_with_the_oldest_dependencies(minor: int, built: Path, tmp_path: Path) -> None:
+    """On the two oldest Pythons: the oldest numpy and scipy have no wheel for newer ones."""
+    made = environment(python_of(minor), tmp_path)
+    install_oldest(made, only(built, ".whl"), tmp_path)
+    works(made, tmp_path)
+    if minor == LEAST:  # what the extras need in its oldest version has no wheel for newer Pythons
+        install_oldest(made, only(built, ".whl"), tmp_path, *EXTRAS)
+        serves(made, tmp_path)
 
 
 # -- the two distributions -------------------------------------------------------------------------------------------

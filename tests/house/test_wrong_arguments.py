@@ -7,6 +7,7 @@ of object, a class, an array, nothing. Of what is not tried, `UNTRIED` says why.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import inspect
 import json
 import math
@@ -99,6 +100,10 @@ UNTRIED = {
     **dict.fromkeys(("LimitState.at",), LEDGERS),
     **dict.fromkeys(("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix"), FIELDS),
 }
+
+if importlib.util.find_spec("pyarrow") is None:
+    parquet = ("PartitionWriter", "PartitionWriter.call", "PartitionWriter.write")
+    UNTRIED |= dict.fromkeys(parquet, "no pyarrow: pip install 'ldp-budget[interop]'")
 
 PUBLIC = {public.name: public for public in everything()}
 TRIED = [public for public in PUBLIC.values() if public.parameters and public.name not in UNTRIED]
@@ -276,9 +281,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "ReportWriter.write": (written, {"reports": REPORTS}),
         "read_reports": (lambda **given: list(read_reports(**given)), {"path": "none", "collection": POLL}),
         "release": (released_anew, released),
-        "PartitionWriter": (PartitionWriter, {"path": "out.parquet", "collection": POLL, "task": None}),
-        "PartitionWriter.call": (PartitionWriter("out.parquet", POLL).call, {"name": "0" * 32}),
-        "PartitionWriter.write": (written_to_partition, {"reports": REPORTS}),
+        **calls_of_partitions(),
         "writer_to": (writer_to, {"path": "out", "collection": POLL}),
         "partitions_in": (partitions_in, {"place": "."}),
         "open_partition": (opened_partition, {"place": "none", "collection": POLL}),
@@ -334,6 +337,16 @@ def rotated(on_progress: Any) -> None:
     """Rotate the key of a ledger of its own, which cannot be used afterwards."""
     with Accountant(":memory:") as accountant:
         accountant.ledger.rotate_key(on_progress=on_progress)
+
+
+def calls_of_partitions() -> dict[str, Call]:
+    if importlib.util.find_spec("pyarrow") is None:
+        return {}
+    return {
+        "PartitionWriter": (PartitionWriter, {"path": "out.parquet", "collection": POLL, "task": None}),
+        "PartitionWriter.call": (PartitionWriter("out.parquet", POLL).call, {"name": "0" * 32}),
+        "PartitionWriter.write": (written_to_partition, {"reports": REPORTS}),
+    }
 
 
 def written(reports: Any) -> None:

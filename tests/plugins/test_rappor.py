@@ -598,6 +598,7 @@ def collected() -> tuple[Any, Any]:
 
 
 def test_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any, Any]) -> None:
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made, total = collected
     estimate = made.estimate(total, range(1000), method="lasso")
     assert np.flatnonzero(estimate.selected).tolist() == [0, 10, 20, 30, 40]
@@ -610,6 +611,7 @@ def test_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any, An
 
 @pytest.mark.slow
 def test_lasso_is_required_for_more_candidates_than_bits(collected: tuple[Any, Any]) -> None:
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made, total = collected
     estimate = made.estimate(total, range(0, 30_000, 10))
     assert estimate.selected[:5].all()
@@ -619,6 +621,7 @@ def test_lasso_is_required_for_more_candidates_than_bits(collected: tuple[Any, A
 
 
 def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made = Rappor(**PRINTED)
     values = np.concatenate([np.zeros(20_000, dtype=int), np.arange(1000, 21_000)])
     estimate = made.estimate(made.randomize(values, rng=2), range(100), method="lasso")
@@ -628,6 +631,7 @@ def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
 
 @pytest.mark.slow
 def test_lasso_selects_nothing_without_frequent_candidates() -> None:
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made = Rappor(**PRINTED)
     estimate = made.estimate(made.randomize(np.arange(300), rng=2), range(300, 600), method="lasso")
     assert not estimate.selected.any()
@@ -635,6 +639,7 @@ def test_lasso_selects_nothing_without_frequent_candidates() -> None:
 
 
 def test_candidates_that_no_cohort_distinguishes_are_refused() -> None:
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     narrow = Rappor(bits=2, hashes=1, cohorts=1, f="0.2", p="0.1", q="0.9")
     total = narrow.aggregate(narrow.randomize(np.zeros(5000, dtype=int), rng=1))
     with pytest.raises(NotSupported, match="cannot be distinguished"):

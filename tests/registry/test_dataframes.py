@@ -10,9 +10,9 @@ import pytest
 from ldp_budget import Accountant, InvalidParameter, OutsideDomain, mechanism
 from ldp_budget.registry.collections import Collection
 
-pa = pytest.importorskip("pyarrow")
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+pd = pytest.importorskip("pandas", reason="no pandas: pip install 'ldp-budget[interop]'")
+pl = pytest.importorskip("polars", reason="no polars: pip install 'ldp-budget[interop]'")
 
 OUE = mechanism("oue")(epsilon=1, domain_size=2)
 POLL = Collection("poll", OUE, ("yes", "no"))

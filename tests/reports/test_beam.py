@@ -17,7 +17,7 @@ from ldp_budget import Collection, InvalidParameter, NotSupported, ReportFileErr
 from ldp_budget.reports.parquet import PartitionWriter
 from ldp_budget.reports.partial_aggregate import Partial, aggregate
 
-pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 TESTS = Path(__file__).resolve().parents[1]
 POLL = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=9))
 
@@ -35,8 +35,8 @@ def parts(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("runner", ["bundles", "processes", "dask"])
 def test_pipeline_result_equals_that_of_one_process(runner: str, parts: Path) -> None:
-    pytest.importorskip("apache_beam")
-    pytest.importorskip("distributed")
+    pytest.importorskip("apache_beam", reason="no apache_beam: pip install 'ldp-budget[interop]'")
+    pytest.importorskip("distributed", reason="no distributed: pip install 'ldp-budget[interop]'")
     done = subprocess.run(
         [sys.executable, str(TESTS / "beam_pipelines.py"), runner, str(parts.parent)],
         env={**os.environ, "PYTHONPATH": str(TESTS)},
@@ -53,7 +53,7 @@ def test_pipeline_result_equals_that_of_one_process(runner: str, parts: Path) ->
 
 @pytest.fixture
 def combine() -> Any:
-    pytest.importorskip("apache_beam")
+    pytest.importorskip("apache_beam", reason="no apache_beam: pip install 'ldp-budget[interop]'")
     from ldp_budget.reports.beam import AggregatePartitions
 
     return AggregatePartitions(POLL)

@@ -14,7 +14,7 @@ BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "clusters.py"
 
 @pytest.mark.slow
 def test_estimates_by_every_way_are_equal_in_little_memory(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
     command = [sys.executable, str(BENCHMARK), "reports", "--reports", "300000", "--engines", "files,processes"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr

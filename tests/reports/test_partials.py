@@ -21,7 +21,7 @@ from ldp_budget.reports.partial_aggregate import MAGIC, Partial, aggregate, aggr
 from ldp_budget.reports.report_file import ReportWriter
 from ldp_budget.sdk.mechanism import Mechanism
 
-pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 
 OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=3)
 POLL = Collection("poll", OUE, ("left", "centre", "right"))

@@ -22,9 +22,9 @@ from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitio
 from ldp_budget.reports.partial_aggregate import aggregate
 from ldp_budget.reports.report_file import ReportWriter
 
-parquet = pytest.importorskip("pyarrow.parquet")
-pyarrow = pytest.importorskip("pyarrow")
-pytest.importorskip("fsspec")
+parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+pytest.importorskip("fsspec", reason="no fsspec: pip install 'ldp-budget[interop]'")
 
 OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=3)
 POLL = Collection("poll", OUE, ("left", "centre", "right"))

@@ -16,7 +16,7 @@ MANY = 12
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
-    pytest.importorskip("schemathesis", reason="no schemathesis")
+    pytest.importorskip("schemathesis", reason="no schemathesis: pip install 'ldp-budget[interop]'")
     from generated_requests import Site
 
     made = Site()

@@ -319,7 +319,7 @@ def test_contract_works_without_pytest_and_its_tests_name_the_package() -> None:
 def test_contract_skips_bias_of_an_estimate_that_selects_answers() -> None:
     # Two bits cannot tell 32 answers apart: the lasso has to choose among them.
     coarse = {"bits": 2, "hashes": 1, "cohorts": 5, "epsilon": "0.3", "epsilon_lifetime": "0.6", "domain_size": 32}
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     found = contract.run("estimator_is_unbiased", mechanism("rappor")(**coarse))
     assert (found.verdict, found.why) == (
         contract.SKIPPED,

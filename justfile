@@ -1,0 +1,93 @@
+# The tasks of a developer. `just` lists them. The extra `dev` brings `just` itself.
+# `unit`, `integration` and `exhaustive` pass further options to pytest: `just unit -k retry -n 0`.
+
+set positional-arguments
+
+export PIP_NO_COMPILE := "no"
+
+# List the tasks.
+default:
+    @just --list --unsorted
+
+# Install what the checks and the unit and integration tests need, into the active environment.
+setup:
+    python -m pip install -e '.[dev]'
+
+# Install the other libraries too: Beam, Dask, Ray, OpenDP, diffprivlib, Polars and more.
+setup-interop:
+    python -m pip install -e '.[dev,interop]'
+
+# Run every check that needs no test: lint, types, docs.
+check: lint types docs
+
+# Check style, format and the direction of imports.
+lint:
+    ruff check .
+    ruff format --check .
+    lint-imports
+
+# Repair style and format where ruff can.
+fix:
+    ruff check --fix .
+    ruff format .
+
+# Check the types.
+types:
+    mypy
+
+# Build the site of the docs in build/site; a warning is an error.
+docs:
+    sphinx-build -W --keep-going -n -q docs build/site
+
+# Run the unit tests.
+unit *options:
+    pytest "$@"
+
+# Run the integration tests: processes, PostgreSQL, the service, Node.js and a browser.
+integration *options:
+    pytest --integration "$@"
+
+# Run the exhaustive tests: long properties, big fuzzes, other libraries, installations.
+exhaustive *options:
+    pytest --exhaustive "$@"
+
+# Run the unit tests in a random order; the heading prints the seed, `just shuffle --randomly-seed=SEED` repeats it.
+shuffle *options:
+    pytest -p randomly "$@"
+
+# Measure the coverage of the unit tests.
+coverage *options:
+    mkdir -p build/coverage
+    pytest --cov --cov-report=term "$@"
+
+# Run a benchmark of benchmarks/: `just bench ledger`.
+bench NAME *options:
+    name="$1"; shift; python "benchmarks/$name.py" "$@"
+
+# Record generated references and examples again; read the diff.
+record:
+    python docs/reference/generate.py
+    python tests/service_examples.py
+
+# Add a fragment to the changelog: `just changelog 28 added "just runs every task."`.
+changelog ISSUE KIND TEXT:
+    towncrier create --content "$3" "$1.$2.md"
+
+# Show the next section of the changelog.
+changelog-draft:
+    towncrier build --draft --version "$(python tools/version.py)"
+
+# Set a version in every file that names it, and move the fragments into the changelog: `just release 1.0.0`.
+release VERSION:
+    python tools/version.py "$1"
+    python tests/service_examples.py
+    python docs/reference/generate.py
+
+# Build both distributions into dist/, and install and try them on every Python that is here.
+release-check:
+    python -m hatchling build -d dist
+    pytest -q --slow tests/house/test_installing.py tests/house/test_wheel.py tests/house/test_container.py
+
+# Do all that CI does, in a clean copy with a fresh environment.
+ci:
+    .ci/run
