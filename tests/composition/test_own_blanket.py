@@ -254,9 +254,9 @@ def test_covered_outcomes_are_merged_and_multiplied() -> None:
 
 def test_floor_above_a_compared_probability_is_refused() -> None:
     half = Fraction(1, 2)
-    with pytest.raises(ValueError, match="floors"):
+    with pytest.raises(ValueError, match="a floor is above a compared probability"):
         Comparison.of(Factor.bit(half, half, (half, Fraction(2, 3)))).covered()
-    with pytest.raises(ValueError, match="floor for each"):
+    with pytest.raises(ValueError, match="2 floors, one for each outcome"):
         Factor(((half, half), (half, half)), (half,))
 
 

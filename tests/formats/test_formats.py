@@ -248,14 +248,18 @@ def _kept(folder: Path, name: str) -> tuple[object, ...]:
     return ("--secret", folder / "secret", "--user-column", "user") if name == "word" else ()
 
 
+ENDS = {"low", "high", "share_low", "share_high"}
+"""Ends of intervals, which a later release may find tighter."""
+
+
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
 def test_a_report_file_says_what_it_said(left: Left, name: str) -> None:
     def close(found: Any, before: Any) -> None:
         if isinstance(before, dict):
             assert set(before) <= set(found)
-            for key, value in before.items():
-                close(found[key], value)
+            for key in before.keys() - ENDS:
+                close(found[key], before[key])
         elif isinstance(before, list):
             assert len(found) == len(before)
             for one, other in zip(found, before, strict=True):

@@ -16,13 +16,17 @@ from ledger_contract import check
 OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
 
 
+def forget_prices() -> None:
+    charge_request._charge_of.cache_clear()
+    charge_request._charge_with.cache_clear()
+    charge_request._templates.clear()
+
+
 @pytest.fixture(autouse=True)
-def _priced_anew() -> Iterator[None]:
-    charge_request._charge_of.cache_clear()
-    charge_request._charge_with.cache_clear()
+def _no_known_prices() -> Iterator[None]:
+    forget_prices()
     yield
-    charge_request._charge_of.cache_clear()
-    charge_request._charge_with.cache_clear()
+    forget_prices()
 
 
 def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
@@ -35,8 +39,7 @@ def charge_as_before(accountant: Accountant, reports: int, key: str) -> None:
         patched.setattr(SymmetricPair, "amounts", of_epsilon)
         receipt = accountant.spend("alice", OUE, reports=reports, key=key)
         assert receipt.cost_units == Pure(1).costs().times(reports)
-    charge_request._charge_of.cache_clear()
-    charge_request._charge_with.cache_clear()
+    forget_prices()
 
 
 def test_older_charges_stay_and_new_charges_cost_the_new_price(accountant: Accountant) -> None:

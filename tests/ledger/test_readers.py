@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, UnknownName
-from ldp_budget.ledger import snapshot, verification
+from ldp_budget.ledger import chain_verification, snapshot
 from ldp_budget.ledger.sqlite.file_guard import _Guard
 from ldp_budget.ledger.sqlite.statements import SqliteRows
 from ledger_contract import check, coin
@@ -161,7 +161,7 @@ def test_verify_during_erasures_and_spends_raises_no_false_alarm(
 
             return snapshot.idempotency_records_in_parts(write_before)
 
-        monkeypatch.setattr(verification, "idempotency_records_in_parts", in_parts)
+        monkeypatch.setattr(chain_verification, "idempotency_records_in_parts", in_parts)
         check(accountant)
         assert not users
         check(accountant)

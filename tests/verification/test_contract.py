@@ -28,6 +28,8 @@ MEMO = {"memo_is_kept", "many_reports_stay_within_the_cap"}
 CALIBRATED = {"calibration_is_safe"}
 LISTED = {"program_law_is_the_channel"}
 """The mechanisms with draws whose outcomes can all be listed."""
+ESTIMATED = {"estimator_is_unbiased"}
+"""The mechanisms that list the words they find, with a count for no other word."""
 UNIT = {"lower": 0, "upper": 1}
 
 
@@ -181,6 +183,18 @@ class TestCountMeanSketch(BuiltIn):
 class TestHadamardCountMeanSketch(BuiltIn):
     mechanism = mechanism("hcms")
     targets = ({"epsilon": 2, "hashes": 8, "width": 8, "domain_size": 4},)
+
+
+class TestLoloha(OneOfAKind):
+    mechanism = mechanism("loloha")
+    targets = ({"epsilon_lifetime": 2, "epsilon_first": "0.5", "domain_size": 6, "hashes": 8},)
+    unchecked = CALIBRATED
+
+
+class TestHeavyHitters(OneOfAKind):
+    mechanism = mechanism("heavy-hitters")
+    targets = ({"epsilon": 2, "length": 2, "hashes": 8},)
+    unchecked = MEMO | ESTIMATED
 
 
 class TestOneBitMean(BuiltIn):
