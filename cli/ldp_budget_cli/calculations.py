@@ -343,10 +343,11 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
         click.echo("Predicted standard error of a share: mean over the answers, and at worst")
+        click.echo("consistent: the mean error with --consistent, if the shares fall as 1, 1/2, 1/3 …")
         if "respondents" in shares[0]:
             click.echo("respondents: the number that gives every share the margin of error, at 95 %; - if none does")
         more = ("bits", *(("respondents",) if "respondents" in shares[0] else ()))
-        header = ("mechanism", "mean", "at worst", *more, "setting")
+        header = ("mechanism", "mean", "at worst", "consistent", *more, "setting")
         print_table(header, [_share_cells(row) for row in shares])
     values = [row for row in rows if row["kind"] == "numeric"]
     if values:
@@ -364,7 +365,7 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
 
 
 def _share_cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    errors = (_percent(row[name]) for name in ("mean_std_error", "worst_std_error"))
+    errors = (_percent(row[name]) for name in ("mean_std_error", "worst_std_error", "consistent_error"))
     more = (row[name] for name in ("bits", "respondents") if name in row)
     return row["mechanism"], *errors, *more, row["setting"]
 

@@ -21,8 +21,7 @@ from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger.calendar import name_at, to_micros
 from ldp_budget.ledger.models import AccountMacState
 from ldp_budget.ledger.row_macs import AccountMacs
-from ldp_budget.ledger.snapshot import Account
-from ldp_budget.ledger.transaction import Transaction
+from ldp_budget.ledger.snapshot import Account, Reading
 from ledger_contract import CURVE, check, coin, made, promising
 from ledger_exchanges import exchange as rotate
 from postgres_places import new_ledger
@@ -108,7 +107,7 @@ def past_macs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AccountMacs, "_check", _trust)
     mac_of = AccountMacs._mac_of
     monkeypatch.setattr(AccountMacs, "_mac_of", lambda *arguments: _AnyMac(mac_of(*arguments)))
-    monkeypatch.setattr(Transaction, "_check_policies", lambda self: None)
+    monkeypatch.setattr(Reading, "check_policies", lambda self, count: list(self.rows.policies()))
 
 
 def problems(database: Database, clock: Clock) -> list[str]:
@@ -337,6 +336,9 @@ def test_decide_with_exchanged_users_refuses(database: Database, clock: Clock, d
             lambda: accountant.spend("alice", coin(1)),
             lambda: accountant.reserve("alice", coin(1)),
             lambda: accountant.spend_many(["alice"], coin(1)),
+            lambda: accountant.quote("alice", coin(1)),
+            lambda: accountant.balance("alice"),
+            lambda: list(accountant.balances(["alice"])),
         ):
             with pytest.raises(LedgerError, match="sums of account 2 were changed"):
                 charge()
@@ -361,6 +363,10 @@ def test_spend_with_renamed_policies_refuses(database: Database, clock: Clock, r
         for charge in (
             lambda: accountant.spend("alice", coin(9)),
             lambda: accountant.spend_many(["alice"], coin(9)),
+            lambda: accountant.quote("alice", coin(9)),
+            lambda: accountant.balance("alice"),
+            lambda: accountant.policy("default"),
+            lambda: accountant.policies(),
         ):
             with pytest.raises(
                 LedgerError, match=r"its policies were changed. Nothing was charged\. Run: ldp-budget"
@@ -378,8 +384,31 @@ def test_spend_with_the_newest_policy_hidden_refuses(database: Database, clock: 
         accountant.set_policy("default", ["lifetime=8"])
         accountant.set_policy("default", ["lifetime=2"])
     database.run("DELETE FROM policies WHERE version = 2")
-    with database.open(clock) as accountant, pytest.raises(LedgerError, match="its policies were changed"):
-        accountant.spend("alice", coin(8))
+    with database.open(clock) as accountant:
+        for call in (lambda: accountant.spend("alice", coin(8)), lambda: accountant.policy("default")):
+            with pytest.raises(LedgerError, match="its policies were changed"):
+                call()
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_balance_with_a_lowered_sum_refuses(database: Database, clock: Clock, days: int) -> None:
+    """The sums of a user were set to zero: the balance and the quote showed that nothing was spent."""
+    with database.open(clock) as accountant:
+        accountant.set_policy("default", ["lifetime=2"])
+        assert accountant.spend("alice", coin(2))
+        assert accountant.spend("bob", coin(1))
+    database.run("UPDATE window_sums SET epsilon = 0 WHERE account = 1")
+    clock.advance(days=days)
+    with database.open(clock) as accountant:
+        for read in (
+            lambda: accountant.balance("alice"),
+            lambda: accountant.quote("alice", coin(1)),
+            lambda: list(accountant.balances(None)),
+        ):
+            with pytest.raises(LedgerError, match="sums of account 1 were changed"):
+                read()
+        [bob] = accountant.balances(["bob"])
+        assert bob.limits[0].spent_units == coin(1).guarantee.costs()
 
 
 def test_spend_with_exchanged_charges_refuses(database: Database, clock: Clock) -> None:

@@ -13,8 +13,14 @@ from numpy.typing import NDArray
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported
+from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.sdk.confidence_intervals import Tails
-from ldp_budget.sdk.consistency import ConsistentEstimate, consistent, maximum_likelihood, norm_sub
+from ldp_budget.sdk.consistency import (
+    ConsistentEstimate,
+    consistent,
+    maximum_likelihood,
+    norm_sub,
+)
 from ldp_budget.sdk.estimates import CountEstimate
 
 COUNTS = st.lists(st.floats(-500, 1500), min_size=2, max_size=8)
@@ -216,3 +222,25 @@ def test_tails_add_up_and_lean_to_one_side_at_the_edges() -> None:
     assert tails.large(held) + tails.small(held) == pytest.approx(np.full(101, 0.05))
     assert (np.diff(tails.large(held)) <= 0).all(), "else an interval may have gaps"
     assert [float(tails.large(np.array(held))) for held in (0, 500, 1000)] == pytest.approx([0.05, 0.025, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "domain_size"), [("grr", 4), ("randomized-response", 2), ("subset-selection", 12), ("oue", 12)]
+)
+def test_predicted_consistent_error_is_that_of_simulated_surveys(name: str, domain_size: int) -> None:
+    """The counts of all but `oue` always add up, so that consistency changes less."""
+    users, runs = 2000, 150
+    row = next(
+        row for row in rank_frequency(1, domain_size, users) if row["mechanism"] == ldp_budget.mechanism(name).name
+    )
+    target = {} if name == "randomized-response" else {"domain_size": domain_size}
+    mechanism = ldp_budget.mechanism(name).calibrate(epsilon=1, **target)
+    shares = 1 / np.arange(1, domain_size + 1)
+    truth = np.floor(users * shares / shares.sum())
+    truth[0] += users - truth.sum()
+    values = np.repeat(np.arange(domain_size), truth.astype(int))
+    errors = [
+        np.square(norm_sub(mechanism.estimate(mechanism.randomize(values, rng=seed)).counts, users) - truth).mean()
+        for seed in range(runs)
+    ]
+    assert row["consistent_error"] == pytest.approx(float(np.mean(errors)) ** 0.5 / users, rel=0.12)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import ClockError, InvalidParameter, KeyConflict, LdpBudgetError
 from ..ledger.calendar import LIFETIME
 from ..ledger.models import SPENT, Entry
+from ..ledger.row_macs import read_accounts
 from .admission import ApplicablePolicy, ChargeCost, cost_of, decide
 from .policy_versions import latest_policy, policy_version, prices
 from .receipts import QUOTED, REFUSED, answer_again, receipt_for
@@ -136,9 +137,7 @@ class _Batch:
 def quote(reading: Reading, request: ChargeRequest) -> Receipt:
     """Return the receipt that a charge would have now, with the status `quoted`."""
     reading.go_by_the_clock()
-    account = reading.account(request.user_hash)
-    if account.number is None:
-        account.erased = reading.is_erased(request.user_hash)
+    account = read_accounts(reading, [request.user_hash])[request.user_hash]
     terms = load_counts(reading, account, request, terms_for(reading, request))
     return decide(account, request, terms, reading.windows).receipt(QUOTED)
 

@@ -16,6 +16,7 @@ from ..errors import UserErased
 from ..guarantees import from_json
 from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
+from ..ledger.row_macs import read_accounts
 from ..ledger.snapshot import parts
 from .budget_projection import Remaining, remaining_of
 from .policies import Policy
@@ -76,9 +77,10 @@ def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int],
         named = dict(zip(hashes, batch, strict=True))
         for partition, of_partition in _by_partition(ledger, hashes).items():
             with ledger.reading(partition) as reading:
-                for hashed, account in reading.accounts(of_partition).items():
-                    if account.number is not None:
-                        names[partition, account.number] = named[hashed]
+                for hashed in of_partition:
+                    account = reading.number_of(hashed)
+                    if account is not None:
+                        names[partition, account] = named[hashed]
     return names
 
 
@@ -99,7 +101,7 @@ def _by_partition(ledger: Ledger, hashes: list[bytes]) -> dict[int, list[bytes]]
 
 def _read(reading: Reading, users: list[bytes], name: str, share: str | None) -> dict[bytes, Balance]:
     """The balances of some users of one partition."""
-    policy, accounts = _policy(reading, name), reading.accounts(users)
+    policy, accounts = _policy(reading, name), read_accounts(reading, users)
     used = _used(reading, policy, [account.number for account in accounts.values() if account.number is not None])
     return {user: _balance(reading, policy, account, used, share) for user, account in accounts.items()}
 
@@ -156,7 +158,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
         _, found = latest_policy(reading, policy)
         if reading.is_erased(hashed):
             return Balance(user, found, (), erased=True)
-        account = reading.account(hashed)
+        account = read_accounts(reading, [hashed])[hashed]
         charged = [] if account.number is None else export.charges_of(reading, account.number)
         plan = found.plan
         used = (

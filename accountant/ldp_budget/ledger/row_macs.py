@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     """Reports by window, priced mechanism and label; and the used part of a quota by plan and guarantee."""
 
 _ACCOUNTS_TOGETHER = 5_000
+_USERS_TOGETHER = 500
+"""The number of users in one query of a reading."""
 _LAST_DAY = 2_900_000  # in the last year that a calendar supports
 _MOST_BEGUN = 10_000
 _SUM = len(ZERO)
@@ -206,7 +208,7 @@ class AccountMacs:
         return self._maker_now
 
     def load(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
-        """Read and check the accounts of users. For an account that was changed, return the error."""
+        """Read and check the accounts of users; those without one have no number. For a changed account, return the error."""
         windows = self._open_windows()
         today, maker = self._today, self._maker
         found: dict[bytes, Account | LedgerError] = {}
@@ -230,13 +232,32 @@ class AccountMacs:
                 self.accounts[number] = account
             else:
                 found[user] = self._refusal(number)
-        for account, state in others:
-            number = state.account
-            try:
-                self.take({number: state}, {number: {name: account.spent[gauge] for name, gauge in windows}})
+        found |= self._take_others(others)
+        unknown = [user for user in users if user not in found]
+        erased = set(self._transaction.rows.erased(unknown)) if unknown else ()
+        for user in unknown:
+            found[user] = Account(None, nothing.copy(), erased=user in erased, user=user)
+        return found
+
+    def _take_others(self, others: Sequence[tuple[Account, AccountMacState]]) -> dict[bytes, Account | LedgerError]:
+        """Check accounts of another day or with counts: all together, or if one was changed, each by itself."""
+        windows = self._open_windows()
+        states = {state.account: state for _, state in others}
+        sums: dict[int, Sums] = {
+            state.account: {name: account.spent[gauge] for name, gauge in windows} for account, state in others
+        }
+        found: dict[bytes, Account | LedgerError] = {}
+        try:
+            self.take(states, sums)
+        except LedgerError:
+            for number, state in states.items():
+                try:
+                    self.take({number: state}, {number: sums[number]})
+                except LedgerError as error:
+                    found[state.user] = error
+        for number, state in states.items():
+            if state.user not in found:
                 found[state.user] = self.accounts[number]
-            except LedgerError as error:
-                found[state.user] = error
         return found
 
     def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
@@ -521,3 +542,18 @@ class AccountMacs:
                 mac = maker.row_mac(account, user, newest, day, sums[account], counted)
                 rows.append(AccountMac(account, day, mac))
             self._rows.set_account_macs(rows)
+
+
+def read_accounts(reading: Reading, users: Sequence[bytes]) -> dict[bytes, Account]:
+    """Return the accounts of users, checked; each also says whether the user was erased.
+
+    Raises `LedgerError` for an account that was changed.
+    """
+    macs = AccountMacs(reading)
+    accounts: dict[bytes, Account] = {}
+    for first in range(0, len(users), _USERS_TOGETHER):
+        for user, account in macs.load([*dict.fromkeys(users[first : first + _USERS_TOGETHER])]).items():
+            if isinstance(account, LedgerError):
+                raise account
+            accounts[user] = account
+    return accounts

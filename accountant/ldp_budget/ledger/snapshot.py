@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, LabelCount, cost_in_window, count_in_window, measured, refund_in_window
-from ..guarantees.fixed_point import LARGEST, ZERO, Costs, costs_of
+from ..guarantees.fixed_point import LARGEST, ZERO, Costs
 from .calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
 from .models import (
     CHARGES,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     Promises = Callable[[int], Guarantee]
     """Returns the guarantee of a priced mechanism by its number."""
 
-_USERS_TOGETHER = 500
-"""The approximate number of users in one query."""
 _RECORDS_TOGETHER = 5_000
 """The number of idempotency records read from one snapshot."""
 
@@ -164,35 +162,9 @@ class Reading:
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def account(self, user: bytes) -> Account:
-        """Return a user's account in the windows of the moment."""
-        return self._read_accounts([user])[user]
-
-    def accounts(self, users: Sequence[bytes]) -> dict[bytes, Account]:
-        """Return the accounts of many users in a few queries; each also says whether the user was erased."""
-        accounts: dict[bytes, Account] = {}
-        for first in range(0, len(users), _USERS_TOGETHER):
-            part = [*dict.fromkeys(users[first : first + _USERS_TOGETHER])]
-            accounts.update(self._read_accounts(part))
-            unknown = [user for user in part if accounts[user].number is None]
-            for user in self.rows.erased(unknown) if unknown else ():
-                accounts[user].erased = True
-        return accounts
-
     def is_erased(self, user: bytes) -> bool:
         """True if a user was erased."""
         return user in self.rows.erased([user])
-
-    def _read_accounts(self, users: list[bytes]) -> dict[bytes, Account]:
-        windows = self.windows
-        accounts = {user: Account(None, dict.fromkeys(windows, ZERO)) for user in users}
-        for row in self.rows.accounts(users, [each.name for each in windows.values()]):
-            account = accounts[row[0]]
-            account.number = row[1]
-            for gauge, sums in zip(windows, sums_in(row), strict=True):
-                if sums[0] is not None:
-                    account.spent[gauge] = costs_of(sums[1:])
-        return accounts
 
     def number_of(self, user: bytes) -> int | None:
         """Return the number of a user's account; None before the first charge."""
@@ -257,13 +229,23 @@ class Reading:
         return found
 
     def find_policy(self, name: str) -> StoredPolicy | None:
-        """Return the newest version of a policy; None if no policy has that name."""
+        """Return the newest version of a policy, checked; None if no policy has that name. Raises `LedgerError`."""
+        self.check_policies(self.end.policies)
         return self.rows.policy(name)
 
     def newest_policies(self) -> list[StoredPolicy]:
-        """Return the newest version of every policy, by name."""
-        newest = {policy.name: policy for policy in self.rows.policies()}
+        """Return the newest version of every policy by name, checked. Raises `LedgerError`."""
+        newest = {policy.name: policy for policy in self.check_policies(self.end.policies)}
         return [newest[name] for name in sorted(newest)]
+
+    def check_policies(self, count: int) -> list[StoredPolicy]:
+        """Return all versions of policies. Raises `LedgerError` unless there are `count`, and none was changed."""
+        stored = list(self.rows.policies())
+        row_mac = self.secret.row_mac
+        if len(stored) != count or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
+            why = "its policies were changed. Nothing was charged. Run: ldp-budget ledger verify"
+            raise LedgerError(self.ledger_name, why)
+        return stored
 
     def collection(self, name: str) -> StoredCollection | None:
         """Return a collection once its MAC is checked. Raises `LedgerError`."""

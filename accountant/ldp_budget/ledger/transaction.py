@@ -279,13 +279,7 @@ class Transaction(Reading):
 
         What is charged to these objects must be reported to `account_macs.charged`; it is written at the end.
         """
-        found = self.account_macs.load(users)
-        unknown = [user for user in users if user not in found]
-        if unknown:
-            erased = set(self.rows.erased(unknown))
-            for user in unknown:
-                found[user] = Account(None, dict.fromkeys(self.windows, ZERO), erased=user in erased, user=user)
-        return found
+        return self.account_macs.load(users)
 
     def check_account(self, account: int) -> None:
         """Check the sums of an account before they are changed.
@@ -477,20 +471,12 @@ class Transaction(Reading):
 
     def find_policy(self, name: str) -> StoredPolicy | None:
         if name not in self.cache.policies:
-            self._check_policies()
+            self.check_policies(self._policies)
             policy = self.rows.policy(name)
             if policy is None:
                 return None
             self.cache.policies[name] = policy
         return self.cache.policies[name]
-
-    def _check_policies(self) -> None:
-        """Raise `LedgerError` unless all versions of policies are there and unchanged."""
-        stored = list(self.rows.policies())
-        row_mac = self.secret.row_mac
-        if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
-            why = "its policies were changed. Nothing was charged. Run: ldp-budget ledger verify"
-            raise LedgerError(self.ledger_name, why)
 
     def add_policy(self, name: str, version: int, definition: str) -> None:
         """Store a version of a policy, and append an entry that records it."""

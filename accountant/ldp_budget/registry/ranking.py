@@ -48,9 +48,9 @@ def rank_frequency(
 
     Returns:
         A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
-            frequency, `mean_std_error` the root of the mean variance over the answers. `bits` is the size of a
-            report, None if it is unknown. `setting` is what `FrequencyMechanism.for_answers` has chosen besides ε and
-            the number of answers.
+            frequency, `mean_std_error` the root of the mean variance over the answers. `consistent_error` is the mean
+            error of consistent shares, see `predict_consistent_error`. `bits` is the size of a report, None if it is
+            unknown. `setting` is what `FrequencyMechanism.for_answers` has chosen besides ε and the number of answers.
 
     Raises:
         InvalidParameter: an argument has the wrong type or is out of range.
@@ -72,6 +72,7 @@ def rank_frequency(
                 "mechanism": mechanism.name,
                 "worst_std_error": worst,
                 "mean_std_error": mean,
+                "consistent_error": _consistent_error(mechanism, mean, domain_size),
                 "bits": mechanism.report_bits,
                 **({} if margin is None else {"respondents": respondents_for(mechanism, margin)}),
                 "setting": _setting(mechanism, target),
@@ -119,6 +120,21 @@ def rank_numeric(
     rows.append(_constant_output(lower, upper, users))
     order = "mse_uniform_prior" if users is None else "mean_error"
     return Ranking(sorted(rows, key=lambda row: _rounded(row[order])))
+
+
+def _consistent_error(mechanism: FrequencyMechanism, std_error: float, answers: int) -> float:
+    from ..sdk.consistency import predict_consistent_error
+
+    return predict_consistent_error(std_error, answers, fixed_sum=_counts_add_up(mechanism, answers))
+
+
+def _counts_add_up(mechanism: FrequencyMechanism, answers: int) -> bool:
+    """True if the unbiased counts of some reports add up to their number."""
+    import numpy as np
+
+    values = np.arange(8) % answers
+    total = mechanism.estimate(mechanism.randomize(values, rng=1)).counts.sum()
+    return bool(abs(total - len(values)) < 1e-6)
 
 
 def _rounded(error: float) -> float:

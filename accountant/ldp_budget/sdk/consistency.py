@@ -149,6 +149,35 @@ def norm_sub(counts: Floats, total: float, *, complete: bool = True) -> Floats:
     return nearest
 
 
+_DRAWN = 100_000
+"""The number of shares that a prediction draws, at least one for each answer."""
+
+
+def predict_consistent_error(std_error: float, answers: int, *, fixed_sum: bool) -> float:
+    """Return the root mean square error of consistent shares, predicted for shares that fall as 1, 1/2, 1/3 … (Zipf).
+
+    The unbiased shares are taken as normal with one standard error. Norm-sub then makes them consistent. The draws
+    have a fixed seed, so the prediction is always the same.
+
+    Parameters:
+        std_error: the standard error of an unbiased share.
+        answers: the number of answers.
+        fixed_sum: the unbiased shares always add up to 1, as those of generalized randomized response; else their
+            errors are taken as independent.
+    """
+    ranks = np.arange(1.0, answers + 1)
+    shares = 1 / ranks / (1 / ranks).sum()
+    noise = np.random.default_rng(1).standard_normal((max(1, _DRAWN // answers), answers))
+    if fixed_sum and answers > 1:
+        noise = (noise - noise.mean(axis=1, keepdims=True)) * np.sqrt(answers / (answers - 1))
+    drawn = shares + std_error * noise
+    falling = -np.sort(-drawn, axis=1)
+    excess = (np.cumsum(falling, axis=1) - 1) / ranks
+    last = (falling > excess).sum(axis=1, keepdims=True) - 1
+    nearest = np.maximum(drawn - np.take_along_axis(excess, last, axis=1), 0.0)
+    return float(np.sqrt(np.square(nearest - shares).mean()))
+
+
 def maximum_likelihood(channel: Floats, reports: Any) -> Floats:
     """Return the counts of the answers that make these reports likeliest.
 
