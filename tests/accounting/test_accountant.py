@@ -36,7 +36,7 @@ from ldp_budget.sdk.parameters import real
 from ledger_inside import tables
 
 if TYPE_CHECKING:
-    from conftest import Clock
+    from fixed_clock import Clock
 
 Coin = Callable[[Any], Mechanism]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, ApprovalConflict, InvalidParameter, NameTaken
 from ldp_budget.accounting.admin_log import record_faults
 from ldp_budget.accounting.admin_records import _SHAPES, fault_of, is_own
@@ -18,6 +17,8 @@ from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.registry.collections import Collection
 from ledger_contract import made, write_record
+
+pytestmark = pytest.mark.policy("lifetime=4")
 
 BODIES: list[tuple[str, str, Any]] = [
     ("key", "x", {"scopes": {"admin": 1}}),
@@ -34,13 +35,6 @@ BODIES: list[tuple[str, str, Any]] = [
     ("verified", "ledger", {"ok": 1}),
     ("approval-overridden", "default", {"reason": " "}),
 ]
-
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as ledger:
-        ledger.set_policy("default", ["lifetime=4"])
-        yield ledger
 
 
 def test_own_kinds_list_is_complete() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
@@ -18,12 +17,6 @@ from ledger_contract import promising
 
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 DIGITS = {"epsilon": 9, "delta": 18, "rho": 12, "mu_squared": 12}
-
-
-@pytest.fixture
-def accountant() -> Iterator[Accountant]:
-    with Accountant(":memory:") as made:
-        yield made
 
 
 def test_balance_states_spent_as_number_and_as_units(accountant: Accountant) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import (
     Accountant,
     Collection,

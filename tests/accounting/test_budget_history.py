@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant
 from ledger_contract import coin
 

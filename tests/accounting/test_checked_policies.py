@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ldp_budget
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant, Mechanism
 from ldp_budget.guarantees import Pure
 from ledger_contract import promising

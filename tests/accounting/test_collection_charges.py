@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from conftest import Clock
 from ldp_budget import Accountant, Collection, KeyConflict, mechanism
 from ldp_budget.accounting.receipts import Receipt
+
+pytestmark = pytest.mark.policy("lifetime=4", "day=1", checked=True)
 
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 POLL = Collection("poll", OUE, ("cat", "dog", "bird"))
 RAPPOR = mechanism("rappor")(bits=8, hashes=2, cohorts=2, epsilon=1, epsilon_lifetime=4)
-
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as made:
-        made.set_policy("default", ["lifetime=4", "day=1"], checked=True)
-        yield made
 
 
 def told(receipt: Receipt) -> tuple[object, ...]:

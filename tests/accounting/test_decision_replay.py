@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, ReservationConflict
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Memoised
@@ -72,7 +72,7 @@ class Database:
             )
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.exhaustive)])
 def database(request: pytest.FixtureRequest, tmp_path: Path, own_keys: None) -> Database:
     if request.param == "sqlite":
         path = tmp_path / "budget.db"
@@ -592,7 +592,7 @@ def live(accountant: Accountant, clock: Clock, seed: int, entries: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "entries"), [(99, 2_000), *(pytest.param(seed, 10_000, marks=pytest.mark.slow) for seed in range(20))]
+    ("seed", "entries"), [(99, 2_000), *(pytest.param(seed, 10_000, marks=pytest.mark.exhaustive) for seed in range(20))]
 )
 def test_verify_with_a_random_history_finds_nothing(clock: Clock, seed: int, entries: int) -> None:
     with Accountant(":memory:", clock=clock) as accountant:
@@ -612,7 +612,7 @@ def test_verify_with_a_copied_history_and_a_new_key_finds_nothing(tmp_path: Path
         check(copy)
 
 
-@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 20))])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(10, 20))])
 def test_verify_with_partitions_copied_into_one_finds_nothing(tmp_path: Path, clock: Clock, seed: int) -> None:
     """Equal times, and repairs of the clock in some partitions alone, put entries of several partitions in one order."""
     with Accountant(ToyStore(3), clock=clock) as accountant:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, mechanism
 from ldp_budget.accounting.batch import Spend
 
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as ledger:
-        ledger.set_policy("default", ["lifetime=4"])
-        yield ledger
+pytestmark = pytest.mark.policy("lifetime=4")
 
 
 @pytest.mark.parametrize("key", ["k ", " k", "k\t", "k\r\n", "k\N{NO-BREAK SPACE}", "a\0b", "a\nb", "k\x7f", " "])

@@ -66,7 +66,7 @@ def test_plan_from_json_keeps_a_price_unless_it_is_too_low() -> None:
             Plan.from_json({**stored, "epsilon": impossible})
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("charges", [[(Laplace("0.3"), 40)], [(Pure("1e-5"), 10**12), (Laplace("0.7"), 10**12)]])
 def test_plan_from_json_with_an_uncertified_price_computes_the_price(charges: list[tuple[Guarantee, int]]) -> None:
     """Neither one between the certified bounds, which may be right, nor any other below the upper one."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting import policies
 from ldp_budget.accounting.policies import Plan

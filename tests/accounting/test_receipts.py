@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, UnknownName
 from ledger_contract import coin
 
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as made:
-        made.set_policy("default", ["lifetime=9"])
-        yield made
+pytestmark = pytest.mark.policy("lifetime=9")
 
 
 def test_commit_with_a_receipt_of_another_ledger_raises(accountant: Accountant, clock: Clock) -> None:

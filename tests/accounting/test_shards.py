@@ -23,7 +23,7 @@ from ldp_budget.accounting import bulk_run
 from postgres_places import new_ledger
 from shard_worker import BATCH, COIN, RUN
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 USERS = 20 * BATCH + 17
 POOR = 40  # whose budget is spent before

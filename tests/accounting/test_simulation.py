@@ -105,7 +105,7 @@ def test_simulate_equals_a_sandbox_run(
     reports=st.integers(1, 4),
     start=st.datetimes(datetime(2026, 1, 1), datetime(2029, 1, 1), timezones=st.just(UTC)),
 )
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_simulate_of_random_series_equals_a_sandbox_run(
     limits: list[str], asked: Mechanism, every: str, reports: int, start: datetime
 ) -> None:

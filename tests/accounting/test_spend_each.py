@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch, engine
 from ldp_budget.accounting.admission import Decision
@@ -21,14 +20,15 @@ from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget.accounting.receipts import BudgetExceeded, Receipt
 from ldp_budget.ledger import write_queue
 from ledger_contract import check, coin
+from ledger_places import InToys
 from toy_store import ToyStore
+
+pytestmark = pytest.mark.policy("lifetime=2")
 
 
 @pytest.fixture(params=[1, 4])
-def accountant(clock: Clock, request: pytest.FixtureRequest) -> Iterator[Accountant]:
-    with Accountant(ToyStore(request.param), clock=clock) as made:  # type: ignore[arg-type]
-        made.set_policy("default", ["lifetime=2"])
-        yield made
+def place(request: pytest.FixtureRequest) -> InToys:
+    return InToys(request.param)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.limits import as_shares
@@ -18,12 +17,6 @@ from ldp_budget.accounting.policies import Policy
 from ledger_contract import check, coin, made
 
 SHARES: dict[str, Any] = {"team-a": ["lifetime=1"], "team-b": ["lifetime=3"]}
-
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as ledger:
-        yield ledger
 
 
 def team(accountant: Accountant, share: str | None) -> Accountant:

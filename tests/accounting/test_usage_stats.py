@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.limits import as_limits
@@ -24,7 +24,7 @@ RR = mechanism("randomized-response")
 KEPT = mechanism("d-bit-flip")(epsilon=1, buckets=8, bits=2, memoize=True)
 
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.exhaustive
 
 
 @pytest.fixture(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, mechanism
 from ldp_budget._validation import canonical_user
 from ldp_budget.accounting.batch import Spend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.accounting.api_keys import ApiKeys
 

@@ -10,7 +10,7 @@ from ldp_budget import Accountant, Limit, mechanism
 from ldp_budget.composition import compose
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 

@@ -21,7 +21,7 @@ from ldp_budget.reports import charged_release
 from ldp_budget_cli import spend
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 POLL = ["poll", "oue", "--epsilon", "0.5", "--categories", "yes,no,perhaps"]
@@ -287,7 +287,7 @@ def test_stopped_command_ends_with_a_sentence(
     assert message.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_signal_stops_a_run_that_continues_later(budget: CommandLine, tmp_path: Path) -> None:
     users = [f"u{number}" for number in range(60_000)]
     command = [sys.executable, "-m", "ldp_budget_cli", "spend-many", "-", *OUE]

@@ -15,7 +15,7 @@ import ldp_budget
 from ldp_budget.registry.plugins import registry
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 TOY = """
 import ldp_budget

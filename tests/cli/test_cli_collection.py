@@ -21,7 +21,7 @@ from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.sampling import SeededStream, rng
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 PARTIES = [
     "strong-democrat",
@@ -172,7 +172,7 @@ def test_collection_without_its_plugin_is_shown_but_not_used(
 # -- the whole way -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("seeded")
 def test_estimate_of_many_answers_is_within_its_errors(
     party: CommandLine, tmp_path: Path, survey: list[dict[str, str]]

@@ -19,7 +19,7 @@ from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.estimation import plain_rows
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 fsspec = pytest.importorskip("fsspec", reason="no fsspec: pip install 'ldp-budget[interop]'")
 pa = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget_cli.app import COMMANDS, cli
 
 

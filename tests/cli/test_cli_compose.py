@@ -19,7 +19,7 @@ from ldp_budget.sdk.parameters import integer
 from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.reports.report_file import ReportWriter

@@ -19,7 +19,7 @@ from ldp_budget_cli.command_groups import COMMANDS, GROUPS
 from ldp_budget_cli.mechanism_subcommands import MechanismGroup
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 WIDTH = 80
 

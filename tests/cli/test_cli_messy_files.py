@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 PLAIN = "user,town,answer\nann,Köln,yes\nbob,Ulm,no\ncy,Bonn,no\n"
 SPREADSHEET = (
@@ -233,7 +233,7 @@ def test_spend_many_skips_invalid_users(survey_line: CommandLine, tmp_path: Path
     assert "--skip-invalid needs --skipped-to" in message
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_skip_invalid_of_many_rows_keeps_the_valid_ones(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.ledger import migration_copy
 from postgres_places import new_ledger
@@ -22,7 +22,7 @@ def first(tmp_path: Path) -> str:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ledger_move_to_a_server_and_back_keeps_everything(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

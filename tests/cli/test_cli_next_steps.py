@@ -16,7 +16,7 @@ from ldp_budget_cli import app
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 MOOD = ["collection", "add", "mood", "oue", "--epsilon", "0.5", "--categories", "good,bad"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.accounting.approvals import Approvals
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from conftest import Clock, CommandLine
+from command_line import CommandLine
+from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.reports.report_file import ReportWriter
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from postgres_places import new_ledger
 
 

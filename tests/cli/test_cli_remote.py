@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.accounting.charge_request import LOCAL
 from service_places import Keys, shared_service

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from postgres_places import new_ledger
 
 
@@ -36,7 +36,7 @@ def test_rotate_key_without_yes_and_terminal_changes_nothing(command: CommandLin
     assert key.read_bytes() == before
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_rotate_key_of_a_server_rotates_all_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(2))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget_cli.output import CSV, TSV, cell, write_rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from postgres_places import new_ledger
 
 RR = ("rr", "--epsilon", "1")
@@ -47,7 +47,7 @@ def test_sandbox_plays_a_whole_survey(sandbox: CommandLine) -> None:
     assert at == ["2028-02-28T23:59:00Z", "2028-02-29T00:00:00Z", "2028-03-01T00:30:00Z"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plot_of_a_sandbox_is_marked(sandbox: CommandLine, command: CommandLine, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     sandbox("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no", "--at", "2028-01-02")
@@ -238,7 +238,7 @@ def test_collection_of_a_sandbox_works_for_clients(sandbox: CommandLine, tmp_pat
 # -- the two never mix --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_copy_of_a_sandbox_stays_a_sandbox(
     sandbox: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,7 +257,7 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
     assert "newest entry of 2028-02-01" in on_server.error("spend", "alice", *RR, "--at", "2028-01-31")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_sandbox_on_postgres_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(3))

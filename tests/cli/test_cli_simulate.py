@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 
 SIMULATE = ("policy", "simulate", "default")
 OUE = ("oue", "--epsilon", "1", "--domain-size", "3")

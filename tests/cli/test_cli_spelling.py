@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 RENEWED = "the stored answer of this key"

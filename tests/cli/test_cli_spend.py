@@ -14,7 +14,7 @@ import pytest
 from ldp_budget.ledger.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 
 OUE = ["oue", "--epsilon", "0.1", "--domain-size", "7"]

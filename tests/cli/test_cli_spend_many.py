@@ -10,7 +10,7 @@ import pytest
 from ldp_budget.accounting import bulk_run
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.6", "--domain-size", "3"]
 

@@ -10,7 +10,7 @@ import pytest
 from ldp_budget_cli.tables import KEPT, field_lines, fitted, wrap
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 WIDTH = 80
 

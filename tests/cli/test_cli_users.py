@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget_cli import output
 from ledger_contract import coin

@@ -106,7 +106,7 @@ def checked(workshop: Workshop) -> Checked:
 # -- plugin new -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plugin_new_writes_a_distribution(workshop: Workshop) -> None:
     project = workshop.folder / "tally-marks"
     files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
@@ -115,7 +115,7 @@ def test_plugin_new_writes_a_distribution(workshop: Workshop) -> None:
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-tally-marks", "0.1.0", "ok")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plugin_new_with_distribution_uses_that_name(workshop: Workshop) -> None:
     row = workshop.listed("long-jump")
     assert (row["name"], row["plugin"], row["status"]) == ("long-jump", "athletics", "ok")
@@ -124,7 +124,7 @@ def test_plugin_new_with_distribution_uses_that_name(workshop: Workshop) -> None
     assert 'long-jump = "long_jump"' in text
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("project", ["tally-marks", "long-jump"])
 def test_plugin_new_tests_pass(workshop: Workshop, project: str) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-W", "error")
@@ -241,13 +241,13 @@ def test_plugin_check_certifies_an_installed_plugin(checked: Checked) -> None:
     assert_certified(checked.done)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["tally-marks", "tally_marks"])
 def test_plugin_check_finds_a_plugin_by_module_or_entry_point(workshop: Workshop, name: str) -> None:
     assert_certified(workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plugin_check_certifies_a_numeric_mechanism(workshop: Workshop) -> None:
     done = workshop.ldp_budget("plugin", "check", "long-jump", "--samples", LEAST, "--json")
     [mechanism] = json.loads(done.stdout)["mechanisms"]
@@ -321,7 +321,7 @@ def register_mechanisms(register):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plugin_check_without_a_proof_is_audited(workshop: Workshop) -> None:
     (workshop.folder / "site" / "cloak.py").write_text(CLOAK)
     done = workshop.ldp_budget("plugin", "check", "cloak", "--samples", LEAST, "--json")
@@ -381,7 +381,7 @@ def test_plugin_check_of_a_module_without_entry_point_names_its_distribution(mod
     assert find_plugin("json").name == "json"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_plugin_check_takes_a_module_of_this_folder(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "lone_coin.py").write_text(
         "import ldp_budget\n"

@@ -273,7 +273,7 @@ EXPENSIVE = ("audit", "pictures", "plugin", "sketches")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in EXPENSIVE else ()) for name in NAMES]
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in EXPENSIVE else ()) for name in NAMES]
 )
 @pytest.mark.some(2)
 def test_transcript_replayed_prints_the_same(name: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
 from ledger_contract import LedgerContract, check, coin, everything, spent
 from ledger_places import InFile
@@ -87,7 +87,7 @@ class TestBehindAService(RemoteContract):
         return Behind(InFile(tmp_path / "budget.db"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("own_keys")
 class TestBehindAServiceOnAServer(RemoteContract):
     @pytest.fixture

@@ -43,12 +43,12 @@ class TestBehindAService(FileMachine.TestCase):  # type: ignore[misc, name-defin
     settings = settings(max_examples=2, stateful_step_count=20)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestLongBehindAService(FileMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=8, stateful_step_count=50)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("own_keys")
 class TestBehindAServiceOnAServer(ServerMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=40)

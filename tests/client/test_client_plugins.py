@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
 from ldp_budget.accounting.charge_request import LOCAL
@@ -29,7 +29,7 @@ def ledger(clock: Clock) -> Iterator[Accountant]:
 
 
 @pytest.fixture
-def accountant(ledger: Accountant) -> Iterator[Client]:
+def client(ledger: Accountant) -> Iterator[Client]:
     keys = Keys()
     shared_service().serve(ledger, keys)
     with Client(shared_service().url, keys.secret_of(LOCAL)) as made:
@@ -55,57 +55,57 @@ class ToyThere(Toy):
 
 
 def test_mechanism_missing_on_the_service_is_named_with_its_plugin(
-    accountant: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = plugins.registry()
     asking = Registry([*own.plugins, Plugin("ldp-budget-toys", "1.2", (Toy,))])
     monkeypatch.setattr("ldp_budget.api.schemas.registry", lambda: asking)
     told = "has no mechanism 'toy'. Here the plugin ldp-budget-toys 1.2 provides it. Install it on the service too."
     for ask in (
-        lambda: accountant.spend("alice", Toy()),
-        lambda: accountant.quote("alice", Toy()),
-        lambda: accountant.reserve("alice", Toy()),
-        lambda: accountant.simulate(Toy(), every="day"),
-        lambda: accountant.spend_many(["alice"], Toy()),
-        lambda: accountant.add_collection(Collection("toys", Toy())),
+        lambda: client.spend("alice", Toy()),
+        lambda: client.quote("alice", Toy()),
+        lambda: client.reserve("alice", Toy()),
+        lambda: client.simulate(Toy(), every="day"),
+        lambda: client.spend_many(["alice"], Toy()),
+        lambda: client.add_collection(Collection("toys", Toy())),
     ):
         with pytest.raises(NotSupported, match=told):
             ask()
     with pytest.raises(NotSupported, match="No plugin here provides it either"):
-        accountant.spend("alice", promising(Pure("0.123123")))  # of which nobody has heard
+        client.spend("alice", promising(Pure("0.123123")))  # of which nobody has heard
 
 
 def test_mechanism_with_another_guarantee_on_the_service_charges_no_user(
-    accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+    client: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the report would cost more than it was charged for."""
     serving = Registry([*plugins.registry().plugins, Plugin("ldp-budget-toys", "2", (ToyThere,))])
     monkeypatch.setattr(plugins, "registry", lambda: serving)
     for ask in (
-        lambda: accountant.spend("alice", Toy()),
-        lambda: accountant.quote("alice", Toy()),
-        lambda: accountant.reserve("alice", Toy()),
-        lambda: accountant.spend_many(["alice"], Toy()),
-        lambda: accountant.spend("alice", Collection("toys", Toy())),
+        lambda: client.spend("alice", Toy()),
+        lambda: client.quote("alice", Toy()),
+        lambda: client.reserve("alice", Toy()),
+        lambda: client.spend_many(["alice"], Toy()),
+        lambda: client.spend("alice", Collection("toys", Toy())),
     ):
         with pytest.raises(NotSupported, match="charge for mechanism toy would be too small"):
             ask()
     assert ledger.history("alice") == []
-    assert accountant.spend("alice", ToyThere()).epsilon == 0.25
+    assert client.spend("alice", ToyThere()).epsilon == 0.25
 
 
-def test_collection_of_the_ledger_is_charged_with_its_own_mechanism(accountant: Client, ledger: Accountant) -> None:
+def test_collection_of_the_ledger_is_charged_with_its_own_mechanism(client: Client, ledger: Accountant) -> None:
     party = Collection("party", mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
-    accountant.add_collection(party)
-    assert accountant.collection("party") == ledger.collection("party") == party
-    assert accountant.spend("alice", accountant.collection("party")).epsilon == 1
+    client.add_collection(party)
+    assert client.collection("party") == ledger.collection("party") == party
+    assert client.spend("alice", client.collection("party")).epsilon == 1
     other = Collection("party", mechanism("oue")(epsilon="0.1", domain_size=2))
     with pytest.raises(InvalidParameter, match="mechanism must be the one of collection party"):
-        accountant.spend("alice", other)
-    assert [row["collection"] for row in accountant.history("alice")] == ["party"]
+        client.spend("alice", other)
+    assert [row["collection"] for row in client.history("alice")] == ["party"]
 
 
-def test_amounts_equal_those_of_the_ledger_to_the_unit(accountant: Client, ledger: Accountant) -> None:
+def test_amounts_equal_those_of_the_ledger_to_the_unit(client: Client, ledger: Accountant) -> None:
     """Plain numbers are rounded; what decides is not."""
     ledger.set_policy("default", ["lifetime=3,1e-6,zcdp", "day=9.123456789,0.123456789012345678", "week=7,1e-6,gdp"])
     curve = Memoised(("0.3", "0.5"), "0.65")
@@ -116,17 +116,17 @@ def test_amounts_equal_those_of_the_ledger_to_the_unit(accountant: Client, ledge
             lambda it: it.quote("alice", coin("0.7"), reports=2),
             lambda it: it.spend("alice", coin(8), key="m"),
         ):
-            here, there = ask(accountant), ask(ledger)
+            here, there = ask(client), ask(ledger)
             assert here._replace(repeated=there.repeated) == there
             assert here.repeated in (False, there.repeated)
-    one, other = accountant.balance("alice"), ledger.balance("alice")
+    one, other = client.balance("alice"), ledger.balance("alice")
     assert (one, one.odometer) == (other, other.odometer)
-    assert list(accountant.balances(["alice", "bob"])) == list(ledger.balances(["alice", "bob"]))
-    assert list(accountant.balances()) == list(ledger.balances())
-    assert accountant.policies() == ledger.policies()
-    assert accountant.remaining_over_time("alice") == ledger.remaining_over_time("alice")
-    assert accountant.simulate(coin("0.3"), every="week") == ledger.simulate(coin("0.3"), every="week")
-    assert (accountant.now(), accountant.position(), accountant.stats()) == (
+    assert list(client.balances(["alice", "bob"])) == list(ledger.balances(["alice", "bob"]))
+    assert list(client.balances()) == list(ledger.balances())
+    assert client.policies() == ledger.policies()
+    assert client.remaining_over_time("alice") == ledger.remaining_over_time("alice")
+    assert client.simulate(coin("0.3"), every="week") == ledger.simulate(coin("0.3"), every="week")
+    assert (client.now(), client.position(), client.stats()) == (
         ledger.now(),
         ledger.position(),
         ledger.stats(),
@@ -134,19 +134,19 @@ def test_amounts_equal_those_of_the_ledger_to_the_unit(accountant: Client, ledge
 
 
 def test_foreign_object_is_charged_by_a_service_without_its_library(
-    accountant: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
+    client: Client, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client sends the guarantee and its source."""
     event = events().SelfComposedDpEvent(events().RandomizedResponseDpEvent(0.5, 4), 2)
     stands_for = charged_for(event)
     monkeypatch.setattr("ldp_budget_adapters._read", lambda thing: None)
     with pytest.raises(InvalidParameter, match="SelfComposedDpEvent"):
-        accountant.spend("alice", event)
+        client.spend("alice", event)
     monkeypatch.undo()
-    assert accountant.quote("alice", event).epsilon == ledger.quote("alice", event).epsilon
-    assert accountant.spend("alice", event, key="a").status == "spent"
-    assert accountant.spend("alice", event, key="a").repeated
-    assert accountant.spend_many(["bob", "carol"], event).spent == 2
+    assert client.quote("alice", event).epsilon == ledger.quote("alice", event).epsilon
+    assert client.spend("alice", event, key="a").status == "spent"
+    assert client.spend("alice", event, key="a").repeated
+    assert client.spend_many(["bob", "carol"], event).spent == 2
     [row] = ledger.history("alice")
     assert stands_for is not None
     assert row["mechanism"] == "declared"

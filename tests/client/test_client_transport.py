@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget.api.schemas import header_of
@@ -98,7 +98,7 @@ def script() -> Iterator[Script]:
 
 
 @pytest.fixture
-def accountant(script: Script) -> Iterator[Client]:
+def client(script: Script) -> Iterator[Client]:
     with Client(script.url, KEY, patience=5.0, timeout=2.0) as made:
         yield made
 
@@ -123,15 +123,15 @@ DONE = (200, {}, json.dumps(RECEIPT))
 )
 @pytest.mark.some(3)
 def test_transient_error_is_retried_with_the_same_key(
-    script: Script, accountant: Client, answer: Any, reason: str
+    script: Script, client: Client, answer: Any, reason: str
 ) -> None:
     script.answers = [answer, answer, DONE]
-    assert accountant.spend("alice", coin(1)).status == "spent"
-    assert accountant.repeated == {reason: 2}
+    assert client.spend("alice", coin(1)).status == "spent"
+    assert client.repeated == {reason: 2}
     assert len(script.asked) == 3
     assert len(set(script.keys)) == 1
     assert len(script.keys[0] or "") >= 32, "the client has drawn it"
-    assert accountant.spend("alice", coin(1)).status == "spent"
+    assert client.spend("alice", coin(1)).status == "spent"
     assert script.keys[3] != script.keys[0], "another request, another key"
 
 
@@ -139,17 +139,17 @@ def test_transient_error_is_retried_with_the_same_key(
     ("status", "code"),
     [(400, "malformed"), (401, "unauthorized"), (403, "forbidden"), (413, "too-large"), (409, "wrong-collection")],
 )
-def test_permanent_error_is_raised_at_once(script: Script, accountant: Client, status: int, code: str) -> None:
+def test_permanent_error_is_raised_at_once(script: Script, client: Client, status: int, code: str) -> None:
     script.answers = [(status, {}, problem(code))]
     with pytest.raises(ServiceProblem) as told:
-        accountant.spend("alice", coin(1))
+        client.spend("alice", coin(1))
     assert (told.value.code, told.value.status, len(script.asked)) == (code, status, 1)
 
 
-def test_unknown_route_is_reported_as_another_service_version(script: Script, accountant: Client) -> None:
+def test_unknown_route_is_reported_as_another_service_version(script: Script, client: Client) -> None:
     script.answers = [(404, {}, problem("not-found"))]
     with pytest.raises(NotSupported, match="does not support this request"):
-        accountant.stats()
+        client.stats()
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_unknown_route_is_reported_as_another_service_version(script: Script, ac
 @pytest.mark.some(3)
 def test_error_after_all_tries_says_if_the_outcome_is_unknown(script: Script, answer: Any, unknown: bool) -> None:
     script.answers = [answer]
-    with Client(script.url, KEY, patience=0.4) as accountant:
+    with Client(script.url, KEY, patience=0.4) as client:
         started = time.monotonic()
         with pytest.raises(LedgerError) as told:
-            accountant.spend("alice", coin(1), key="k")
+            client.spend("alice", coin(1), key="k")
         assert time.monotonic() - started < 30, "and not for ever"
     assert told.value.unknown is unknown
     assert ("It is unknown whether" in str(told.value)) is unknown
@@ -189,50 +189,50 @@ def test_later_refusal_does_not_settle_an_earlier_try(script: Script) -> None:
     """A first try may have been charged though the key was revoked, or the clock set, before the second."""
     for late in ((401, {}, problem("unauthorized")), (503, {}, problem("clock-error"))):
         script.answers = [(502, {}, ""), late]
-        with Client(script.url, KEY, patience=5) as accountant, pytest.raises(LedgerError) as told:
-            accountant.spend("alice", coin(1))
+        with Client(script.url, KEY, patience=5) as client, pytest.raises(LedgerError) as told:
+            client.spend("alice", coin(1))
         assert told.value.unknown
     script.answers = [(502, {}, ""), (422, {}, problem("key-conflict", key="x"))]
-    with Client(script.url, KEY, patience=5) as accountant, pytest.raises(KeyConflict) as conflict:
-        accountant.spend("alice", coin(1), key="k")
+    with Client(script.url, KEY, patience=5) as client, pytest.raises(KeyConflict) as conflict:
+        client.spend("alice", coin(1), key="k")
     assert conflict.value.key == "k"
 
 
 def test_retry_after_beyond_the_patience_raises_at_once(script: Script) -> None:
     script.answers = [(429, {"Retry-After": "3600"}, problem("too-many-requests"))]
-    with Client(script.url, KEY, patience=30) as accountant:
+    with Client(script.url, KEY, patience=30) as client:
         started = time.monotonic()
         with pytest.raises(LedgerError, match="too many requests"):
-            accountant.spend("alice", coin(1))
+            client.spend("alice", coin(1))
         script.answers = [(503, {"Retry-After": formatdate(time.time() + 3600, usegmt=True)}, "")]
         with pytest.raises(LedgerError, match="503"):
-            accountant.spend("alice", coin(1))
+            client.spend("alice", coin(1))
         assert time.monotonic() - started < 20
     assert len(script.asked) == 2
 
 
-def test_retry_after_is_jittered(script: Script, accountant: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_is_jittered(script: Script, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr(transport.time, "sleep", waited.append)
     for _ in range(2):
         script.answers = [(429, {"Retry-After": "1"}, problem("too-many-requests")), DONE]
-        assert accountant.spend("alice", coin(1))
+        assert client.spend("alice", coin(1))
     assert min(waited) >= 1
     assert len(set(waited)) == 2
 
 
-def test_request_that_times_out_for_its_size_is_not_retried(script: Script, accountant: Client) -> None:
+def test_request_that_times_out_for_its_size_is_not_retried(script: Script, client: Client) -> None:
     script.answers = [(504, {}, "upstream")]
     with pytest.raises(LedgerError, match="504") as told:
-        accountant.verify()
+        client.verify()
     assert (told.value.unknown, len(script.asked)) == (False, 1)
 
 
-def test_redirect_is_not_followed(script: Script, accountant: Client) -> None:
+def test_redirect_is_not_followed(script: Script, client: Client) -> None:
     """The key would go wherever it leads."""
     script.answers = [(307, {"Location": f"{script.url}/elsewhere"}, ""), DONE]
     with pytest.raises(LedgerError, match="HTTP status 307"):
-        accountant.spend("alice", coin(1))
+        client.spend("alice", coin(1))
     assert [path for _, path, _, _ in script.asked] == ["/v1/spends"]
 
 
@@ -241,18 +241,18 @@ def test_redirect_is_not_followed(script: Script, accountant: Client) -> None:
 
 def test_key_and_user_are_in_no_log_message_or_path(script: Script, caplog: pytest.LogCaptureFixture) -> None:
     script.answers = [(500, {}, "oops")]
-    with caplog.at_level(logging.DEBUG), Client(script.url, KEY, patience=0.2) as accountant:
-        told = [repr(accountant), str(accountant), accountant.name, str(vars(accountant))]
+    with caplog.at_level(logging.DEBUG), Client(script.url, KEY, patience=0.2) as client:
+        told = [repr(client), str(client), client.name, str(vars(client))]
         for ask in (
-            lambda: accountant.spend("alice@example.org", coin(1)),
-            lambda: accountant.balance("alice@example.org"),
-            lambda: accountant.history("alice@example.org"),
-            lambda: accountant.erase("alice@example.org"),
-            lambda: accountant.remaining_over_time("alice@example.org"),
-            lambda: accountant.is_erased("alice@example.org"),
-            lambda: accountant.open_reservations(user="alice@example.org"),
-            lambda: accountant.position("alice@example.org"),
-            lambda: list(accountant.journal(["alice@example.org"])),
+            lambda: client.spend("alice@example.org", coin(1)),
+            lambda: client.balance("alice@example.org"),
+            lambda: client.history("alice@example.org"),
+            lambda: client.erase("alice@example.org"),
+            lambda: client.remaining_over_time("alice@example.org"),
+            lambda: client.is_erased("alice@example.org"),
+            lambda: client.open_reservations(user="alice@example.org"),
+            lambda: client.position("alice@example.org"),
+            lambda: list(client.journal(["alice@example.org"])),
         ):
             with pytest.raises(LedgerError) as error:
                 ask()
@@ -351,14 +351,14 @@ def test_certificate_untrusted_is_refused_at_once(tmp_path: Any) -> None:
     made.answers = [DONE]
     url = made.url.replace("http://127.0.0.1", "https://localhost")
     try:
-        with Client(url, KEY, patience=60) as accountant:
+        with Client(url, KEY, patience=60) as client:
             with pytest.raises(LedgerError, match="the certificate of the service cannot be verified") as told:
-                accountant.spend("alice", coin(1))
+                client.spend("alice", coin(1))
             assert not told.value.unknown
-            assert accountant.repeated == {}
+            assert client.repeated == {}
         trusting = ssl.create_default_context(cafile=str(certificate))
-        with Client(url, KEY, tls=trusting) as accountant:
-            assert accountant.spend("alice", coin(1)).status == "spent"
+        with Client(url, KEY, tls=trusting) as client:
+            assert client.spend("alice", coin(1)).status == "spent"
     finally:
         made.close()
     assert len(made.asked) == 1
@@ -404,8 +404,8 @@ def served(clock: Clock) -> Iterator[Client]:
         ledger.set_policy("default", ["lifetime=9"])
         keys = Keys()
         shared_service().serve(ledger, keys)
-        with Client(shared_service().url, keys.secret_of(LOCAL)) as accountant:
-            yield accountant
+        with Client(shared_service().url, keys.secret_of(LOCAL)) as client:
+            yield client
 
 
 def test_client_is_shared_by_threads(served: Client) -> None:

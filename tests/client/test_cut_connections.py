@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget.client import Client
@@ -125,7 +125,7 @@ def test_request_without_a_key_over_a_cut_connection_can_be_repeated(behind: Beh
     assert charges(behind.ledger) == {"spent": 1, "erased": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", CUTS)
 def test_connection_that_stays_cut_raises_with_the_known_state(behind: Behind, how: str) -> None:
     behind.cable.cuts, behind.cable.stays_down = [how], True
@@ -152,7 +152,7 @@ def test_request_never_sent_is_reported_as_not_done(behind: Behind) -> None:
     assert charges(behind.ledger) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_threads_over_cut_connections_charge_each_report_once(behind: Behind) -> None:
     rounds, dice = 20, random.Random(20)
     behind.cable.cuts = [dice.choice([*CUTS, "not"]) for _ in range(8 * rounds)]

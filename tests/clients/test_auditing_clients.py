@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from javascript import PACKAGE, node
 
 import ldp_budget
+from javascript import PACKAGE, node
 from ldp_budget import Collection, NotSupported
 from ldp_budget.verification.audit import subprocess_client
 from ldp_budget.verification.audit.subprocess_client import drawn_by
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 LEAKS = Path(__file__).with_name("leaks.mjs")
 FOUR = Collection("four", ldp_budget.mechanism("oue")(epsilon=1, domain_size=4))
@@ -32,7 +32,7 @@ def agreed(command: CommandLine) -> CommandLine:
     return command
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("collection", ["four", "yes-no"])
 def test_audit_of_the_javascript_client_finds_no_violation(agreed: CommandLine, collection: str) -> None:
     found = agreed.json("audit", collection, "--client", f"{node()} {ADAPTER}", "--samples", 500_000)
@@ -40,7 +40,7 @@ def test_audit_of_the_javascript_client_finds_no_violation(agreed: CommandLine, 
     assert max(each["lower_bound"] for each in found["audits"]) >= 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("leak", ["padding", "raw", "keeps", "stuck", "clears"])
 def test_audit_of_a_leaking_client_finds_it(agreed: CommandLine, leak: str) -> None:
     found = agreed.json("audit", "four", "--client", f"{node()} {LEAKS} {leak}", code=1)
@@ -84,7 +84,7 @@ def test_audit_refuses_extra_lines() -> None:
         drawn(client_that(f"{SAY}; {SAY}"), 3)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_audit_waits_for_a_slow_client_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
     assert drawn(client_that(f"time.sleep(0.3); {SAY}"), 5) == 5
@@ -92,7 +92,7 @@ def test_audit_waits_for_a_slow_client_that_answers(monkeypatch: pytest.MonkeyPa
         drawn(client_that("time.sleep(30)"), 1)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_audit_ends_the_processes_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_client, "_SECONDS", 1)
     with pytest.raises(NotSupported, match="did not answer for 1 s"):

@@ -9,9 +9,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from javascript import PACKAGE, VECTORS
 
 from client_cases import CASES
+from javascript import PACKAGE, VECTORS
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import digest_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),

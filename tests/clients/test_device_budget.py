@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from javascript import PACKAGE, answered, evaluated
-
 from client_cases import CASES
+from javascript import PACKAGE, answered, evaluated
 from ldp_budget import Collection
 from ldp_budget.registry.public_definition import digest_of
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from javascript import evaluated
 
 import ldp_budget
 from client_cases import CASES
+from javascript import evaluated
 from ldp_budget import Collection, Mechanism
 from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.sdk.client_program import Program, uint

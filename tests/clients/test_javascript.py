@@ -9,10 +9,10 @@ from typing import Any
 import make
 import numpy as np
 import pytest
-from javascript import PACKAGE, VECTORS, adapted, answered, evaluated, run
 
 import ldp_budget
 from client_cases import CASES, Recorder, streams
+from javascript import PACKAGE, VECTORS, adapted, answered, evaluated, run
 from ldp_budget import OutsideDomain
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import About, digest_of
@@ -39,7 +39,7 @@ def test_vectors_all_agree() -> None:
     assert (done.returncode, done.stdout) == (0, f"{(len(CASES) + 1) * make.COUNT} vectors\n")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_vectors_two_hundred_of_each_agree(many_vectors: Path) -> None:
     """`test_browser.py` has the same in Chromium."""
     assert run(TEST, many_vectors).stdout == f"{(len(CASES) + 1) * 200} vectors\n"
@@ -415,7 +415,7 @@ def test_report_is_explained() -> None:
 # -- estimated by the server ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CASES)
 def test_reports_of_node_are_estimated_correctly(name: str) -> None:
     """20,000 users: every count and mean within 4.5 standard errors."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from javascript import PACKAGE, evaluated
 
 import ldp_budget
 from client_cases import CASES
+from javascript import PACKAGE, evaluated
 from ldp_budget import Collection, NotSupported
 from ldp_budget.sdk.client_program import Program, record
 from ldp_budget.verification.exact.program_distribution import law
@@ -268,7 +268,7 @@ def largest_ratio(program: Program) -> float:
     return float(max(max(one[row] for one in laws) / min(one[row] for one in laws) for row in rows))
 
 
-@pytest.mark.parametrize(("seed", "count"), [(0, 10), pytest.param(1, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "count"), [(0, 10), pytest.param(1, 100, marks=pytest.mark.exhaustive)])
 def test_loss_of_random_program_below_its_exact_loss_is_refused(seed: int, count: int) -> None:
     """Every outcome of every draw in fractions is the oracle: a lower loss is never confirmed."""
     chance, asked, exact = random.Random(seed), [], []

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from javascript import PACKAGE, node
 
 from client_cases import CASES
+from javascript import PACKAGE, node
 from ldp_budget.registry.collections import Collection
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 MOST_BYTES = {"ldp-budget": 8 * 1024, "ldp-budget-device": 14 * 1024, "ldp-budget-loss": 12 * 1024}
 """Of each file, compressed."""

@@ -54,7 +54,7 @@ def run(folder: Path, client: Path = CLIENT) -> subprocess.CompletedProcess[str]
 LARGE_TABLES = {"bounded-laplace.json", "bounded-laplace-at-20.json"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_vectors_without_a_large_table_agree(tmp_path: Path) -> None:
     files = [path for path in VECTORS.iterdir() if path.name not in LARGE_TABLES]
     assert len(files) == len(CASES) + 1 - len(LARGE_TABLES)
@@ -64,7 +64,7 @@ def test_vectors_without_a_large_table_agree(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(files) * make.COUNT} vectors\n", "")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_vectors_with_a_large_table_agree(tmp_path: Path) -> None:
     for name in LARGE_TABLES:
         shutil.copy(VECTORS / name, tmp_path)
@@ -193,7 +193,7 @@ def test_label_that_differs_is_found(tmp_path: Path) -> None:
     ],
     ids=lambda part: None,
 )
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_report_that_differs_is_found(tmp_path: Path, case: str, old: str, new: str) -> None:
     source = CLIENT.read_text()
     assert source.count(old) == 1

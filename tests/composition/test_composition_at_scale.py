@@ -48,11 +48,11 @@ LONG = [("0.5", 10**6), ("0.5", 10**10), ("1e-5", 10**12)]
 LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.999"])
 @pytest.mark.parametrize(
-    ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.slow) for each in LONGER)]
+    ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in LONGER)]
 )
 def test_exact_of_a_million_responses_and_more_is_bracketed(epsilon: str, count: int, delta: str) -> None:
     """The binomial distribution for every count: 10^6 on a lattice, the others beyond any lattice."""
@@ -80,9 +80,9 @@ def many_kinds(seed: int, count: int, kinds: int = 100) -> Charges:
     return [(kind(i), count) for i in range(kinds)]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.some(8)
-@pytest.mark.parametrize("delta", ["1e-6", pytest.param("0.4", marks=pytest.mark.slow), "0.999"])
+@pytest.mark.parametrize("delta", ["1e-6", pytest.param("0.4", marks=pytest.mark.exhaustive), "0.999"])
 @pytest.mark.parametrize(
     "charges",
     [
@@ -98,7 +98,7 @@ def test_exact_of_long_lists_on_no_lattice_is_bracketed(charges: Charges, delta:
     assert_certified(charges, delta, truth)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_exact_of_many_kinds_is_bracketed() -> None:
     """Ten thousand reports of each: the bounds of three enclose the truth, those of a hundred are as near."""
     few = many_kinds(1, 10**4, kinds=3)
@@ -107,7 +107,7 @@ def test_exact_of_many_kinds_is_bracketed() -> None:
     assert total.lower <= total.epsilon <= total.lower * (1 + LOOSE)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(4))
 def test_exact_of_many_kinds_in_many_cases_is_bracketed(seed: int) -> None:
     source = random.Random(f"many {seed}")
@@ -150,7 +150,7 @@ def test_exact_of_a_delta_near_one_is_accurate(charges: Charges, epsilon: float)
     assert upper - lower <= 2.0**-52 + 1e-5 * float(rest)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_exact_memory_stays_within_its_bound() -> None:
     """A list that drops no frequency early is the most expensive."""
     tracemalloc.start()
@@ -164,7 +164,7 @@ def test_exact_memory_stays_within_its_bound() -> None:
 # -- what the bounds are made of ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frequencies", [2**6, pytest.param(2**8, marks=pytest.mark.slow), 2**11])
+@pytest.mark.parametrize("frequencies", [2**6, pytest.param(2**8, marks=pytest.mark.exhaustive), 2**11])
 def test_exact_bounds_hold_for_any_number_of_frequencies(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow apart, as more Gaussian noise has to be added; the truth stays between them."""
     monkeypatch.setattr(_laplace_inversion, "_FREQUENCIES", frequencies)

@@ -159,7 +159,7 @@ def test_exact_handles_a_loss_far_below_zero(seed: int) -> None:
     check_against_the_oracle(seed, "any")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("block", range(10))
 def test_exact_is_never_below_the_oracle_in_many_cases(block: int) -> None:
     for seed in range(1000 * block, 1000 * (block + 1)):
@@ -310,7 +310,7 @@ def test_exact_with_constant_delta_finds_the_end_of_the_range(count: int) -> Non
         assert noisy.epsilon <= 1.00001 * total.epsilon
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=settings.default.max_examples // 5)
 @given(st.integers(min_value=1, max_value=50), st.sampled_from(["1e-9", "1e-4", "0.2"]))
 def test_exact_epsilon_and_delta_are_inverse(count: int, delta: str) -> None:

@@ -117,7 +117,7 @@ def assert_never_below(rows: Rows, guarantee: Guarantee, users: int, ratio: Frac
 
 
 @pytest.mark.some(3)
-@pytest.mark.parametrize("users", [1, 3, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [1, 3, pytest.param(5, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_shuffled_is_never_below_the_enumeration(name: str, users: int) -> None:
     rows, declared = CHANNELS[name]
@@ -143,7 +143,7 @@ def test_shuffled_of_random_channels_is_never_below_the_enumeration() -> None:
         check_a_random_channel(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shuffled_of_many_random_channels_is_never_below_the_enumeration() -> None:
     for seed in range(1000, 1150):
         check_a_random_channel(seed)
@@ -228,7 +228,7 @@ def test_shuffled_is_never_above_the_printed_bound(local: str, digits: int, delt
 
 @settings(max_examples=5)
 @given(st.sampled_from(["0.05", "0.5", "3"]), st.integers(1, 10**6), st.sampled_from(["1e-300", "1e-6", "0.1"]))
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shuffled_decreases_with_the_users(local: str, users: int, delta: str) -> None:
     few, many = (shuffled([(SymmetricPair(local, "0.4"), 1)], n, delta).epsilon for n in (users, 4 * users))
     assert many <= few * (1 + 1e-5)
@@ -251,7 +251,7 @@ def test_shuffled_with_a_too_small_delta_is_the_local_loss(delta: Any) -> None:
 # -- several shuffles -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shuffled_several_times_composes() -> None:
     """Two of three users' randomised responses, enumerated; every user gives the same answer twice."""
     rows = response(3, 2)
@@ -267,7 +267,7 @@ def test_shuffled_several_times_composes() -> None:
         assert found.epsilon >= math.log(ratio) * (1 - 1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shuffled_a_hundred_times_costs_about_ten_times_one() -> None:
     one, hundred = (shuffled([(Pure("0.5"), k)], 10_000, "1e-6").epsilon for k in (1, 100))
     assert 9 * one < hundred < 12.5 * one
@@ -333,7 +333,7 @@ def test_shuffled_draws_lie_between_one_draw_and_any_report_of_their_loss(guaran
     assert all_draws <= shuffled([(Pure(loss[0]), 1)], 10_000, "1e-6").epsilon * (1 + 1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_shuffled_of_different_reports_composes() -> None:
     listed = [(Pure("0.5"), 20), (SymmetricPair("0.3", "0.4"), 30), (Pure(0), 5)]
     together = shuffled(listed, 10_000, "1e-6").epsilon

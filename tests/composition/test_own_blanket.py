@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from composition.test_composition_shuffle import Rows, central_delta
 from scipy.special import gammaln
 
 import ldp_budget
-from composition.test_composition_shuffle import Rows, central_delta
 from composition_oracle import mp, mpf, number
 from ldp_budget import Comparison, Factor
 from ldp_budget.accounting.rule_comparison import message_charged, message_of
@@ -192,7 +192,7 @@ def test_many_rounds_of_own_blanket_compose_below_the_clones() -> None:
     assert many < shuffled([(mechanism.guarantee, 50)], 10_000, "1e-6").epsilon * 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_rounds_of_own_blanket_are_never_below_the_enumerated_ones() -> None:
     rows = [[Fraction(4 if o == x else 1, 6) for o in range(3)] for x in range(3)]
     pair = tuple((p, q, Fraction(1, 6)) for p, q in zip(rows[0], rows[1], strict=True))

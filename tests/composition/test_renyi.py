@@ -237,7 +237,7 @@ def assert_not_beyond(source: random.Random, slack: bool) -> None:
         assert reached <= float(delta) + 1e-12, rule
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi"])
 def test_filter_is_never_exceeded_by_many_adaptive_reports(rule: str) -> None:
     """Thousands of runs of up to 200 reports, larger ones the nearer the loss is to ε; δ measured from the losses."""

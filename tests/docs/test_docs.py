@@ -78,7 +78,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
     [
         pytest.param(
             page,
-            marks=[pytest.mark.slow] if page.stem in SLOW else [],
+            marks=[pytest.mark.exhaustive] if page.stem in SLOW else [],
             id=page.relative_to(ROOT).with_suffix("").as_posix(),
         )
         for page in ENDS
@@ -120,7 +120,7 @@ def test_survey_of_the_readme_in_an_empty_folder_prints_an_estimate(tmp_path: Pa
 
 
 @needs_bash
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_service_of_the_readme_pasted_into_an_empty_folder_answers(tmp_path: Path, programs: str) -> None:
     """The block failed in every order: 409, no ledger, no policy, or a service that nothing came after."""
     pytest.importorskip("uvicorn")

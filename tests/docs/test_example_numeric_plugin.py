@@ -23,7 +23,7 @@ def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactor
     return installed(source, tmp_path_factory.mktemp("machine"), programs)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
     # The contract is checked below, by `plugin check`.
     chosen = ("-k", "not TestContract")
@@ -32,7 +32,7 @@ def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
     assert " failed" not in told
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_is_calibrated_and_has_less_variance_than_laplace(machine: Machine) -> None:
     calibrated = machine.ldp_budget("calibrate", *TARGET, "--users", "10000")
     assert calibrated["guarantee"]["kind"] == "symmetric-pair"
@@ -44,7 +44,7 @@ def test_it_is_calibrated_and_has_less_variance_than_laplace(machine: Machine) -
     assert calibrated["utility"]["bias"] == {"lower": 0.0, "centre": 0.0, "upper": 0.0}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_is_ranked_beside_the_others(machine: Machine) -> None:
     rows = machine.ldp_budget("compare", "--epsilon", "4", "--lower", "0", "--upper", "1", "--users", "1000")
     names = [row["mechanism"] for row in rows]
@@ -68,7 +68,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
     assert machine.ldp_budget("ledger", "verify")["ok"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_is_certified_as_audited(machine: Machine) -> None:
     certificate = machine.ldp_budget("plugin", "check", "ldp_budget_piecewise", "--samples", "50000")
     [checked] = certificate["mechanisms"]

@@ -48,14 +48,14 @@ def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactor
     return installed(source, tmp_path_factory.mktemp("machine"), programs)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
     told = machine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=source)
     assert " passed" in told
     assert " failed" not in told
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_is_listed_beside_the_mechanisms_that_come_with_us(machine: Machine) -> None:
     [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-olh", "0.1.0", "ok")
@@ -66,7 +66,7 @@ def test_a_program_verifies_it_and_its_estimates_are_near_the_truth(machine: Mac
     simulate_and_check(machine, 200_000)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_program_estimates_from_a_million_users(machine: Machine) -> None:
     simulate_and_check(machine, 1_000_000)
 
@@ -122,7 +122,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
     assert machine.ldp_budget("ledger", "verify")["ok"]
 
 
-@pytest.mark.slow  # what a check makes of an honest plugin is seen by tests/cli/test_plugin_commands.py
+@pytest.mark.exhaustive  # what a check makes of an honest plugin is seen by tests/cli/test_plugin_commands.py
 def test_it_is_certified_as_audited(machine: Machine) -> None:
     certificate = machine.ldp_budget("plugin", "check", "ldp_budget_olh", "--samples", "50000")
     [checked] = certificate["mechanisms"]

@@ -120,7 +120,7 @@ def test_fastapi_guide_with_a_locked_table_stores_every_charged_report(
     assert again > 0, "some requests met the lock after their charge, and were told to come again"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_fastapi_guide_under_load_stores_every_report_at_once(moods: ModuleType, tmp_path: Path) -> None:
     """Forty threads at a time: none of them gives up waiting for the table."""
     assert stored_and_charged(moods, tmp_path, 600, 40, Free) == (600, 600, 0)

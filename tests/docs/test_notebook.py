@@ -58,7 +58,7 @@ def cells(html: str) -> list[list[str]]:
     return [[unescape(cell) for cell in re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, flags=re.S)] for row in rows]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::RuntimeWarning")
 def test_it_runs_and_its_story_is_true(shown: dict[str, Any]) -> None:
     assert cells(shown["result"]["text/html"])[1] == ["20090", "100", "0"]

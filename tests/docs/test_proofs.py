@@ -29,7 +29,7 @@ def test_a_row_of_the_page_agrees_with_verify_in_the_middle_of_its_grid(grid: An
     assert found["exact"] <= int(exact) - int(law)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("grid", "row"), CASES, ids=lambda item: getattr(item, "name", ""))
 def test_a_row_of_the_page_agrees_with_verify(grid: Any, row: str) -> None:
     """If not: python docs/evidence/proofs.py"""

@@ -34,7 +34,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_generated_pages_compared_with_new_ones_are_equal(fresh: Path) -> None:
     """If not: python docs/reference/generate.py"""
     made = {page.relative_to(fresh) for page in fresh.rglob("*.md")}
@@ -48,7 +48,7 @@ def test_generated_pages_compared_with_new_ones_are_equal(fresh: Path) -> None:
     assert different == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_generated_pages_name_no_machine(fresh: Path) -> None:
     for page in fresh.rglob("*.md"):
         text = page.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from ldp_budget import Accountant, mechanism
 from ldp_budget.guarantees import Memoised
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "tutorials" / "examples"
@@ -59,14 +59,14 @@ def test_the_data_are_what_the_page_says(script: ModuleType) -> None:
     assert (min(visits), max(visits)) == (0, 77)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_estimate_is_near_the_truth_and_its_known_bias(study: Any) -> None:
     assert len(study.figures) == 5 * (2 * 4 + 2)  # four rounds and all of them together
     for figure in study.figures:
         assert abs(figure.estimate - figure.truth - figure.bias) <= ALLOWED * figure.std_error, figure
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_interval_of_a_biased_mean_does_not_hold_the_truth(study: Any) -> None:
     for figure in study.figures:
         if figure.collection == "visits-b":
@@ -75,13 +75,13 @@ def test_the_interval_of_a_biased_mean_does_not_hold_the_truth(study: Any) -> No
             assert figure.bias == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_four_rounds_together_have_half_the_error_of_one(study: Any) -> None:
     means = {figure.rounds: figure.std_error for figure in study.figures if figure.collection == "visits-a"}
     assert means["all"] == pytest.approx(means["1"] / 2, rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_everybody_is_charged_what_the_plan_says_and_the_fifth_round_refused(run: Run) -> None:
     study = run.study
     assert study.spent == {8.0: run.people}

@@ -102,9 +102,9 @@ def test_the_page_has_the_verdicts(document: str, report: ModuleType) -> None:
     assert [row for row in VERDICTS if row[0] == document and row[1:] not in found] == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "document", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in DOCUMENTS]
+    "document", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LONG)) for name in DOCUMENTS]
 )
 def test_the_page_is_what_the_script_writes(document: str, script: ModuleType, tmp_path: Path) -> None:
     run(script, tmp_path, document)
@@ -113,7 +113,7 @@ def test_the_page_is_what_the_script_writes(document: str, script: ModuleType, t
     assert pictures == {path.name for path in (SCRIPTS / "pictures").glob(f"{document}-*")}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_a_quick_run_gives_the_verdicts_of_the_page(
     document: str, script: ModuleType, report: ModuleType, tmp_path: Path

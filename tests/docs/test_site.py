@@ -81,7 +81,7 @@ def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_site_with_all_its_files_has_every_page_and_loads_nothing_from_another_host(
     site: Path, pages: dict[Path, Page]
 ) -> None:
@@ -92,7 +92,7 @@ def test_site_with_all_its_files_has_every_page_and_loads_nothing_from_another_h
     assert [(path.name, address) for path in asked for address in asked[path] if is_elsewhere(address)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_scripts_of_the_site_name_no_other_host(site: Path) -> None:
     """The name of the SVG namespace is an address that is not loaded."""
     scripts = [path for path in site.rglob("*.js") if path.name != "searchindex.js"]
@@ -103,7 +103,7 @@ def test_scripts_of_the_site_name_no_other_host(site: Path) -> None:
     assert set(named) <= {"http://www.w3.org/2000/svg"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_links_and_loaded_files_of_the_site_exist(pages: dict[Path, Page]) -> None:
     missing = []
     for path, page in pages.items():
@@ -118,7 +118,7 @@ def test_links_and_loaded_files_of_the_site_exist(pages: dict[Path, Page]) -> No
     assert missing == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_search_index_of_the_site_has_every_page(site: Path, pages: dict[Path, Page]) -> None:
     loaded = [address.partition("?")[0] for address in pages[site / "search.html"].loaded]
     assert "searchindex.js" in loaded
@@ -130,7 +130,7 @@ def test_search_index_of_the_site_has_every_page(site: Path, pages: dict[Path, P
     assert "explanation/promises" in named
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_inventory_of_the_site_has_the_public_python_names(site: Path) -> None:
     """Other projects link to them by intersphinx."""
     lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
@@ -143,7 +143,7 @@ def test_inventory_of_the_site_has_the_public_python_names(site: Path) -> None:
     assert len(found) > 400
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", ["security", "changelog", "contributing"])
 def test_project_page_of_the_site_has_the_text_of_its_file(site: Path, pages: dict[Path, Page], page: str) -> None:
     text = (site / f"{page}.html").read_text(encoding="utf-8")
@@ -152,7 +152,7 @@ def test_project_page_of_the_site_has_the_text_of_its_file(site: Path, pages: di
     assert [title for title in titles if title.replace("'", "’") not in text and title not in text] == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("stem", ["vulner", "tamper", "threat", "confid", "sandbox", "metric", "erasur"])
 def test_search_index_of_the_site_has_terms_of_the_field(site: Path, stem: str) -> None:
     text = (site / "searchindex.js").read_text(encoding="utf-8")

@@ -23,7 +23,8 @@ from typing import Any
 import pytest
 
 import format_story as story
-from conftest import Clock, CommandLine
+from command_line import CommandLine
+from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, KeyConflict, RecordConflict, ReportFileError, ReservationConflict
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.invitations import Invitations

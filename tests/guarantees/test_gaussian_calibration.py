@@ -90,7 +90,7 @@ def golden(name: str, *columns: str) -> list[tuple[list[float], mpf]]:
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("method", METHODS)
 def test_sigma_is_safe_and_tight_in_thousands_of_cases(method: str, count: int) -> None:
     cases = random_cases(count, seed=4)

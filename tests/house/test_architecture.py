@@ -140,21 +140,21 @@ def has_sql(path: Path) -> bool:
     return any(isinstance(text, str) and SQL.match(text) for text in texts)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_sql_is_in_the_engine_packages_only() -> None:
     speaks = [path for path in files(ACCOUNTANT, PLUGINS, CLI) if has_sql(path)]
     assert speaks
     assert named(path for path in speaks if path.parent not in ENGINES) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_scipy_stats_is_never_used() -> None:
     paths = files(ACCOUNTANT, PLUGINS, CLI)
     uses = [path for path in paths if any("scipy.stats" in name for name in imported(nodes(path)))]
     assert named(uses) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_numpy_and_scipy_are_imported_at_the_top_of_a_module() -> None:
     # The room `reports` is loaded by `--help`, and handles arrays in a few functions.
     paths = [path for path in files(ACCOUNTANT, PLUGINS) if path.parent.name != "reports"]

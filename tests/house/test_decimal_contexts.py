@@ -38,10 +38,10 @@ def _figures(context: str, *options: str) -> dict[str, Any]:
     "context",
     [
         # A thread that may round nothing, below, sees what any of these does.
-        pytest.param("one digit down", marks=pytest.mark.slow),
-        pytest.param("nothing rounded", marks=pytest.mark.slow),
-        pytest.param("three digits up", marks=pytest.mark.slow),
-        pytest.param("a hundred digits", marks=pytest.mark.slow),
+        pytest.param("one digit down", marks=pytest.mark.exhaustive),
+        pytest.param("nothing rounded", marks=pytest.mark.exhaustive),
+        pytest.param("three digits up", marks=pytest.mark.exhaustive),
+        pytest.param("a hundred digits", marks=pytest.mark.exhaustive),
     ],
 )
 def test_figures_are_the_same_under_any_context(context: str) -> None:
@@ -50,7 +50,7 @@ def test_figures_are_the_same_under_any_context(context: str) -> None:
     assert found.keys() == usual.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_figures_are_the_same_in_a_thread_with_a_context_of_its_own() -> None:
     assert _figures("nothing rounded", "thread") == _figures("default")
 

@@ -23,7 +23,7 @@ def test_rows_and_definitions_correspond() -> None:
     assert {row["fn"] for row in rows()} == set(DEFINITIONS)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_figures_equal_their_definitions(name: str) -> None:
     for row in rows():

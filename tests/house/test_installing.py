@@ -27,7 +27,7 @@ LEAST = int(PROJECT["project"]["requires-python"].removeprefix(">=3."))
 # As far as Pythons are looked for; those that are not there are skipped.
 MINORS = range(LEAST, LEAST + 6)
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 
 def run(*command: str | Path, cwd: Path, code: int = 0) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, Plan, mechanism
 from ldp_budget.guarantees import Approximate, Copies, FinitePair, Gaussian, Memoised, Pure
 

@@ -92,7 +92,7 @@ def test_version_is_that_of_the_distribution() -> None:
     assert ldp_budget.__version__ == version("ldp-budget")
 
 
-@pytest.mark.slow  # that no module is called like it is seen by test_architecture.py
+@pytest.mark.exhaustive  # that no module is called like it is seen by test_architecture.py
 def test_mechanism_stays_a_function_after_imports() -> None:
     code = """
 import importlib, pathlib, pkgutil, ldp_budget

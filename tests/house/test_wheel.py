@@ -67,7 +67,7 @@ def command(installed: Path, *arguments: str, cwd: Path) -> str:
     return run(sys.executable, script, *arguments, cwd=cwd, PYTHONPATH=str(installed), MPLBACKEND="Agg")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wheel_contains_the_packages_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
@@ -84,7 +84,7 @@ def test_wheel_contains_the_packages_and_nothing_else(wheel: Path) -> None:
         assert f"ldp_budget_service/monitoring/{path.name}" in names
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wheel_contains_every_source_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = set(opened.namelist())
@@ -93,7 +93,7 @@ def test_wheel_contains_every_source_file(wheel: Path) -> None:
             assert path.relative_to(ROOT / room).as_posix() in names
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wheel_declares_its_dependencies(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         [metadata] = [name for name in opened.namelist() if name.endswith(".dist-info/METADATA")]
@@ -117,7 +117,7 @@ def test_wheel_declares_its_dependencies(wheel: Path) -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_installed_copy_calibrates_spends_randomizes_and_estimates(installed: Path, empty: Path) -> None:
     code = """
 import json, sys
@@ -139,7 +139,7 @@ print(json.dumps({"files": ours, "statuses": statuses, "counts": estimate.counts
     assert max(range(7), key=answer["counts"].__getitem__) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_installed_command_lists_its_own_mechanisms(installed: Path, empty: Path) -> None:
     listed = json.loads(command(installed, "mechanisms", "--json", cwd=empty))
     own = {row["name"] for row in listed if row["plugin"] == "ldp-budget" and row["status"] == "ok"}
@@ -149,7 +149,7 @@ def test_installed_command_lists_its_own_mechanisms(installed: Path, empty: Path
     assert list(empty.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_installed_demo_runs_in_an_empty_directory(installed: Path, empty: Path) -> None:
     told = command(installed, "demo", cwd=empty)
     assert "944 respondents" in told

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Mechanism
 from ldp_budget.composition import compose
 from ldp_budget.errors import ReservationConflict

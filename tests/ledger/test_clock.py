@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.errors import ClockError, ReservationConflict, UserErased

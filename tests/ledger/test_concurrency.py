@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Mechanism, NotSupported
 from ldp_budget.accounting import batch as batches
 from ldp_budget.accounting import bulk_run
@@ -120,7 +120,7 @@ def test_spend_by_processes_with_equal_keys_returns_equal_receipts(tmp_path: Pat
         check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_spend_by_four_processes_starves_none(tmp_path: Path) -> None:
     """Four spend as fast as they can: when the first is done, all others have been served, too."""
     path, turns = tmp_path / "budget.db", 400

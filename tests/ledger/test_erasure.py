@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, UnknownName, UserErased
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.keyfile import read_key

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release

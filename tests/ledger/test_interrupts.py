@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.receipts import Receipt
@@ -116,7 +116,7 @@ KEYED = ("spend", "spend_many", "reserve")
         ("spend", 5),
         ("balance", 1),
         ("history", 1),
-        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in OPERATIONS),
+        *(pytest.param(name, 1, marks=pytest.mark.exhaustive) for name in OPERATIONS),
     ],
 )
 def test_interrupt_at_any_point_leaves_a_ledger_that_all_callers_can_use(
@@ -135,7 +135,7 @@ def test_interrupt_at_any_point_leaves_a_ledger_that_all_callers_can_use(
     [
         ("spend", 1),
         ("spend_many", 7),
-        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in ("spend_many", "reserve", "set_policy")),
+        *(pytest.param(name, 1, marks=pytest.mark.exhaustive) for name in ("spend_many", "reserve", "set_policy")),
     ],
 )
 def test_interrupt_at_any_point_while_the_writer_thread_works_leaves_a_ledger_that_all_callers_can_use(
@@ -175,7 +175,7 @@ class _Partition:
     writes = by = 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["spend", "reserve", "balance", "history"])
 def test_interrupt_at_any_point_leaves_a_ledger_on_a_server_that_all_callers_can_use(clock: Clock, name: str) -> None:
     accountant = Emptied(3).open(clock)
@@ -238,7 +238,7 @@ def in_another_thread(work: Callable[[], object], point: int) -> None:
     assert done, f"others fail, or wait for ever, after an interrupt at point {point}"
 
 
-@pytest.mark.parametrize("partitions", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("partitions", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_close_interrupted_at_any_point_can_be_repeated(tmp_path: Path, clock: Clock, partitions: int) -> None:
     place = tmp_path / "budget.db" if partitions == 1 else Emptied(partitions).address
     with Accountant(place, clock=clock) as accountant:
@@ -253,7 +253,7 @@ def test_close_interrupted_at_any_point_can_be_repeated(tmp_path: Path, clock: C
     assert interrupt.number > 10
 
 
-@pytest.mark.parametrize("each", [31, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [31, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_opening_or_close_interrupted_at_any_point_locks_out_no_other_caller(
     tmp_path: Path, clock: Clock, each: int
 ) -> None:

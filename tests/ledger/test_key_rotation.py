@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, LedgerMoved, UnknownName
 from ldp_budget.accounting import batch as batches
 from ldp_budget.ledger import key_rotation, write_queue
@@ -23,37 +23,41 @@ from ldp_budget.ledger.sqlite import SqliteStore
 from ledger_contract import CURVE, check, coin, promising, spent
 from ledger_exchanges import Exchanged, ExchangedContract, exchange, reopen
 from ledger_inside import ledger_of, store_of, tables
-from ledger_places import InFile, InMemory, InToys
+from ledger_places import InFile, InMemory, InToys, Place
 from toy_store import ToyStore
 
+pytestmark = pytest.mark.policy("lifetime=9", "day=9")
 
-@pytest.mark.slow
+
+@pytest.mark.exhaustive
 class TestInMemory(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
         return Exchanged(InMemory())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestInFile(ExchangedContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Exchanged:
         return Exchanged(InFile(tmp_path / "budget.db"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestThreePartitions(ExchangedContract):
     @pytest.fixture
     def place(self) -> Exchanged:
         return Exchanged(InToys(3))
 
 
-@pytest.fixture(params=["memory", pytest.param("file", marks=pytest.mark.slow), "three partitions"])
-def accountant(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Accountant:
-    place = {"memory": ":memory:", "file": tmp_path / "budget.db", "three partitions": ToyStore(3)}[request.param]
-    accountant = Accountant(place, clock=clock)
-    accountant.set_policy("default", ["lifetime=9", "day=9"])
-    return accountant
+@pytest.fixture(params=["memory", pytest.param("file", marks=pytest.mark.exhaustive), "three partitions"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    places: dict[str, Place] = {
+        "memory": InMemory(),
+        "file": InFile(tmp_path / "budget.db"),
+        "three partitions": InToys(3),
+    }
+    return places[request.param]
 
 
 def in_use(accountant: Accountant) -> None:

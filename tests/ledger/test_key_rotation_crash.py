@@ -13,7 +13,7 @@ from ledger_exchanges import COIN, Exchanged, ExchangedContract
 from ledger_scripts import let_go, start, wait_until_ready
 from postgres_places import Emptied, new_ledger
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.usefixtures("own_keys")]
 
 
 class TestFourPartitions(ExchangedContract):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing
 from ldp_budget.accounting import connect
 from ldp_budget.ledger.keyfile import Key
@@ -35,7 +35,7 @@ def at_first(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, do: Call
     monkeypatch.setattr(owner, name, outer)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_backup_during_a_rotation_has_the_key_of_its_moment(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

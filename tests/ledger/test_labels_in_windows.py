@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.guarantees import Copies, Guarantee, Memoised
@@ -22,12 +21,6 @@ from ledger_contract import CURVE, check, promising, spent
 RAPPOR = ldp_budget.mechanism("rappor")(f=0.5, p=0.25, q=0.75, hashes=2, bits=32, cohorts=8, domain_size=4)
 MEAN = ldp_budget.mechanism("one-bit-mean").calibrate(epsilon=4, lower=0, upper=1, rounding=0.5, flip=0.3)
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
-
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as accountant:
-        yield accountant
 
 
 def worst(one: Fraction, other: Fraction, sent: Fraction, before: int, reports: int) -> Fraction:

@@ -19,7 +19,7 @@ from ledger_contract import check
 
 KILLS = [
     pytest.param(8, id="8-kills"),
-    pytest.param(70, id="70-kills", marks=pytest.mark.slow),
+    pytest.param(70, id="70-kills", marks=pytest.mark.exhaustive),
 ]
 
 
@@ -83,7 +83,7 @@ def test_killed_process_loses_no_receipt_and_charges_no_key_twice(path: Path, mo
         check(accountant, heads[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_batch_is_completed_by_running_it_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_run, "BATCH", ledger_killer.BULK_USERS // 4)
     told, heads = kill(path, "bulk", 40)

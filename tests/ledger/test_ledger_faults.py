@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LdpBudgetError, LedgerError
 from ldp_budget.accounting.bulk_run import BulkResult
 from ldp_budget.accounting.policies import Plan

@@ -26,7 +26,7 @@ from ledger_inside import BusyWriter, store_of
 from ledger_places import as_unprivileged, closed_copy
 
 if TYPE_CHECKING:
-    from conftest import Clock
+    from fixed_clock import Clock
 
 Coin = Callable[[Any], Mechanism]
 
@@ -135,7 +135,7 @@ def test_create_in_an_unwritable_place_leaves_no_key(tmp_path: Path, monkeypatch
     Accountant(tmp_path / "budget.db").close()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_create_by_several_processes_gives_all_one_ledger(tmp_path: Path) -> None:
     """The file and its key appear one after the other; another process must not take the gap for a loss."""
     script = """
@@ -339,7 +339,7 @@ def test_reopened_ledger_keeps_everything(path: Path, coin: Coin, clock: Clock) 
 # -- many processes, killed ones, forked ones ----------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_spend_by_eight_processes_grants_exactly_the_limit(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.set_policy("default", ["lifetime=7.77"])
@@ -373,7 +373,7 @@ KILLED = """
     """
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_killed_process_loses_no_acknowledged_charge(path: Path, coin: Coin, rounds: int) -> None:
     acknowledged = -1
     for number in range(rounds):

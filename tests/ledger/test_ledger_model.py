@@ -43,16 +43,16 @@ class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestLongInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=200, stateful_step_count=100)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestLongInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=50, stateful_step_count=50)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestLongInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=30, stateful_step_count=50)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.ledger import window_backfill
 from ledger_contract import Place, check, promising
@@ -21,7 +21,7 @@ class TestInMemory(MeasuredContract):
         return InMemory()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestInFile(MeasuredContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
@@ -34,7 +34,7 @@ class TestInToys(MeasuredContract):
         return InToys(3)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestFilledInSteps(MeasuredContract):
     """As if every journal were a long one."""
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 import move_killer
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
 from ldp_budget.accounting import policy_versions
@@ -189,11 +189,11 @@ def story(tmp_path: Path, clock: Clock) -> Story:
 WAYS = [
     pytest.param(("file",), id="file"),
     pytest.param(("3 partitions", "file"), id="3 partitions-file"),
-    pytest.param(("file", "5 partitions"), id="file-5 partitions", marks=pytest.mark.slow),
+    pytest.param(("file", "5 partitions"), id="file-5 partitions", marks=pytest.mark.exhaustive),
     pytest.param(
         ("3 partitions", "5 partitions", "3 partitions"),
         id="3 partitions-5 partitions-3 partitions",
-        marks=pytest.mark.slow,
+        marks=pytest.mark.exhaustive,
     ),
 ]
 
@@ -330,7 +330,7 @@ def test_move_killed_before_or_after_any_commit_leaves_at_most_one_open(
     assert 20 < moment < 999
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["file", "3 partitions"])
 def test_move_whose_process_is_killed_at_random_is_started_again(
     tmp_path: Path, clock: Clock, story: Story, kind: str
@@ -815,6 +815,6 @@ class TestMoving(MovingMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestLongMoving(MovingMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=40, stateful_step_count=60)

@@ -84,7 +84,7 @@ def test_process_reading_its_own_ledger_file_loses_no_spend(path: Path, other: s
         assert all(one.repeated for one in again)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_process_closing_one_of_two_accountants_loses_no_spend(path: Path) -> None:
     with Accountant(path) as accountant:
         with Accountant(path) as other:

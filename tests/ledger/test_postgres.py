@@ -17,7 +17,7 @@ from postgres_places import Emptied, OnServer
 pytestmark = pytest.mark.usefixtures("own_keys")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestOnePartition(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
@@ -27,7 +27,6 @@ class TestOnePartition(StoreContract):
 class TestCentral:
     """Of the contract, at least one test for each thing that the server is asked for; in two partitions."""
 
-    accountant = StoreContract.accountant
     threads_with_one_key = StoreContract.threads_with_one_key
     test_limits = StoreContract.test_spend_is_granted_exactly_as_often_as_it_fits
     test_refusals = StoreContract.test_refusal_changes_nothing_but_its_key
@@ -61,21 +60,21 @@ class TestCentral:
         return Emptied(2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestFourPartitions(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(4)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestManyPartitions(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(64)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestTheOldestServer(StoreContract):
     @pytest.fixture
     def place(self) -> Emptied:
@@ -102,7 +101,6 @@ def test_transaction_may_take_only_the_unlocked_partitions() -> None:
 
 
 class TestCentralMeasures:
-    accountant = MeasuredContract.accountant
     test_sums = MeasuredContract.test_sums_equal_the_charges_after_random_operations
     test_orders = MeasuredContract.test_new_order_is_backfilled_from_the_journal
     test_closing = MeasuredContract.test_close_and_reopen_loses_nothing
@@ -112,7 +110,7 @@ class TestCentralMeasures:
         return Emptied(2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestMeasuresInFourPartitions(MeasuredContract):
     @pytest.fixture
     def place(self) -> Emptied:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.ledger.postgres import pool
 

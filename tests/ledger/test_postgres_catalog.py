@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.postgres import schema, store
 from ldp_budget.ledger.postgres import schema as catalog

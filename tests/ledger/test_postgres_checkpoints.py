@@ -29,7 +29,7 @@ def taker(address: str, count: int) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("partitions", [2, 4])
 def test_checkpoints_taken_during_spends_verify(partitions: int) -> None:
     address, count = new_ledger(partitions), 60
@@ -78,7 +78,7 @@ def test_checkpoints_taken_during_spends_verify(partitions: int) -> None:
         check(accountant, heads[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, where they fill the parts and where they do not."""
     from ldp_budget.ledger.postgres import statements

@@ -51,7 +51,7 @@ def proxied() -> Iterator[tuple[Proxy, str, str]]:
 # -- killed servers ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
 def test_acknowledged_spend_survives_a_killed_server(server: Server, kills: int) -> None:
     """Threads spend under keys while the server dies again and again; some ask again, some leave it at an error."""
     address = f"{server.create_database()}?partitions=4"
@@ -121,7 +121,7 @@ def test_acknowledged_spend_survives_a_killed_server(server: Server, kills: int)
     assert sum(len(granted) for granted, _, _ in outcomes) >= 32
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_server_that_does_not_come_back_is_reported_and_charges_nothing(server: Server, short_patience: None) -> None:
     address = f"{server.create_database()}?partitions=4"
     with Accountant(address) as accountant:
@@ -142,8 +142,8 @@ def test_server_that_does_not_come_back_is_reported_and_charges_nothing(server: 
 # -- cut connections -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
-@pytest.mark.parametrize("warm", [pytest.param(0, marks=pytest.mark.slow), 8])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.exhaustive), "after"])
+@pytest.mark.parametrize("warm", [pytest.param(0, marks=pytest.mark.exhaustive), 8])
 @pytest.mark.some(4)
 def test_spend_with_a_key_and_a_lost_commit_is_settled(proxied: tuple[Proxy, str, str], when: str, warm: int) -> None:
     proxy, address, _ = proxied
@@ -176,7 +176,7 @@ def test_spend_without_a_key_and_a_lost_commit_is_unknown(proxied: tuple[Proxy, 
         check(accountant)
 
 
-@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.exhaustive), "after"])
 @pytest.mark.some(2)
 def test_group_commit_over_a_cut_connection_reports_each_outcome(proxied: tuple[Proxy, str, str], when: str) -> None:
     proxy, address, direct = proxied
@@ -202,8 +202,8 @@ def test_group_commit_over_a_cut_connection_reports_each_outcome(proxied: tuple[
         check(accountant)
 
 
-@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
-@pytest.mark.slow
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.exhaustive), "after"])
+@pytest.mark.exhaustive
 def test_spend_whose_key_cannot_be_looked_up_is_unknown(
     proxied: tuple[Proxy, str, str], short_patience: None, when: str
 ) -> None:
@@ -246,7 +246,7 @@ def test_spend_waiting_for_a_lock_over_cut_connections_is_charged_once() -> None
         check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
 def test_sessions_ended_at_any_moment_lose_nothing(how: str) -> None:
     address = new_ledger(4)
@@ -266,7 +266,7 @@ def test_open_over_a_cut_connection_raises_a_ledger_error(
         Accountant(address)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_reader_reconnects_to_the_server(server: Server) -> None:
     """Connections that died with the server are not read from for the first time."""
     address = f"{server.create_database()}?partitions=4"

@@ -9,7 +9,7 @@ from ldp_budget.ledger.postgres.pool import OLDEST
 from ledger_model import LedgerMachine
 from postgres_places import Emptied
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_keys")]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.usefixtures("own_keys")]
 
 
 class ServerMachine(LedgerMachine):

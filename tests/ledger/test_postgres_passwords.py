@@ -32,7 +32,7 @@ def told_of(error: BaseException) -> str:
     return shown + repr(error) + repr(vars(error))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_password_is_in_no_message(server: Server, short_patience: None, caplog: pytest.LogCaptureFixture) -> None:
     name = database_of_joe(server, "right-one")
     address = server.url(name).replace("postgres@", "joe:PASSWORD@")
@@ -78,7 +78,7 @@ def test_password_is_in_no_message(server: Server, short_patience: None, caplog:
     assert "s3cret" not in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_escaped_password_is_decoded(server: Server) -> None:
     """All other parameters of libpq in the URL are parsed, too."""
     address = server.url(database_of_joe(server, "a b+c/d@e#f?g%h"))

@@ -47,17 +47,9 @@ def place(tmp_path: Path) -> Iterator[BehindPooler]:
         yield made
 
 
-@pytest.fixture
-def accountant(place: BehindPooler) -> Iterator[Accountant]:
-    with Accountant(place.address) as made:
-        made.set_policy("default", ["lifetime=1000000"])
-        yield made
-
-
 class TestCentral:
     """Of the contract, what is done in one transaction, in several, and in bulk."""
 
-    accountant = StoreContract.accountant
     threads_with_one_key = 8
     test_keys = StoreContract.test_refusal_under_a_key_is_permanent
     test_reservations = StoreContract.test_reservation_ends_once
@@ -66,7 +58,7 @@ class TestCentral:
     test_closing = StoreContract.test_close_and_reopen_loses_nothing
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestContract(StoreContract):
     @pytest.fixture
     def place(self, place: BehindPooler) -> BehindPooler:
@@ -76,7 +68,8 @@ class TestContract(StoreContract):
 # -- many at a time ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.exhaustive
 def test_threads_with_keys_exceed_no_limit_and_charge_nothing_twice(accountant: Accountant) -> None:
     accountant.set_policy("tight", ["lifetime=7"])
 
@@ -104,7 +97,8 @@ def test_threads_with_keys_exceed_no_limit_and_charge_nothing_twice(accountant: 
     check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.exhaustive
 def test_batches_checkpoints_and_readers_do_not_block_each_other(accountant: Accountant) -> None:
     users = [f"many {number}" for number in range(100)]
 
@@ -149,7 +143,7 @@ MIXED = """
     """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_processes_share_sessions_and_never_statements(place: BehindPooler) -> None:
     """Each does the same in another order; a statement that one has prepared by name would be done for another."""
     count = 25
@@ -174,8 +168,9 @@ def test_ledgers_as_many_as_sessions_can_be_opened(place: BehindPooler) -> None:
 # -- trouble -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.slow
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
 def test_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant, kills: int) -> None:
     def trouble() -> None:
         dice = random.Random(kills)
@@ -190,7 +185,8 @@ def test_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant
     settle(lambda: check(accountant))
 
 
-@pytest.mark.slow
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
 def test_sessions_of_the_pooler_ended_at_any_moment_lose_nothing(
     place: BehindPooler, accountant: Accountant, how: str
@@ -198,7 +194,7 @@ def test_sessions_of_the_pooler_ended_at_any_moment_lose_nothing(
     assert spend_amid(accountant, lambda: end_sessions(place.direct, how, 6))["granted"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_server_gone_behind_the_pooler_is_reported_and_not_flooded(
     server: Server, tmp_path: Path, short_patience: None
 ) -> None:
@@ -236,6 +232,7 @@ def in_every_session(place: BehindPooler, sql: str) -> None:
             connection.execute(sql)  # type: ignore[call-overload, unused-ignore]
 
 
+@pytest.mark.policy("lifetime=1000000")
 def test_sessions_without_durability_are_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
     """Settings of a session stay with it, and the next client of the session gets them."""
     accountant.spend("alice", coin(1))
@@ -252,7 +249,7 @@ def test_sessions_without_durability_are_refused_by_name(place: BehindPooler, ac
     check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_promoted_standby_behind_the_pooler_is_checked_for_its_settings(server: Server, tmp_path: Path) -> None:
     """A client stays connected to the pooler over a failover, and must not trust the settings of the old server."""
     with (

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.exhaustive), 4])
 def test_processes_are_granted_exactly_the_limit(partitions: int) -> None:
     address = new_ledger(partitions)
     with Accountant(address) as accountant:
@@ -50,7 +50,7 @@ def test_processes_are_granted_exactly_the_limit(partitions: int) -> None:
         check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_processes_with_one_key_get_one_charge() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -69,7 +69,7 @@ def test_processes_with_one_key_get_one_charge() -> None:
         check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_processes_leave_nothing_behind() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -99,7 +99,7 @@ def test_killed_processes_leave_nothing_behind() -> None:
 # -- forks ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_fork_lets_parent_and_child_spend() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -146,7 +146,7 @@ def test_open_imports_everything_that_a_ledger_needs() -> None:
     assert outputs([start(script, new_ledger(4))], waits=False) == [""]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_fork_during_spends_of_threads_does_not_hang() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -194,7 +194,7 @@ MAKE = """
     """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("named", [False, True], ids=["in the folder", "named"])
 def test_create_by_processes_at_once_makes_one_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool

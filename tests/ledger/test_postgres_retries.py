@@ -80,7 +80,7 @@ def test_failure_that_does_not_end_is_reported_and_charges_nothing(monkeypatch: 
         assert entries(accountant, "alice") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_deadlock_repeats_the_whole_work() -> None:
     """Another program locks the partitions in the opposite order, which the library never does."""
     address = new_ledger(4)

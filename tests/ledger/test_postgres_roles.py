@@ -82,14 +82,14 @@ class AsApplication(OnServer):
         return Accountant(self.address, create=False, clock=clock)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestAsTheApplication(StoreContract):
     @pytest.fixture
     def place(self, server: Server) -> AsApplication:
         return AsApplication(server)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_application_role_can_do_everything_but_delete_entries(server: Server) -> None:
     place = WithRoles(server, 4)
     with place.open() as accountant:
@@ -165,7 +165,7 @@ def test_roles_script_can_run_again_while_the_ledger_is_open(server: Server) -> 
         assert accountant.verify().ok
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_application_role_sees_a_standby(server: Server, tmp_path: Path) -> None:
     place = WithRoles(server, 4)
     place.open().close()

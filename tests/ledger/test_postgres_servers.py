@@ -61,7 +61,7 @@ def test_shared_server_gives_each_test_a_database() -> None:
     assert server.run("SELECT count(*) FROM pg_tables WHERE tablename = 't'", other.path[1:]) == [(0,)]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_server_keeps_its_commits(tmp_path: Path, binaries: Path) -> None:
     told: list[int] = []
 
@@ -100,7 +100,7 @@ def test_killed_server_keeps_its_commits(tmp_path: Path, binaries: Path) -> None
     assert not server.data.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_server_ends_with_its_tests(tmp_path: Path, binaries: Path) -> None:
     """Also when they are killed, and nothing of Python's runs any more."""
     script = (
@@ -122,7 +122,7 @@ def test_server_ends_with_its_tests(tmp_path: Path, binaries: Path) -> None:
         wait_until(functools.partial(is_empty, Path(data)), "its data stay")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_standby_follows_and_is_promoted(tmp_path: Path, binaries: Path) -> None:
     with (
         Server(tmp_path / "primary", binaries) as primary,
@@ -137,7 +137,7 @@ def test_standby_follows_and_is_promoted(tmp_path: Path, binaries: Path) -> None
         assert standby.run("SELECT sum(n) FROM t") == [(15,)]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_given_server_is_found_by_url_or_by_keywords(tmp_path: Path, binaries: Path) -> None:
     assert GivenServer("postgresql://u:p@h:1/x?sslmode=disable").url("y") == "postgresql://u:p@h:1/y?sslmode=disable"
     with Server(tmp_path, binaries) as server:

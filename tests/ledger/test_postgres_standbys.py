@@ -68,7 +68,7 @@ def test_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> None:
         check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_promoted_standby_that_lacks_acknowledged_charges_is_refused(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?partitions=4&ha=none"
     users = [f"user {number}" for number in range(12)]
@@ -107,7 +107,7 @@ def test_promoted_standby_that_lacks_acknowledged_charges_is_refused(server: Ser
                     accountant.spend(user, coin(1))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_promoted_standby_that_has_everything_is_accepted(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?partitions=4"
     users = [f"user {number}" for number in range(12)]
@@ -140,7 +140,7 @@ def test_promoted_standby_that_has_everything_is_accepted(server: Server, tmp_pa
             check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_undeclared_standbys_are_refused(server: Server, tmp_path: Path) -> None:
     address = f"{server.create_database()}?partitions=4"
     with pytest.raises(LedgerError, match="with ha=quorum its server must set synchronous_standby_names"):

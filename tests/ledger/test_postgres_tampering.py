@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Limit
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.ledger.keyfile import KEY_BYTES
@@ -301,7 +301,7 @@ def test_verify_with_a_changed_value_finds_it(ledger: Attacked, kind: Any, thoro
             assert not ledger.survives(attack), attack
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_verify_with_a_forged_policy_finds_it(ledger: Attacked) -> None:
     """With a number that is never given; the newest version is the one in force."""
     for row in ledger.rows["policies"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,21 @@ from ldp_budget.ledger.sqlite.file_guard import _Guard
 from ldp_budget.ledger.sqlite.statements import SqliteRows
 from ledger_contract import check, coin
 from ledger_inside import store_of, tables
+from ledger_places import InFile, InMemory, Place
+
+pytestmark = pytest.mark.policy("lifetime=9")
 
 
 @pytest.fixture(params=["file", "memory"])
-def accountant(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Accountant]:
-    with Accountant(":memory:" if request.param == "memory" else tmp_path / "budget.db") as made:
-        made.set_policy("default", ["lifetime=9"])
-        made.spend_many([f"user-{n}" for n in range(20)], coin("0.1"))
-        yield made
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return InMemory() if request.param == "memory" else InFile(tmp_path / "budget.db")
+
+
+@pytest.fixture
+def accountant(accountant: Accountant) -> Accountant:
+    """A ledger with charges of twenty users."""
+    accountant.spend_many([f"user-{n}" for n in range(20)], coin("0.1"))
+    return accountant
 
 
 def in_another_thread(work: object) -> None:

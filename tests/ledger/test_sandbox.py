@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
 from ldp_budget.ledger.keyfile import KEY_BYTES
 from ledger_contract import CURVE, coin, in_threads, promising
@@ -22,7 +22,7 @@ Address = Callable[[], str]
 pytestmark = pytest.mark.usefixtures("own_keys")
 
 
-@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.exhaustive)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     """Places where there is nothing yet."""
     made: list[str] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
 from ledger_contract import check, coin
 from postgres_faults import ask

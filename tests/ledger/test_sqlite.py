@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant
 from ledger_contract import StoreContract, check, coin, in_threads, spent
 from ledger_inside import tables, writer_of

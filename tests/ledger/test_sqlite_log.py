@@ -53,7 +53,7 @@ print(number)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_log_stays_short_with_eight_processes(path: Path) -> None:
     """Waiting writers held a snapshot, so the log was never restarted: it grew by 20 MB a second."""
     command = [sys.executable, "-c", LOAD, str(path)]
@@ -69,7 +69,7 @@ def test_log_stays_short_with_eight_processes(path: Path) -> None:
         assert accountant.stats()["entries"] == 50 * sum(batches) + 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_log_is_truncated_with_readers_that_always_overlap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is never a moment without one, but each goes at some time, and those who come then need no log."""
     monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 20)
@@ -103,7 +103,7 @@ def test_log_is_truncated_with_readers_that_always_overlap(path: Path, monkeypat
         check(accountant)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_spend_with_a_reader_that_never_ends_succeeds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 18)
     monkeypatch.setattr(file_guard, "ATTEMPT_SECONDS", 0.0)
@@ -170,7 +170,7 @@ def test_waits_for_a_reader_that_stays_become_rare(path: Path, monkeypatch: pyte
     assert 2 * file_guard.WAIT_SECONDS < waited < 4
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_erase_empties_the_log_or_says_that_it_could_not(path: Path) -> None:
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"), key="k")
@@ -262,7 +262,7 @@ def on_a_disk_of(megabytes: int, place: Path, code: str, *arguments: str) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["single", "bulk"])
 def test_full_disk_is_filled_with_the_ledger_and_not_with_its_log(tmp_path: Path, kind: str) -> None:
     """With 8 MB it was full after 375 spends, nearly all of it log, and stayed so."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.registry.collections import Collection

@@ -16,7 +16,7 @@ from toy_store import ToyStore
 
 class TestToyStore(StoreContract):
     @pytest.fixture(
-        params=[pytest.param(1, marks=pytest.mark.slow), 3], ids=lambda partitions: f"{partitions} partitions"
+        params=[pytest.param(1, marks=pytest.mark.exhaustive), 3], ids=lambda partitions: f"{partitions} partitions"
     )
     def place(self, request: pytest.FixtureRequest) -> InToys:
         return InToys(request.param)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.guarantees import Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 from ldp_budget.guarantees.fixed_point import ZERO, Costs

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import Approximate
 from ldp_budget.ledger import window_backfill
@@ -58,7 +58,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Meanwhile], list[int]]
     return install
 
 
-@pytest.fixture(params=["file", pytest.param("memory", marks=pytest.mark.slow), "toys"])
+@pytest.fixture(params=["file", pytest.param("memory", marks=pytest.mark.exhaustive), "toys"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return {"file": InFile(tmp_path / "budget.db"), "memory": InMemory(), "toys": InToys()}[request.param]
 
@@ -418,7 +418,7 @@ def test_backfill_killed_leaves_no_half_filled_period(path: Path, steps: int) ->
 # -- everything else a ledger owes, with every journal a long one ----------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestContractInSteps(StoreContract):
     @pytest.fixture(autouse=True)
     def every_journal_is_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,6 +442,6 @@ class SteppedMachine(LedgerMachine):
             self._patch.undo()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 class TestModelInSteps(SteppedMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=20, stateful_step_count=50)

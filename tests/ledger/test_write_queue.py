@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
@@ -29,14 +29,9 @@ from postgres_servers import wait_until
 if TYPE_CHECKING:
     from ldp_budget.ledger import Transaction
 
+pytestmark = pytest.mark.policy("lifetime=30")
+
 Call = Callable[[], Any]
-
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as made:
-        made.set_policy("default", ["lifetime=30"])
-        yield made
 
 
 class Caller(threading.Thread):

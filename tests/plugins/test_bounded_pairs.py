@@ -134,7 +134,7 @@ def test_bounded_staircase_pair_dominates_every_two_values(epsilon: str, gamma: 
             assert_above(made.guarantee, odds, window_excess(ratio, width, first, second, odds))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bounded_pairs_dominate_for_many_parameters() -> None:
     source = random.Random(20)
     with mpmath.workdps(60):
@@ -262,7 +262,7 @@ def test_pair_of_an_uninformative_window_is_epsilon(gamma: str) -> None:
     assert (promise == Pure(1)) == (gamma in "01")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_pair_too_small_for_a_density_is_violated() -> None:
     """Of a smaller ε, though with the largest ratio of the right one."""
 

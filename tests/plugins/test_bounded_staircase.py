@@ -204,7 +204,7 @@ def test_default_gamma_does_not_depend_on_the_range():
 @pytest.mark.some(3)
 @pytest.mark.parametrize(
     "epsilon",
-    [pytest.param(epsilon, marks=[pytest.mark.slow] * (epsilon not in (0.2, 1, 4, 10))) for epsilon in EPSILONS],
+    [pytest.param(epsilon, marks=[pytest.mark.exhaustive] * (epsilon not in (0.2, 1, 4, 10))) for epsilon in EPSILONS],
 )
 def test_default_gamma_is_within_a_thousandth_of_the_best_for_heights(epsilon):
     prior = heights_prior()

@@ -171,9 +171,9 @@ def surveys(mechanism: Any, counts: list[int], repeats: int) -> tuple[Any, Any]:
 HELD = [45, 9, 6] + 37 * [0]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @both
-@pytest.mark.parametrize(("repeats", "tolerance"), [(1000, 0.07), pytest.param(12_000, 0.03, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("repeats", "tolerance"), [(1000, 0.07), pytest.param(12_000, 0.03, marks=pytest.mark.exhaustive)])
 def test_estimates_over_hash_draws_are_unbiased_with_the_exact_variance(
     sketch: Any, repeats: int, tolerance: float
 ) -> None:
@@ -188,9 +188,9 @@ def test_estimates_over_hash_draws_are_unbiased_with_the_exact_variance(
     assert measured[3:].mean() == pytest.approx(1, abs=tolerance)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @both
-@pytest.mark.parametrize(("repeats", "tolerance"), [(900, 0.03), pytest.param(2000, 0.02, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("repeats", "tolerance"), [(900, 0.03), pytest.param(2000, 0.02, marks=pytest.mark.exhaustive)])
 def test_intervals_have_their_nominal_coverage(sketch: Any, repeats: int, tolerance: float) -> None:
     truth = np.array([120, 50, 30, 0])
     made = sketch(epsilon=2, hashes=16, width=32, domain_size=4)
@@ -286,7 +286,7 @@ def test_variance_of_a_tiny_sketch_is_never_understated(sketch: Any, k: int, m: 
     assert sketch(epsilon=2, hashes=k, width=m).errors_are_bounds
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @both
 @pytest.mark.parametrize(("k", "m", "most"), [(2, 2, 1.5), (7, 2, 1.2), (1, 4, 1.2), (4, 4, 1.2)])
 def test_errors_of_a_handful_of_cells_are_not_understated(sketch: Any, k: int, m: int, most: float) -> None:
@@ -301,7 +301,7 @@ def test_errors_of_a_handful_of_cells_are_not_understated(sketch: Any, k: int, m
     assert (stated.mean(axis=0) <= most * variances(sketch, 10, k, m, truth)).mean() >= 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @both
 @pytest.mark.parametrize(("k", "m"), [(1, 2), (2, 2), (1, 3), (3, 2), (7, 2)])
 def test_intervals_of_a_handful_of_cells_cover(sketch: Any, k: int, m: int) -> None:
@@ -319,7 +319,7 @@ def test_intervals_of_a_handful_of_cells_cover(sketch: Any, k: int, m: int) -> N
     assert np.mean(covered, axis=0).min() >= 0.95 - 4 * (0.95 * 0.05 / 600) ** 0.5  # normal ones: 0.55 for (2, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @both
 @pytest.mark.parametrize(("epsilon", "users"), [("1", 1_000_000), ("4", 200_000)])
 def test_estimates_of_a_skewed_distribution_are_within_the_standard_errors(

@@ -31,19 +31,19 @@ def corner_cases(name: str, together: int, *, at_most: int) -> list[tuple[str, P
     return [(name, case) for case in cases[::step]]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_parameters_at_one_corner_are_answered_or_refused() -> None:
     assert not wrong_answers([case for name in NAMES for case in corner_cases(name, 1, at_most=1)])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_at_any_two_corners_are_answered_or_refused(name: str) -> None:
     cases = corner_cases(name, 1, at_most=12) + corner_cases(name, 2, at_most=12)
     assert not wrong_answers(cases)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [

@@ -154,7 +154,7 @@ def test_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, wid
     assert mechanism.randomize([]).shape == (0, width)
 
 
-@pytest.mark.parametrize("users", [15_000, pytest.param(60_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [15_000, pytest.param(60_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("memoize", [False, True])
 def test_bucket_sets_are_uniform_and_independent_of_the_answer(memoize: bool, users: int) -> None:
     mechanism = made(5, 3, memoize=memoize)
@@ -213,7 +213,7 @@ def test_estimates_of_memoized_reports_are_unbiased() -> None:
     assert (np.abs(estimate.counts - np.bincount(answers, minlength=5)) <= 4.5 * estimate.std_errors).all()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mechanism", [made(4, 3), made(4, 4, 2)], ids=repr)
 def test_intervals_have_their_nominal_coverage(mechanism: Any) -> None:
     users, surveys = 200, 2000
@@ -244,7 +244,7 @@ def test_variance_of_four_of_five_buckets_is_a_quarter_larger() -> None:
     assert four["std_error"] == pytest.approx((four["variance_per_user"] / 100) ** 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("users", "printed_best"), [(1000, "4BitFlip"), (5000, "5BitFlip")])
 def test_table_2_cells_of_4bitflip_are_of_an_estimator_without_its_factor(users: int, printed_best: str) -> None:
     """At ε = 0.5; the factor left out is 5/4. With it, five bits are always better."""

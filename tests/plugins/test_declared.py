@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant, Collection, InvalidParameter, Limit, Mechanism, NotSupported, compose, mechanism
 from ldp_budget.guarantees import (
     Approximate,

@@ -213,7 +213,7 @@ def test_grid_without_the_cell_of_a_rounded_division() -> None:
     assert cell(made, 0.1) - cell(made, 0.0) == 2**32 - 1 <= Fraction("0.1") / Fraction(made.grid()[1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
     made = Gaussian.calibrate(**TARGET, method="exact", lower=-2, upper=3)
     values = np.tile(np.linspace(-2, 3, 1000), 1000)

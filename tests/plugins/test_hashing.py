@@ -37,7 +37,7 @@ def words(*numbers: int) -> Any:
     return np.array(numbers, dtype=np.uint64)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=50)
 @given(seed=seeds, width=st.integers(1, 2**31), values=st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=5))
 def test_functions_are_the_polynomials_of_their_definition(seed: int | str, width: int, values: list[int]) -> None:

@@ -18,7 +18,7 @@ from ldp_budget.sdk.domain import Words
 from ldp_budget_mechanisms._prefix_reports import CHILDREN, FoundLaw, FoundWords, PrefixFamily, _peeled, _users
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 HeavyHitters: Any = ldp_budget.mechanism("heavy-hitters")
 
@@ -119,7 +119,7 @@ def test_heavy_hitters_finds_words_longer_than_a_machine_word() -> None:
     assert found.answers == tuple(words)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_heavy_hitters_recall_of_the_top_sixteen_among_a_million_users() -> None:
     """48-bit strings of a Zipf law 1.2, ε = 2: at least .9 on average; see benchmarks/heavy_hitters.py."""
     made = HeavyHitters(epsilon=2, length=6)

@@ -118,7 +118,7 @@ class Decoded:
         return origin + step * self._made.randomize(values, rng=rng)
 
 
-@pytest.mark.parametrize("users", [40_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [40_000, pytest.param(200_000, marks=pytest.mark.exhaustive)])
 def test_mean_of_a_skewed_population_is_unbiased(users: int) -> None:
     values = 77 * np.random.default_rng(3).beta(0.5, 4, users)
     for made in (FRESH, KEPT, FLIPPED):
@@ -190,7 +190,7 @@ def test_comparison_works_for_any_range() -> None:
         OneBitMean.for_range(1, "x", 1)
 
 
-@pytest.mark.parametrize("users", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [10_000, pytest.param(40_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("target", [{}, {"rounding": 11}, {"rounding": 11, "flip": "0.2"}], ids=str)
 def test_range_that_begins_elsewhere_is_shifted(target: dict[str, Any], users: int) -> None:
     made = OneBitMean.calibrate(epsilon=1, maximum=77, **target)

@@ -220,7 +220,7 @@ def test_predicted_variance_is_that_of_the_rarer_answer(mechanism: Any) -> None:
     assert utility["std_error"] == pytest.approx((at_zero / 50) ** 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
 def test_intervals_have_their_nominal_coverage(mechanism: Any) -> None:
     users, surveys = 200, 2000

@@ -359,7 +359,7 @@ def wilson(rate: float) -> tuple[float, float]:
     return (rate + square / 2 - margin) / (1 + square), (rate + square / 2 + margin) / (1 + square)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_attack_on_200_memoized_reports_succeeds_at_most_as_the_cap_allows() -> None:
     made = Rappor(**CAPPED)
     own = secrets(USERS)
@@ -511,14 +511,14 @@ def repeats() -> tuple[Any, Any, Any]:
     return truth, np.array([each.counts for each in estimates]), np.array([each.std_errors for each in estimates])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_intervals_have_their_nominal_coverage(repeats: tuple[Any, Any, Any]) -> None:
     truth, counts, errors = repeats
     covered = np.abs(counts - truth) < 1.959964 * errors
     assert np.abs(covered.mean(axis=0) - 0.95).max() < 0.02
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stated_variance_is_the_true_one(repeats: tuple[Any, Any, Any]) -> None:
     truth, counts, errors = repeats
     ratios = ((counts - truth) ** 2).mean(axis=0) / (errors**2).mean(axis=0)
@@ -609,7 +609,7 @@ def test_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any, An
     assert (estimate.std_errors > 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lasso_is_required_for_more_candidates_than_bits(collected: tuple[Any, Any]) -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made, total = collected
@@ -629,7 +629,7 @@ def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
     assert abs(estimate.counts[0] - 20_000) < 4.5 * estimate.std_errors[0]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lasso_selects_nothing_without_frequent_candidates() -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made = Rappor(**PRINTED)

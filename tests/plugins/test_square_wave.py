@@ -119,7 +119,7 @@ def on_simplex(shares: Any) -> Any:
     return np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0)
 
 
-@pytest.mark.parametrize(("epsilon", "rounds"), [("2", 6), pytest.param("1", 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("epsilon", "rounds"), [("2", 6), pytest.param("1", 40, marks=pytest.mark.exhaustive)])
 def test_distribution_is_nearer_than_the_best_binning(epsilon: str, rounds: int) -> None:
     """W1 of Beta(5, 2), n = 100,000: at most 0.8 of subset selection on 8, 16 or 32 bins, cut to the simplex."""
     mechanism, users, chance = made(epsilon), 100_000, np.random.default_rng(4)

@@ -370,7 +370,7 @@ def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance(
         assert mechanism.estimate(reports[10 * survey : 10 * survey + 10]).counts == pytest.approx(estimates[survey])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mechanism", SIMULATED[:2], ids=repr)
 def test_intervals_have_their_nominal_coverage(mechanism: Any) -> None:
     users, surveys = 200, 2000

@@ -118,7 +118,7 @@ def assert_everything_else_works(answers: list[dict[str, Any]]) -> None:
 # -- a plugin that works --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_third_party_mechanism_gets_every_command_from_its_fields(site: Site) -> None:
     fields = "rounds = integer('how often', at_least=1, at_most=9, default=2)\nloud = flag('speak up')"
     promise = "aliases = ('toy-two',)\n@property\ndef parameters(self):\n    return {'rounds': self.rounds}"

@@ -32,7 +32,7 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path / "parts"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("runner", ["bundles", "processes", "dask"])
 def test_pipeline_result_equals_that_of_one_process(runner: str, parts: Path) -> None:
     pytest.importorskip("apache_beam", reason="no apache_beam: pip install 'ldp-budget[interop]'")
@@ -59,7 +59,7 @@ def combine() -> Any:
     return AggregatePartitions(POLL)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 def test_pipeline_with_a_partition_twice_fails(combine: Any, parts: Path) -> None:
     one, two = (str(parts / name) for name in ("1.parquet", "2.parquet"))

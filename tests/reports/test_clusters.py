@@ -12,7 +12,7 @@ import pytest
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "clusters.py"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_estimates_by_every_way_are_equal_in_little_memory(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
     command = [sys.executable, str(BENCHMARK), "reports", "--reports", "300000", "--engines", "files,processes"]

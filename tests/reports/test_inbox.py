@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,19 @@ from ldp_budget.ledger.models import WAITING
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import read_reports
 from ledger_contract import check, in_threads
+from ledger_places import InFile
 from ledger_scripts import let_go, start, wait_until_ready
 from postgres_places import new_ledger
+
+pytestmark = pytest.mark.policy("lifetime=2")
 
 PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
 NUMBERS = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000))
 
 
 @pytest.fixture
-def accountant(tmp_path: Path) -> Iterator[Accountant]:
-    with Accountant(tmp_path / "budget.db") as made:
-        made.set_policy("default", ["lifetime=2"])
-        yield made
+def place(tmp_path: Path) -> InFile:
+    return InFile(tmp_path / "budget.db")
 
 
 @pytest.fixture

@@ -334,7 +334,7 @@ def test_partition_truncated_anywhere_is_refused(tmp_path: Path) -> None:
             aggregate(path, POLL)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_partition_with_any_changed_byte_counts_no_other_report(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", OUE.randomize(np.arange(40) % 3, rng=3), task="monday/3")
     whole, known = path.read_bytes(), aggregate(path, POLL)

@@ -18,6 +18,8 @@ from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.report_file import read_reports
 
+pytestmark = pytest.mark.policy("lifetime=1")
+
 USERS = [f"user{number}" for number in range(25)]
 VALUES = np.arange(25) % 4
 
@@ -34,13 +36,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def survey() -> Collection:
     return Collection("survey", ldp_budget.mechanism("oue")(epsilon=1, domain_size=4))
-
-
-@pytest.fixture
-def accountant() -> Accountant:
-    accountant = Accountant(":memory:")
-    accountant.set_policy("default", ["lifetime=1"])
-    return accountant
 
 
 def run(out: Path, survey: Collection, accountant: Accountant, values: Any = VALUES) -> room.Released:

@@ -23,7 +23,7 @@ def played(folder: Path, policy: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("policy", ["default", pytest.param("planned", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("policy", ["default", pytest.param("planned", marks=pytest.mark.exhaustive)])
 def test_release_killed_at_any_step_leaves_only_reports_of_charged_users(tmp_path: Path, policy: str) -> None:
     """`OUT.partial` of a killed run held the reports of users who were then refused, or never charged."""
     *killed, whole = played(tmp_path, policy)

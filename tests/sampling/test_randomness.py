@@ -698,13 +698,13 @@ def deviates() -> np.ndarray:
     return normal(SeededStream(71), 40, 10**6) / 2**40
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_normal_moments_match(deviates):
     for power, (mean, variance) in {1: (0, 1), 2: (1, 2), 3: (0, 15), 4: (3, 96)}.items():
         assert abs((deviates**power).mean() - mean) < SIGMAS * math.sqrt(variance / deviates.size)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_normal_distribution_function_matches(deviates):
     ordered = np.sort(deviates)
     cdf = np.array([normal_cdf(value) for value in ordered])
@@ -757,8 +757,8 @@ def test_normal_deviate_uses_the_same_digits_in_every_comparison():
     assert three.less(Script(), one, slot).tolist() == [True]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [25_000, pytest.param(60_000, marks=pytest.mark.slow)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("count", [25_000, pytest.param(60_000, marks=pytest.mark.exhaustive)])
 def test_normal_ties_between_digits_keep_the_distribution_exact(count):
     """With one bit a word, half of all comparisons tie; the distribution must not notice."""
     drawn = normal(CoarseWords(73), 1, count)

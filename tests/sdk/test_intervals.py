@@ -96,7 +96,7 @@ def test_intervals_of_counts_cover_few_reports_and_rare_answers(
                 assert coverage >= level - 0.001, (users, held, level, coverage)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_intervals_of_counts_cover_at_any_number_of_reports(
@@ -117,7 +117,7 @@ def misses(mechanism: Any, users: int, held: int, level: float) -> float:
     return float(chances[missed].sum()) / (1 - level)
 
 
-@pytest.mark.parametrize("level", [0.995, 0.9999, pytest.param(1 - 1e-7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("level", [0.995, 0.9999, pytest.param(1 - 1e-7, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("name", "parameters"), [COUNTED[0], COUNTED[2], COUNTED[3]])
 def test_intervals_of_counts_cover_at_confidences_above_99_percent(
     name: str, parameters: dict[str, Any], level: float
@@ -228,7 +228,7 @@ def test_intervals_of_a_noisy_mean_cover(name: str, epsilon: float, users: int) 
         assert (np.abs(means - 0.3) <= (high - low) / 2).mean() >= level - 0.01, level
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["bounded-laplace", "bounded-staircase"])
 @pytest.mark.parametrize("epsilon", [1, 8, 20])
 def test_intervals_of_bounded_reports_cover_what_they_are_on_average(name: str, epsilon: float) -> None:
@@ -246,7 +246,7 @@ def test_intervals_of_bounded_reports_cover_what_they_are_on_average(name: str, 
 # -- reports that repeat ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_errors_of_rounds_of_the_same_users_are_not_independent() -> None:
     mechanism = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=4, memoize=True)
     users, rounds, runs = 50, 6, 300

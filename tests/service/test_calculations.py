@@ -150,7 +150,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Ask]:
         yield lambda asked: portal.call(anyio.to_thread.run_sync, workers.ask, "compose", asked)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_workers_end_a_slow_or_dead_calculation_and_answer_the_next(ask: Ask) -> None:
     for asked in ({"sleep": 60}, {"die": True}, {"too_much": True}):
         with pytest.raises(ServiceError, match="memory") as caught:
@@ -167,7 +167,7 @@ def test_calculation_is_cached(ask: Ask) -> None:
     assert ask({"sleep": 0.2}) is not first
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_calculations_beyond_the_queue_are_refused(ask: Ask) -> None:
     told: list[Any] = []
 
@@ -185,7 +185,7 @@ def test_calculations_beyond_the_queue_are_refused(ask: Ask) -> None:
     assert told.count("overloaded") == 12 - 1 - compute_pool._MOST_WAITING
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_calculation_beyond_the_memory_limit_is_refused() -> None:
     code = "from ldp_budget_service import compute_pool as c; c.QUESTIONS['a'] = lambda asked: "
     code += 'len(bytearray(c.MOST_MEMORY)); c.answer(\'{"question": "a"}\')'

@@ -72,7 +72,7 @@ def check_exactly_once(place: str, crowd: Crowd) -> None:
             assert accountant.balance(user).limits[0].spent_units.epsilon == count * UNITS
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_killed_servers_lose_nothing_and_charge_nothing_twice(farm: Farm, tmp_path: Path, kills: int) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1000000")
@@ -96,7 +96,7 @@ def test_killed_servers_lose_nothing_and_charge_nothing_twice(farm: Farm, tmp_pa
     check_exactly_once(place, crowd)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_spend_during_shutdown_is_answered(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1000000")
@@ -130,7 +130,7 @@ def test_spend_during_shutdown_is_answered(farm: Farm, tmp_path: Path) -> None:
     assert sum(answered) > 2 * CLIENTS
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_requests_in_progress_at_shutdown_are_finished(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1")
@@ -181,7 +181,7 @@ def _wait_until_refused(port: int) -> None:
     raise TimeoutError("it still listens")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_service_in_shutdown_says_so_and_keeps_no_connection(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     server = farm.start(place, notice=1.0)
@@ -238,7 +238,7 @@ class Cutter:
         self._thread.join(10)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_connection_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     secret = new_ledger(place, "lifetime=1")
@@ -257,7 +257,7 @@ def test_connection_cut_between_charge_and_answer_charges_once(farm: Farm, tmp_p
         assert [row["kind"] for row in accountant.journal() if row["kind"] == "spent"] == ["spent"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_instances_sharing_a_ledger_never_exceed_a_limit_if_one_is_killed(farm: Farm) -> None:
     place = new_postgres(8)
     most = 40

@@ -135,7 +135,7 @@ def figure(page: Any, name: str) -> str:
 # -- the dashboard -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.some(3)
 def test_dashboard_numbers_are_those_of_the_ledger(site: Site, opened: Open) -> None:
     page, accountant = opened(), site.accountant
@@ -160,7 +160,7 @@ def test_dashboard_numbers_are_those_of_the_ledger(site: Site, opened: Open) -> 
     assert "'=research" in {row[0] for row in file}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_csv_files_equal_their_tables(opened: Open) -> None:
     page = opened(scope="admin")
     for name in TABLES:
@@ -172,7 +172,7 @@ def test_csv_files_equal_their_tables(opened: Open) -> None:
         assert [[cell.removeprefix("'") for cell in row] for row in file] == shown, name
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_dashboard_shows_the_remaining_budget_by_tenths(site: Site, opened: Open) -> None:
     page = opened()
     page.select_option("#policy", "default")
@@ -192,7 +192,7 @@ def test_dashboard_shows_the_remaining_budget_by_tenths(site: Site, opened: Open
         assert f" of {len(balances)}. Users with nothing left: " in said
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_day_slider_works_by_keyboard_and_announces_the_day(opened: Open) -> None:
     page = opened()
     days = cells(page, "activity")[:0:-1]
@@ -207,7 +207,7 @@ def test_day_slider_works_by_keyboard_and_announces_the_day(opened: Open) -> Non
     assert page.inner_text("#activity .readout") == slider.get_attribute("aria-valuetext")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_dashboard_controls_are_reached_by_keyboard(opened: Open) -> None:
     page = opened()
     page.evaluate("document.activeElement.blur()")
@@ -222,7 +222,7 @@ def test_dashboard_controls_are_reached_by_keyboard(opened: Open) -> None:
     assert sum(str(each).startswith("Download as CSV") for each in reached) >= 6
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_dashboard_updates_itself_and_says_if_it_cannot(site: Site, opened: Open, secrets: dict[str, str]) -> None:
     page = opened()
     before = int(figure(page, "charged"))
@@ -237,7 +237,7 @@ def test_dashboard_updates_itself_and_says_if_it_cannot(site: Site, opened: Open
     page.wait_for_selector("text=updated every 15 seconds")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
     opened: Open, site: Site, secrets: dict[str, str]
 ) -> None:
@@ -270,7 +270,7 @@ def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
     assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_dashboard_without_sealed_round_says_that_reports_wait(opened: Open) -> None:
     """The page said "found 0" of a collection whose reports waited for a round."""
     assert "no sealed round has enough reports. Reports wait in the inbox" in opened().inner_text("#collections")
@@ -279,7 +279,7 @@ def test_dashboard_without_sealed_round_says_that_reports_wait(opened: Open) -> 
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", ["/", "/officer"])
 def test_sign_in_with_a_wrong_key_shows_the_reason_and_forgets_the_key(
     opened: Open, secrets: dict[str, str], path: str
@@ -293,7 +293,7 @@ def test_sign_in_with_a_wrong_key_shows_the_reason_and_forgets_the_key(
     assert page.input_value("#key") == ""
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_sign_in_key_is_stored_for_the_tab_until_sign_out(opened: Open, site: Site) -> None:
     page = opened()
     page.reload()
@@ -309,7 +309,7 @@ def test_sign_in_key_is_stored_for_the_tab_until_sign_out(opened: Open, site: Si
     page.wait_for_selector("#sign-in:not([hidden])")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_revoked_key_signs_out(site: Site, opened: Open) -> None:
     keys = ApiKeys(site.accountant)
     page = opened(scope=None)
@@ -325,7 +325,7 @@ def test_page_with_a_revoked_key_signs_out(site: Site, opened: Open) -> None:
 # -- the privacy officer's page ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_officer_page_shows_the_author_of_each_policy(site: Site, opened: Open, secrets: dict[str, str]) -> None:
     key = ApiKeys(site.accountant).find(secrets["admin"])
     assert key is not None
@@ -350,7 +350,7 @@ def proposed(page: Any, policy: str, *limits: str) -> Any:
     return page.locator(f"[data-proposal='{said.split()[1]}']")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open, secrets: dict[str, str]) -> None:
     accountant = site.accountant
     accountant.set_policy("raised", ["lifetime=1"])
@@ -385,7 +385,7 @@ def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open
     assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_officer_page_withdraws_a_proposal_and_refuses_an_invalid_one(opened: Open) -> None:
     page = opened("/officer", "policy")
     mine = proposed(page, "given up", "lifetime=7")
@@ -399,7 +399,7 @@ def test_officer_page_withdraws_a_proposal_and_refuses_an_invalid_one(opened: Op
     page.wait_for_selector("#proposals-said:has-text('period')")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_officer_page_verification_is_recorded_and_shown(opened: Open) -> None:
     page = opened("/officer", "admin")
     page.click("text=Verify the ledger now")
@@ -409,7 +409,7 @@ def test_officer_page_verification_is_recorded_and_shown(opened: Open) -> None:
     assert figure(page, "verified") == "Passed"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_officer_page_action_without_scope_shows_the_reason(opened: Open) -> None:
     page = opened("/officer", "policy")
     page.click("text=Verify the ledger now")
@@ -419,7 +419,7 @@ def test_officer_page_action_without_scope_shows_the_reason(opened: Open) -> Non
 # -- how the pages are made ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "name", ["dashboard.js", "office.js", "charts.js", "tables.js", "office.css", "office.en.json"]
 )
@@ -441,7 +441,7 @@ def test_page_with_a_changed_file_does_not_run_it(browser: Any, site: Site, name
     context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_content_security_policy_blocks_other_scripts(opened: Open) -> None:
     page = opened(scope=None)
     found = page.evaluate(
@@ -475,7 +475,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     return axe_core.installed(tmp_path_factory.mktemp("axe"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", ["/", "/officer"])
 def test_axe_finds_no_violation(opened: Open, axe: str, path: str) -> None:
     page = opened(path, None)

@@ -24,7 +24,7 @@ def site() -> Iterator[Site]:
     made.accountant.close()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 def test_generated_requests_get_documented_responses(site: Site, mode: str) -> None:
     from generated_requests import GenerationMode, hold

@@ -333,7 +333,7 @@ def test_rate_limit_of_an_address_counts_requests_to_open_routes(limited: Callab
     assert [served.ask("GET", "/problems/forbidden", secret="x").status for _ in range(5)] == [200] * 3 + [429] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_concurrency_limit_refuses_excess_requests(limited: Callable[..., Served]) -> None:
     served = limited(most_in_flight=1)
     _add_routes(served.app)

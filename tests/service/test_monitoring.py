@@ -17,7 +17,7 @@ pytest.importorskip("yaml", reason="no PyYAML: pip install 'ldp-budget[docs]'")
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, mechanism
 from ldp_budget_service.app import create_app
 from ldp_budget_service.error_codes import STATUSES

@@ -154,7 +154,7 @@ def tell_tales(caller: Caller) -> int:
     return len(spend) + 3 + 3 * len(paths)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_neither_log_nor_metrics_name_a_user_or_hold_a_secret(place: str) -> None:
     secret = new_ledger(place, "lifetime=0.001", scopes=("admin",))
     with Process(place) as process:
@@ -273,7 +273,7 @@ def test_readyz_on_a_full_disk_fails(served: Served, monkeypatch: pytest.MonkeyP
     assert (answer.status, answer.json()["detail"]) == (503, "not ready: disk")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_readyz_of_a_silent_ledger_times_out(
     served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_service import create_app

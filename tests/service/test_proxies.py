@@ -26,7 +26,7 @@ from service_threads import Served
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 
 @pytest.fixture(scope="module")

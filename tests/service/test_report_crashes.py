@@ -79,7 +79,7 @@ class Respondents:
         assert not self._failed, self._failed
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_reports_with_instances_killed_under_load_are_kept_once_per_charge(farm: Farm, kills: int) -> None:
     place = new_postgres(8)
     with Accountant(place) as accountant:

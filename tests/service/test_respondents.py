@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +13,16 @@ from fastapi.testclient import TestClient
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget_service import create_app
-from survey_site import ledger, tokens
+from survey_site import tokens, with_surveys
 
 if TYPE_CHECKING:
-    from conftest import Clock
+    from fixed_clock import Clock
 
 
 @pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with ledger(clock=clock) as made:
-        yield made
+def accountant(accountant: Accountant) -> Accountant:
+    """A ledger with surveys."""
+    return with_surveys(accountant)
 
 
 @pytest.fixture

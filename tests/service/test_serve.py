@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conftest import CommandLine
+from command_line import CommandLine
 from ldp_budget import Accountant, InvalidParameter
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_cli import serve as command_serve

@@ -19,16 +19,17 @@ from ldp_budget.accounting import engine
 from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget_service import schemas
 from ledger_inside import waiting_in
+from ledger_places import InFile
 from postgres_servers import wait_until
 from service_farm import MECHANISM, PATIENCE, Answer, Caller
 from service_threads import Served
 
+pytestmark = pytest.mark.policy("lifetime=0.01")
+
 
 @pytest.fixture
-def accountant(tmp_path: Path) -> Iterator[Accountant]:
-    with Accountant(tmp_path / "budget.db") as made:
-        made.set_policy("default", ["lifetime=0.01"])
-        yield made
+def place(tmp_path: Path) -> InFile:
+    return InFile(tmp_path / "budget.db")
 
 
 @pytest.fixture

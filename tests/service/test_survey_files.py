@@ -193,7 +193,7 @@ def npm(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bundle_build_is_reproducible(package: Path) -> None:
     made: Any = package.parents[1] / "service" / "ldp_budget_service" / "web" / "static" / "survey.js"
     made.unlink()
@@ -201,6 +201,6 @@ def test_bundle_build_is_reproducible(package: Path) -> None:
     assert made.read_bytes() == (PAGES / "static" / "survey.js").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_sources_pass_strict_type_checks(package: Path) -> None:
     npm(package, "run", "check")

@@ -212,14 +212,14 @@ def own_site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_respondents_answering_in_five_ways_are_charged_once_each(own_site: Site) -> None:
     respondents = ways(plain=1, reload=1, double_click=1, offline=1, used_up=1)
     all_take_part(own_site, respondents, at_once=2)
     check_all(own_site, respondents, refused=1)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_respondents_two_hundred_get_one_receipt_and_report_each(own_site: Site) -> None:
     respondents = ways(plain=155, reload=20, double_click=10, offline=10, used_up=5)
     all_take_part(own_site, respondents, at_once=6)
@@ -229,7 +229,7 @@ def test_respondents_two_hundred_get_one_receipt_and_report_each(own_site: Site)
 # -- texts ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
     page = opened(device(), site.link("shown", agreed=False))
     said = page.inner_text("main")
@@ -245,7 +245,7 @@ def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
     assert site.accountant.collection("commute").client in page.inner_text("main")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("collection", "said"),
     [
@@ -275,7 +275,7 @@ def test_page_states_the_guarantee_of_its_kind(site: Site, device: Any, collecti
         assert text in page.inner_text("main")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_after_sending_shows_the_bytes_and_their_probabilities(site: Site, device: Any) -> None:
     page = device()
     sent = sent_by(page)
@@ -296,7 +296,7 @@ def test_page_after_sending_shows_the_bytes_and_their_probabilities(site: Site, 
     assert left in site.taken()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_receipt_file_has_no_answer_and_no_link(site: Site, device: Any, tmp_path: Path) -> None:
     link = site.link("saver")
     page = answered(device(), link, "bus")
@@ -314,7 +314,7 @@ def test_receipt_file_has_no_answer_and_no_link(site: Site, device: Any, tmp_pat
     assert not {"answer", "token"} & set(found)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_after_declining_sends_and_stores_nothing(site: Site, device: Any) -> None:
     page = opened(device(), site.link("absent"))
     requests: list[str] = []
@@ -330,7 +330,7 @@ def test_page_after_declining_sends_and_stores_nothing(site: Site, device: Any) 
     page.wait_for_selector("[data-notice=nolink]")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_without_an_answer_sends_nothing_and_says_so(site: Site, device: Any) -> None:
     page = opened(device(), site.link("hasty"))
     sent = sent_by(page)
@@ -342,7 +342,7 @@ def test_page_without_an_answer_sends_nothing_and_says_so(site: Site, device: An
     assert (sent, entries(page)["kept"]) == ([], [])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("collection", "fill"),
     [
@@ -360,7 +360,7 @@ def test_page_accepts_every_kind_of_answer(site: Site, device: Any, collection: 
     assert bytes.fromhex(page.inner_text("#hex")) in site.taken(collection)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_refuses_a_number_out_of_range_without_a_charge(site: Site, device: Any) -> None:
     page = opened(device(), site.link("tall", "height"))
     page.fill("#answer", "300")
@@ -372,7 +372,7 @@ def test_page_refuses_a_number_out_of_range_without_a_charge(site: Site, device:
 # -- once ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tabs_of_one_link_send_one_report(site: Site, device: Any) -> None:
     first = opened(device(), site.link("tabs"))
     second = opened(first.context.new_page(), site.link("tabs"))
@@ -387,7 +387,7 @@ def test_tabs_of_one_link_send_one_report(site: Site, device: Any) -> None:
     assert entries(first)["spent"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_lost_response_retries_with_the_same_key(site: Site, device: Any) -> None:
     page = device()
     sent = sent_by(page)
@@ -404,7 +404,7 @@ def test_page_with_a_lost_response_retries_with_the_same_key(site: Site, device:
     assert site.charged("unlucky") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_retries_a_busy_service_after_its_delay(site: Site, device: Any) -> None:
     page = device()
     page.route(REPORTS, lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, body="{}"), times=1)
@@ -412,7 +412,7 @@ def test_page_retries_a_busy_service_after_its_delay(site: Site, device: Any) ->
     assert site.charged("patient") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_reopened_sends_a_waiting_report(site: Site, device: Any) -> None:
     page = opened(device(), site.link("traveller"))
     page.route(REPORTS, lambda route: route.abort())
@@ -430,7 +430,7 @@ def test_page_reopened_sends_a_waiting_report(site: Site, device: Any) -> None:
     assert bytes(kept) in site.taken()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_another_link_of_the_round_shows_the_receipt(site: Site, device: Any) -> None:
     page = answered(device(), site.link("again"))
     page.wait_for_selector(ARRIVED)
@@ -442,7 +442,7 @@ def test_page_with_another_link_of_the_round_shows_the_receipt(site: Site, devic
     page.wait_for_selector(SEND)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_link_used_on_another_device_says_that_the_first_report_counts(site: Site, device: Any) -> None:
     """The second device got 422 for another report and 200 for the same one, which told what the first had sent."""
     link = site.link("two devices", "many")
@@ -457,7 +457,7 @@ def test_page_with_link_used_on_another_device_says_that_the_first_report_counts
     assert site.charged("two devices") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_after_the_answer_keeps_no_link_on_the_device(site: Site, device: Any) -> None:
     """The token of a link stayed in IndexedDB: on a shared device the next user found the earlier user's charges."""
     link = site.link("shared device")
@@ -495,7 +495,7 @@ def test_page_after_the_answer_keeps_no_link_on_the_device(site: Site, device: A
     assert next_user.locator("#services .service").count() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("status", "code", "state"),
     [(422, "key-conflict", "taken"), (409, "wrong-collection", "changed"), (400, "not-supported", "rejected")],
@@ -525,7 +525,7 @@ def test_page_with_lost_answer_and_refused_retry_does_not_say_that_nothing_was_c
     assert "not counted" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_repeats_a_memoized_answer_and_charges_the_device_once(site: Site, device: Any) -> None:
     page, spent, reports = device(), [], []
     for round, answer in (("1", "bus"), ("2", "bus"), ("3", "car")):
@@ -541,7 +541,7 @@ def test_page_repeats_a_memoized_answer_and_charges_the_device_once(site: Site, 
 # -- refused -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_refused_report_names_the_limit_and_its_reset(site: Site, device: Any, coin: Any) -> None:
     page = opened(device(), site.link("spender"))
     assert site.accountant.spend("spender", coin("1.5"))
@@ -559,7 +559,7 @@ def test_page_with_a_refused_report_names_the_limit_and_its_reset(site: Site, de
     assert len(sent) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_without_budget_offers_and_draws_nothing(site: Site, device: Any, coin: Any) -> None:
     assert site.accountant.spend("empty", coin("1.5"))
     page = opened(device(), site.link("empty"))
@@ -568,7 +568,7 @@ def test_page_without_budget_offers_and_draws_nothing(site: Site, device: Any, c
     assert page.locator(SEND).count() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_refuses_a_report_beyond_the_device_budget(device: Any) -> None:
     with ledger() as accountant, running(accountant, device_lifetime="0.75") as small:
         page = opened(device(), small.link("careful"))
@@ -581,7 +581,7 @@ def test_page_refuses_a_report_beyond_the_device_budget(device: Any) -> None:
         assert small.charged("careful") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_an_expired_link_says_so(site: Site, device: Any) -> None:
     revoked = site.link("gone", "many")
     Invitations(site.accountant).revoke("many", "gone")
@@ -594,14 +594,14 @@ def test_page_with_an_expired_link_says_so(site: Site, device: Any) -> None:
         assert page.locator(SEND).count() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_link_to_another_survey_says_so(site: Site, device: Any) -> None:
     fragment = site.link("astray", "many").partition("#")[2].partition("~")[0]
     page = opened(device(), f"{site.page()}#{fragment}")
     assert page.locator("h1[data-problem=forbidden]").count() == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_link_that_expires_keeps_the_report_and_says_so(site: Site, device: Any) -> None:
     page = opened(device(), site.link("late"))
     page.route(REPORTS, lambda route: route.fulfill(status=401, json={"type": "/problems/unauthorized"}), times=1)
@@ -616,7 +616,7 @@ def test_page_with_a_link_that_expires_keeps_the_report_and_says_so(site: Site, 
 # -- nothing believed ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_changed_definition_sends_nothing(site: Site, device: Any) -> None:
     def changed(route: Any) -> None:
         found = route.fetch().json()
@@ -642,7 +642,7 @@ def with_side_channel(made: dict[str, Any]) -> None:
     made["report"]["parts"].append(["uint", "copy", 1, 1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("attack", [without_noise, of_epsilon_20, with_side_channel], ids=lambda each: each.__name__)
 def test_page_with_program_that_gives_away_more_sends_nothing(
     site: Site, device: Any, attack: Callable[[dict[str, Any]], None]
@@ -665,7 +665,7 @@ def test_page_with_program_that_gives_away_more_sends_nothing(
     assert entries(page)["spent"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_of_a_program_that_repeats_draws_says_that_a_change_is_not_hidden(site: Site, device: Any) -> None:
     """A definition that left out `answer_epsilon` was confirmed, and the page did not say that a change can show."""
     made = site.accountant.collection("start page").definition()
@@ -681,13 +681,13 @@ def test_page_of_a_program_that_repeats_draws_says_that_a_change_is_not_hidden(s
     assert "does not hide that your answer changed" in page.inner_text("main")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_a_link_of_another_definition_sends_nothing(site: Site, device: Any) -> None:
     page = opened(device(), f"{site.link('agreed', agreed=False)}~{'0' * 32}")
     assert page.locator("h1[data-problem=changed]").count() == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_with_another_definition_than_at_the_first_visit_sends_nothing(site: Site, device: Any) -> None:
     other = site.accountant.collection("many").definition()
     page = opened(device(), site.link("returning", agreed=False))
@@ -696,7 +696,7 @@ def test_page_with_another_definition_than_at_the_first_visit_sends_nothing(site
     assert page.locator("h1[data-problem=changed]").count() == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_service_with_another_definition_takes_no_report(site: Site, device: Any) -> None:
     page = opened(device(), site.link("mixed up"))
     page.route(REPORTS, lambda route: route.continue_(headers={**route.request.headers, "x-collection": "0" * 64}))
@@ -706,7 +706,7 @@ def test_service_with_another_definition_takes_no_report(site: Site, device: Any
     assert site.charged("mixed up") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["survey.js", "survey.css"])
 def test_page_with_a_file_changed_by_one_byte_does_not_use_it(site: Site, device: Any, name: str) -> None:
     page = device()
@@ -730,7 +730,7 @@ def test_page_with_a_file_changed_by_one_byte_does_not_use_it(site: Site, device
         assert page.evaluate("document.styleSheets.length") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_content_security_policy_blocks_other_scripts_and_requests(site: Site, device: Any) -> None:
     page = opened(device(), site.link("policed"))
     found = page.evaluate(
@@ -767,7 +767,7 @@ def test_content_security_policy_blocks_other_scripts_and_requests(site: Site, d
     }
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_sends_the_link_nowhere_and_contacts_no_other_host(site: Site, device: Any) -> None:
     page = device()
     requests: list[Any] = []
@@ -799,7 +799,7 @@ def test_page_sends_the_link_nowhere_and_contacts_no_other_host(site: Site, devi
 # -- my budget -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_my_budget_lists_answered_surveys_and_charges(site: Site, device: Any) -> None:
     page = device()
     answered(page, site.link("owner")).wait_for_selector(ARRIVED)
@@ -818,7 +818,7 @@ def test_my_budget_lists_answered_surveys_and_charges(site: Site, device: Any) -
     assert page.locator("section:has(#sent) tbody tr").count() == 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("spoken", ["en", "de"])
 def test_my_budget_on_a_phone_cuts_no_table(site: Site, device: Any, spoken: str) -> None:
     """The last column of each table was cut off."""
@@ -838,7 +838,7 @@ def test_my_budget_on_a_phone_cuts_no_table(site: Site, device: Any, spoken: str
 # -- accessibility ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_works_by_keyboard_only(site: Site, device: Any) -> None:
     page = opened(device(), site.link("typist"))
 
@@ -874,7 +874,7 @@ def test_page_works_by_keyboard_only(site: Site, device: Any) -> None:
     page.wait_for_url("**/me*")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("spoken", ["en", "ko", "de"])
 def test_page_without_javascript_says_why_and_that_nothing_was_sent(site: Site, device: Any, spoken: str) -> None:
     texts = json.loads(
@@ -887,7 +887,7 @@ def test_page_without_javascript_says_why_and_that_nothing_was_sent(site: Site, 
     assert not page.get_by_text(texts["page.loading"]).is_visible()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_shows_the_question_in_its_language(site: Site, device: Any) -> None:
     page = opened(device(), site.link("polyglot", lang="ko"))
     assert "오늘 어떻게 출근하셨나요?" in page.inner_text("main")
@@ -929,7 +929,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("spoken", ["en", "ko", "de"])
 def test_axe_finds_no_violation(site: Site, device: Any, axe: str, spoken: str, coin: Any) -> None:
     page = device(reduced_motion="reduce", viewport={"width": 390, "height": 800})

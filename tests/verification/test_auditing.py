@@ -119,7 +119,7 @@ def test_audit_of_an_honest_client_certifies_nearly_its_loss(mechanism: Any) -> 
     assert found.first_total + found.second_total <= found.samples == 300_000
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
 def test_audit_of_a_million_reports_certifies_nearly_all_of_the_loss(mechanism: Any) -> None:
     assert 1.95 <= audit(mechanism, rng=2).lower_bound <= 2
@@ -161,7 +161,7 @@ def above(mechanism: Any, repeats: int, samples: int, **options: Any) -> int:
 GRR = built_in("grr", epsilon=2, domain_size=4)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("search", [False, True])
 def test_audits_sixty_rarely_exceed_the_true_loss(search: bool) -> None:
     assert above(GRR, 60, 20_000, search=search) <= 4
@@ -170,7 +170,7 @@ def test_audits_sixty_rarely_exceed_the_true_loss(search: bool) -> None:
 MANY_BITS, FEW_ANSWERS = HONEST[:2], HONEST[2:]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("mechanism", "search"),
     [*((mechanism, False) for mechanism in HONEST), *((mechanism, True) for mechanism in FEW_ANSWERS)],
@@ -180,13 +180,13 @@ def test_audits_two_hundred_rarely_exceed_the_true_loss(mechanism: Any, search: 
     assert above(mechanism, 200, 20_000, search=search) <= 7
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_audits_by_search_among_many_bits_rarely_exceed_the_true_loss() -> None:
     """Half of them with each encoding, whose reports are read and searched alike."""
     assert sum(above(mechanism, 100, 20_000, search=True) for mechanism in MANY_BITS) <= 7
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_audit_with_less_confidence_claims_more_and_errs_more_often() -> None:
     bold = [audit(GRR, samples=20_000, confidence=0.5, rng=i).lower_bound for i in range(60)]
     careful = [audit(GRR, samples=20_000, confidence=0.99, rng=i).lower_bound for i in range(60)]
@@ -213,7 +213,7 @@ class SaysNothing(FrequencyMechanism):
         return unary_bits(open_stream(rng), np.asarray(values), self.domain_size, ONE // 2, ONE // 2)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_audit_does_not_certify_an_event_found_in_noise() -> None:
     # If the reports that proposed an event were counted again, every one of these would be above zero.
     assert above(SaysNothing(), 25, 5_000) <= 2
@@ -237,7 +237,7 @@ def test_audit_over_many_reports_catches_a_client_without_memoization() -> None:
     assert (found.reports, found.declared) == (200, False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_audit_of_memoized_reports_stays_below_the_cap() -> None:
     honest = built_in("rappor", bits=8, hashes=1, cohorts=1, f="0.75", p="0.25", q="0.75", domain_size=8)
     found = audit(honest, samples=2_000 * 50, reports=50, rng=7)

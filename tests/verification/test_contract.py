@@ -47,47 +47,47 @@ class BuiltIn(MechanismContract):
 
     # These take most of the time; `.ci/run` runs them. Each mechanism's own tests look at its estimates, too; what
     # its program draws is in `test_program_laws`, and what it promises in `test_verification`.
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_guarantee_is_exact(self, target: Mapping[str, Any]) -> None:
         super().test_guarantee_is_exact(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_client_matches_channel(self, target: Mapping[str, Any]) -> None:
         super().test_client_matches_channel(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_program_law_is_the_channel(self, target: Mapping[str, Any]) -> None:
         super().test_program_law_is_the_channel(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_audit_finds_no_more(self, target: Mapping[str, Any]) -> None:
         super().test_audit_finds_no_more(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_many_reports_stay_within_the_cap(self, target: Mapping[str, Any]) -> None:
         super().test_many_reports_stay_within_the_cap(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_fingerprint_is_the_same_elsewhere(self, target: Mapping[str, Any]) -> None:
         super().test_fingerprint_is_the_same_elsewhere(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_estimator_is_unbiased(self, target: Mapping[str, Any]) -> None:
         super().test_estimator_is_unbiased(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_calibration_is_safe(self, target: Mapping[str, Any]) -> None:
         super().test_calibration_is_safe(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_reports_say_no_more_than_described(self, target: Mapping[str, Any]) -> None:
         super().test_reports_say_no_more_than_described(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_users_are_drawn_alone_as_together(self, target: Mapping[str, Any]) -> None:
         super().test_users_are_drawn_alone_as_together(target)
 
-    @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_noise_is_used_once(self, target: Mapping[str, Any]) -> None:
         super().test_noise_is_used_once(target)
 
@@ -250,7 +250,7 @@ def test_contract_checks_and_tests_agree() -> None:
     assert tests == set(CHECKS)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
 def test_contract_finds_parameters_by_trying(cls: type[Mechanism]) -> None:
     examples = examples_of(cls)
@@ -263,7 +263,7 @@ def test_contract_finds_parameters_by_trying(cls: type[Mechanism]) -> None:
         assert contract.run("aggregates_merge", instance).verdict == contract.PASSED
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
 def test_contract_holds_at_parameters_found_by_trying(cls: type[Mechanism]) -> None:
     for parameters in examples_of(cls):
@@ -274,7 +274,7 @@ def test_contract_holds_at_parameters_found_by_trying(cls: type[Mechanism]) -> N
 SMALL = 10_000  # answers
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DRAWS)
 def test_clients_draw_their_description_at_random_settings(name: str) -> None:
     drawn = random_mechanisms(name, 8, seed=4)
@@ -297,7 +297,7 @@ class TestPriced(MechanismContract):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contract_reports_failures_and_reasons_of_skips(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(AUTHORS_TESTS)
     done = subprocess.run(
@@ -317,7 +317,7 @@ def test_contract_reports_failures_and_reasons_of_skips(tmp_path: Path) -> None:
     assert set(failed) == {"TestOnlySetsBits"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contract_works_without_pytest_and_its_tests_name_the_package() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None\n"
@@ -329,7 +329,7 @@ def test_contract_works_without_pytest_and_its_tests_name_the_package() -> None:
     assert "ImportError: ldp_budget.testing needs pytest: pip install 'ldp-budget[testing]'" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contract_skips_bias_of_an_estimate_that_selects_answers() -> None:
     # Two bits cannot tell 32 answers apart: the lasso has to choose among them.
     coarse = {"bits": 2, "hashes": 1, "cohorts": 5, "epsilon": "0.3", "epsilon_lifetime": "0.6", "domain_size": 32}
@@ -341,7 +341,7 @@ def test_contract_skips_bias_of_an_estimate_that_selects_answers() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "hashes", "width"), [("cms", 1, 2), ("hcms", 2, 2), ("cms", 1, 4)])
 def test_contract_holds_for_a_sketch_of_a_handful_of_cells(name: str, hashes: int, width: int) -> None:
     """These stated too small errors: on average 0.74 of the variance with two functions of two cells."""

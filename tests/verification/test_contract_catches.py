@@ -77,7 +77,7 @@ SLOWLY = (careless.CountsTenPerCentOff, OUE, "estimator_is_unbiased", "variance"
 @pytest.mark.some(6)
 @pytest.mark.parametrize(
     ("cls", "parameters", "check", "why"),
-    [*CAUGHT, pytest.param(*SLOWLY, marks=pytest.mark.slow)],
+    [*CAUGHT, pytest.param(*SLOWLY, marks=pytest.mark.exhaustive)],
     ids=lambda item: getattr(item, "name", None),
 )
 def test_contract_catches_a_mistake(cls: type[Mechanism], parameters: dict[str, Any], check: str, why: str) -> None:
@@ -105,9 +105,9 @@ def test_contract_checks_each_catch_a_mistake() -> None:
     [
         (careless.RoundsUp, OUE),
         (careless.AlwaysTheSame, OUE),
-        pytest.param(careless.HashesByHash, OUE, marks=pytest.mark.slow),
-        pytest.param(careless.NeverEmpty, OUE, marks=pytest.mark.slow),
-        pytest.param(careless.TenPerCentOff, UNIT, marks=pytest.mark.slow),
+        pytest.param(careless.HashesByHash, OUE, marks=pytest.mark.exhaustive),
+        pytest.param(careless.NeverEmpty, OUE, marks=pytest.mark.exhaustive),
+        pytest.param(careless.TenPerCentOff, UNIT, marks=pytest.mark.exhaustive),
     ],
     ids=lambda item: getattr(item, "name", None),
 )
@@ -116,7 +116,7 @@ def test_contract_mistake_fails_one_check(cls: type[Mechanism], parameters: dict
     assert failed == {check for caught, _, check, _ in CAUGHT if caught is cls}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "instance",
     [careless.TenPerCentOff(**UNIT, share=1), careless.CountsTenPerCentOff(**OUE, honest=True)],
@@ -155,7 +155,7 @@ def certified(cls: type[Mechanism], parameters: dict[str, Any]) -> str:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contract_rates_a_client_with_rare_noise_audited_at_most() -> None:
     parameters = {"epsilon": 16, "hashes": 64, "width": 64, "domain_size": 8}
     found = run("client_matches_channel", careless.NeverTurns(**parameters))
@@ -164,7 +164,7 @@ def test_contract_rates_a_client_with_rare_noise_audited_at_most() -> None:
     assert certified(careless.NeverTurns, parameters) != "exact"  # at the settings that are drawn by lot it is seen
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contract_ignores_a_certificate_sent_by_the_mechanism() -> None:
     for cls, parameters in ((careless.SendsTheAnswerAlong, OUE), (careless.KeepsTheAnswerInBitOne, {"epsilon": 1})):
         # The description is true, and says nothing of it.
@@ -185,7 +185,7 @@ HONEST = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "target", "check", "verdict"), HONEST)
 def test_contract_passes_a_correct_mechanism_at_the_extremes(
     name: str, target: dict[str, Any], check: str, verdict: str | None, monkeypatch: pytest.MonkeyPatch

@@ -81,7 +81,7 @@ PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-se
 
 
 @pytest.mark.some(8)
-@pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_verify_of_every_built_in_holds_at_random_settings(name: str, count: int) -> None:
     proved = set()
@@ -101,7 +101,7 @@ def test_verify_of_every_built_in_holds_at_random_settings(name: str, count: int
 
 
 @pytest.mark.some(8)
-@pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_verify_of_a_guarantee_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
     for mechanism in random_mechanisms(name, count, seed=2):
@@ -177,9 +177,9 @@ def test_loss_at_a_delta_is_the_point_where_the_divergence_equals_it(one: list[i
     assert not found[0] or hockey_stick(masses, low * (1 - Fraction(1, 10**99))) > Fraction(delta)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.slow) for each in ("1", "20", "30"))]
+    "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("1", "20", "30"))]
 )
 @pytest.mark.parametrize(("name", "size"), [("subset-selection", {"draws": 999}), ("grr", {}), ("oue", {})])
 def test_standard_errors_are_correct_for_p_and_q_near_one(name: str, size: dict[str, int], epsilon: str) -> None:
@@ -275,7 +275,7 @@ def test_verify_of_reports_too_large_to_list_holds(parameters: dict[str, Any]) -
     assert verify(ldp_budget.mechanism("grr")(**parameters)).verdict == HOLDS
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size", [10, 20])
 def test_verify_accepts_errors_that_depend_on_all_answers(size: int) -> None:
     """The matrix's errors follow the estimated shares of all answers, which a few reports estimate badly."""
@@ -522,7 +522,7 @@ SMALL_RAPPOR = {"f": 0.5, "p": 0.25, "q": 0.75, "bits": 4, "hashes": 1, "cohorts
             VIOLATED,
         ),
         pytest.param(
-            ldp_budget.mechanism("rappor")(**SMALL_RAPPOR), Pure("1.1"), VIOLATED, marks=pytest.mark.slow
+            ldp_budget.mechanism("rappor")(**SMALL_RAPPOR), Pure("1.1"), VIOLATED, marks=pytest.mark.exhaustive
         ),  # a minute: 2,028 laws of whole programs, one for each way to hash
         (ldp_budget.mechanism("rappor")(**{**SMALL_RAPPOR, "bits": 32, "hashes": 2}), Pure("2.05"), UNPROVEN),
         (ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=1, rounding=0.25), Pure(1), UNPROVEN),
@@ -546,7 +546,7 @@ def test_verify_of_a_finally_flipped_bit_holds_for_any_inputs(flip: float) -> No
     assert verify(promising(made, low)).verdict != HOLDS
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_verify_of_fresh_rappor_needs_no_memos() -> None:
     made = ldp_budget.mechanism("rappor")(**SMALL_RAPPOR, any_inputs=True)
     assert verify(made).verdict == HOLDS

@@ -60,7 +60,7 @@ HARD = {
 def hard(name: str, at_once: str) -> list[Any]:
     """A mechanism at every range; what is not run `at_once` is slow."""
     return [
-        pytest.param(name, *ends, id=f"{name}, {place}", marks=[] if place == at_once else [pytest.mark.slow])
+        pytest.param(name, *ends, id=f"{name}, {place}", marks=[] if place == at_once else [pytest.mark.exhaustive])
         for place, ends in HARD.items()
     ]
 
@@ -132,7 +132,7 @@ def test_normal_noise_has_no_pure_loss() -> None:
     assert verdict(Pure(10**4), GaussianNoise(sigma=1, lower=0, upper=1)) == UNPROVEN
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_verify_of_a_loss_that_turns_between_breakpoints_is_unproven() -> None:
     class Wavy(LaplaceNoise):
         def density(self, report: float, value: float) -> float:
@@ -154,6 +154,6 @@ def test_quadrature_of_twelve_points_is_gauss_legendre() -> None:
         assert math.fsum(weight * node**power for node, weight in nodes) == pytest.approx(exact, abs=1e-15)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_quadrature_over_one_point_is_the_value_there() -> None:
     assert average(lambda report: report * 2, [3.0, 3.0]) == 6.0

@@ -88,7 +88,7 @@ def test_program_is_checked_at_every_answer() -> None:
     assert verify(emits(made, steps=clear)).verdict == "violated"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_program_check_is_in_the_certificate() -> None:
     leaks = emits(RR, steps=(("report", "value"),))
     type(leaks).examples = ({"epsilon": 1},)
@@ -98,7 +98,7 @@ def test_program_check_is_in_the_certificate() -> None:
     assert found["chosen"][0]["exact"]["program"] == "violated"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_level_exact_needs_a_program() -> None:
     """Built-in only: another mechanism is audited at most, even if its client program is known."""
 

@@ -71,7 +71,7 @@ def certificate(cls: type[Mechanism], **options: Any) -> dict[str, Any]:
     return found
 
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.exhaustive
 
 
 @SLOW

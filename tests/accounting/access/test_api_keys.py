@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -12,16 +11,10 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, NameTaken, UnknownName
 from ldp_budget.accounting.api_keys import ADMIN, SCOPES, ApiKeys
 from ledger_contract import check, write_record
-
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as made:
-        yield made
 
 
 @pytest.fixture

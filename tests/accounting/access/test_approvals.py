@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import Clock
 from ldp_budget import (
     Accountant,
     ApprovalConflict,
@@ -33,12 +31,7 @@ from ldp_budget.ledger.calendar import Moment
 from ldp_budget.ledger.keyfile import Key
 from ledger_contract import check, coin, made, promising, write_record
 
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as ledger:
-        ledger.set_policy("default", ["lifetime=4", "day=1"])
-        yield ledger
+pytestmark = pytest.mark.policy("lifetime=4", "day=1")
 
 
 @pytest.fixture
@@ -174,7 +167,7 @@ def test_relaxations_none_admits_nothing_more(
     hold_that_no_more_is_admitted(change, guarantee, share, others, through)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=600)
 @CHANGED
 def test_relaxations_none_of_random_changes_admits_nothing_more(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
 from ldp_budget.accounting.invitations import Invitation, Invitations, invite, read
 from ledger_contract import coin as coin_of
@@ -21,11 +20,11 @@ COIN = coin_of(1)
 
 
 @pytest.fixture
-def accountant(clock: Clock, coin: Any) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as made:
-        made.add_collection(Collection("commute", coin(1), ("no", "yes")))
-        made.add_collection(Collection("lunch", coin(1), ("no", "yes")))
-        yield made
+def accountant(accountant: Accountant) -> Accountant:
+    """A ledger with two collections."""
+    for name in ("commute", "lunch"):
+        accountant.add_collection(Collection(name, COIN, ("no", "yes")))
+    return accountant
 
 
 @pytest.fixture

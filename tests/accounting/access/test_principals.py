@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.charge_request import Principal
 from ledger_contract import check, coin
 from toy_store import ToyStore
 
-
-@pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    with Accountant(":memory:", clock=clock) as made:
-        made.set_policy("default", ["lifetime=9"])
-        yield made
+pytestmark = pytest.mark.policy("lifetime=9")
 
 
 def test_acting_for_shares_the_ledger_and_closing_the_view_leaves_it_open(accountant: Accountant) -> None:

@@ -249,7 +249,7 @@ KINDS: list[Callable[[random.Random], None]] = [
 ]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(77, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(77, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_guarantee_is_the_loss_of_the_noise(kind: Callable[[random.Random], None], count: int) -> None:
     draw = random.Random(f"{kind.__name__} {count}")

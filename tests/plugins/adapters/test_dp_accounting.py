@@ -63,7 +63,7 @@ def divergences(event: Any) -> list[float]:
     return [float(each) for each in accountant._rdp]
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_equal_events_match_their_accountant_at_every_order(count: int) -> None:
     draw = random.Random(f"dp-accounting {count}")
     for _ in range(count):
@@ -76,7 +76,7 @@ def test_equal_events_match_their_accountant_at_every_order(count: int) -> None:
             assert float(ours) <= theirs * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.exhaustive)])
 def test_different_events_are_never_below_their_accountant(count: int) -> None:
     draw = random.Random(f"different {count}")
     for _ in range(count):
@@ -87,7 +87,7 @@ def test_different_events_are_never_below_their_accountant(count: int) -> None:
             assert ours is None or float(ours) >= theirs * (1 - 1e-12) - 1e-13
 
 
-@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_epsilon_of_one_event_matches_its_formula(count: int) -> None:
     draw = random.Random(f"epsilon {count}")
     for _ in range(count):

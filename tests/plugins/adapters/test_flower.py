@@ -153,7 +153,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_installed_library_is_read_in_the_same_way(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     # The pip that is there serves it: one of its own would take longer to install than to run.

@@ -72,7 +72,7 @@ def twice(draw: random.Random) -> tuple[Any, Any]:
 KINDS = [laplace, gaussian, whole, of_two, of_many, approximate, twice]
 
 
-@pytest.mark.parametrize("count", [35, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [35, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_guarantee_is_the_map_and_no_less(count: int) -> None:
     draw = random.Random(f"opendp {count}")
     for number in range(count):

@@ -1,4 +1,4 @@
-"""The places of the tests' ledgers, see `ledger_contract.Place`."""
+"""The places of the tests' ledgers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
 from ldp_budget import Accountant
 from toy_store import ToyStore
 
 Now = Callable[[], datetime | float]
+
+
+class Place(Protocol):
+    """The place of one ledger."""
+
+    def open(self, clock: Now) -> Accountant:
+        """Open it, and make it if it is not there yet."""
+        ...
+
+    def reopen(self, accountant: Accountant, clock: Now) -> Accountant:
+        """Close it and open it again; a ledger that lives with its connection is returned as it is."""
+        ...
 
 
 class InFile:

@@ -14,7 +14,7 @@ import ldp_budget
 from ldp_budget import errors, guarantees
 from ldp_budget.accounting.receipts import BudgetExceeded
 
-REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 sys.path.insert(0, str(REFERENCE))
 from reference_pages import command_pages as command_pages  # noqa: E402

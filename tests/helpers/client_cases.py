@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ldp_budget import Mechanism
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "tutorials" / "examples" / "ldp-budget-olh" / "src"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "tutorials" / "examples" / "ldp-budget-olh" / "src"))
 
 from ldp_budget_olh.local_hashing import OptimalLocalHashing
 

@@ -50,7 +50,11 @@ def collections() -> list[Collection]:
 
 def ledger(place: Path | str = ":memory:", **options: Any) -> Accountant:
     """A ledger of these surveys, in which each user has ε = 4 in all and 2 a day, and for δ a little."""
-    accountant = Accountant(place, **options)
+    return with_surveys(Accountant(place, **options))
+
+
+def with_surveys(accountant: Accountant) -> Accountant:
+    """Add the surveys and their policy to an empty ledger."""
     accountant.set_policy(
         "default", [Limit("lifetime", epsilon="4", delta="1e-5"), Limit("day", epsilon="2", delta="1e-5")]
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-_SURVEY = Path(__file__).parents[1] / "clients" / "survey" / "package.json"
+_SURVEY = Path(__file__).parents[2] / "clients" / "survey" / "package.json"
 
 
 def installed(folder: Path) -> str:

@@ -1,6 +1,6 @@
-"""The public interface as lines of text, one for each promise: `python tests/frozen_api.py [FOLDER]` records them.
+"""The public interface as lines of text, one for each promise: `python tests/helpers/frozen_api.py [FOLDER]` records them.
 
-tests/house/frozen has what docs/reference/stability.md promises, so that a change shows in a diff. A new line is an
+tests/data/frozen has what docs/reference/stability.md promises, so that a change shows in a diff. A new line is an
 addition. A removed or changed line breaks a user, and follows the rule of that page.
 """
 
@@ -28,8 +28,8 @@ from ldp_budget_service import create_app
 from ldp_budget_service.error_codes import STATUSES
 from public_surface import command_pages, mechanism_cards, python_names
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "tests" / "house" / "frozen"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "data" / "frozen"
 EXAMPLES = ROOT / "service" / "ldp_budget_service" / "examples.json"
 # Plugins that happen to be installed are no part of it.
 os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"

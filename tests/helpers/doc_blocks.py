@@ -12,8 +12,8 @@ a ```text block right after a ```python block is what that prints. A block whose
 A page with `<!-- continues: OTHER.md -->` runs after OTHER, in the same shell and namespace. `pip install` installs into
 a folder of the test. `$EXAMPLES` is the folder of the examples.
 
-    python tests/doc_blocks.py --record docs/start/quickstart.md    # write what the blocks print into the page
-    python tests/doc_blocks.py docs/start/quickstart.md             # show what differs
+    python tests/helpers/doc_blocks.py --record docs/start/quickstart.md    # write what the blocks print into the page
+    python tests/helpers/doc_blocks.py docs/start/quickstart.md             # show what differs
 
 Both take any number of pages, and run the pages that these continue. A random block keeps its output if the new one has
 the same shape.
@@ -39,7 +39,7 @@ from typing import Any, NamedTuple, Self
 
 from ldp_budget import Accountant
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "tutorials" / "examples"
 RANDOM = "<!-- random -->"
 _CONTINUES = re.compile(r"^<!-- continues: (\S+) -->$", re.MULTILINE)

@@ -1,6 +1,6 @@
-"""The reference values of golden.json, computed from their definitions with mpmath.
+"""The reference values of tests/data/golden.json, computed from their definitions with mpmath.
 
-    python tests/golden_values.py
+    python tests/helpers/golden_values.py
 
 writes the file again: every row from its parameters, to 30 digits. `tests/house/test_golden.py --slow` computes them
 too and compares. Only `laplace_delta` shares anything with the package, the vocabulary of `composition_oracle`.
@@ -18,7 +18,7 @@ from typing import Any
 
 import mpmath
 
-FILE = Path(__file__).with_name("golden.json")
+FILE = Path(__file__).parents[1] / "data" / "golden.json"
 DIGITS = 30
 
 mp = mpmath.mp.clone()

@@ -1,6 +1,6 @@
 """The examples of the HTTP API: requests in order against a fresh ledger, and their responses.
 
-They are part of the service's description of itself. `python tests/service_examples.py` records the answers again.
+They are part of the service's description of itself. `python tests/helpers/service_examples.py` records the answers again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.ledger.sqlite import SqliteStore
 from ldp_budget_service import Settings, create_app
 
-FILE = Path(__file__).parents[1] / "service" / "ldp_budget_service" / "examples.json"
+FILE = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "examples.json"
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 3}

@@ -6,7 +6,6 @@ A store's tests inherit `MeasuredContract` and say how to open it.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import renyi_oracle as oracle
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import Approximate, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ldp_budget.guarantees.fixed_point import Costs
@@ -57,11 +56,6 @@ class MeasuredContract:
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
         raise NotImplementedError
-
-    @pytest.fixture
-    def accountant(self, place: Place, clock: Clock) -> Iterator[Accountant]:
-        with place.open(clock) as made:
-            yield made
 
     def test_spend_is_granted_as_often_as_the_divergences_fit(self, accountant: Accountant) -> None:
         (limit,) = accountant.set_policy("default", ["lifetime=4,1e-6,renyi:6"]).limits

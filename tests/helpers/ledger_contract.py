@@ -6,16 +6,16 @@ A store's tests inherit `LedgerContract` and say how to open it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 import ldp_budget
-from conftest import Clock
+from fixed_clock import Clock
 from ldp_budget import (
     Accountant,
     InvalidParameter,
@@ -36,6 +36,7 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, M
 from ldp_budget.registry.collections import Collection
 from ldp_budget.sdk.mechanism import Mechanism as Base
 from ldp_budget.sdk.parameters import integer
+from ledger_places import Place
 
 # The longitudinal curve of one memoised value: first report, two, three; then the cap.
 CURVE = Memoised(("2.04", "3.39", "4.02"), "4.39")
@@ -128,18 +129,6 @@ def send(accountant: Accountant, user: str, report: bytes, key: str = "k", of: C
     return accountant.reports.take(user, of, report, key=key, label=None, policy="default")
 
 
-class Place(Protocol):
-    """The place of one ledger."""
-
-    def open(self, clock: Callable[[], datetime | float]) -> Accountant:
-        """Open it, and make it if it is not there yet."""
-        ...
-
-    def reopen(self, accountant: Accountant, clock: Callable[[], datetime | float]) -> Accountant:
-        """Close it and open it again; a ledger that lives with its connection is returned as it is."""
-        ...
-
-
 class LedgerContract:
     """Inherit it and override `place`."""
 
@@ -148,11 +137,6 @@ class LedgerContract:
     @pytest.fixture
     def place(self) -> Place:
         raise NotImplementedError
-
-    @pytest.fixture
-    def accountant(self, place: Place, clock: Clock) -> Iterator[Accountant]:
-        with place.open(clock) as made:
-            yield made
 
     # -- limits -------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
+EVIDENCE = Path(__file__).parents[2] / "docs" / "evidence"
 
 
 def _loaded() -> ModuleType:

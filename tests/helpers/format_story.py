@@ -1,4 +1,4 @@
-"""Write the files of a release into a folder of tests/formats: `python tests/format_story.py NAME`.
+"""Write the files of a release into a folder of tests/data/formats: `python tests/helpers/format_story.py NAME`.
 
 A folder is written once, by the code of its time, and kept: `formats/test_formats.py` opens all of them with today's.
 What older code did not know is left out, so that the same story was used for the files of the first and the second
@@ -37,7 +37,7 @@ except ModuleNotFoundError:  # before there were clients in other languages
 else:
     HAS_PROGRAMS = True
 
-HERE = Path(__file__).parent / "formats"
+HERE = Path(__file__).parents[1] / "data" / "formats"
 BEGUN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 PARTIES = ("democrat", "independent", "republican")
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "tutorials" / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "examples"
 
 
 class Machine:

@@ -1,0 +1,11 @@
+"""Fixtures of the integration tier."""
+
+from process_fixtures import (  # noqa: F401
+    farm,
+    many_vectors,
+    own_keys,
+    programs,
+    server,
+    short_patience,
+    warm_command,
+)
