@@ -55,10 +55,10 @@ exhaustive *options:
 shuffle *options:
     pytest -p randomly "$@"
 
-# Measure the coverage of the unit tests.
+# Measure the coverage of the unit and integration tests.
 coverage *options:
     mkdir -p build/coverage
-    pytest --cov --cov-report=term "$@"
+    pytest --unit --integration --cov --cov-report=term "$@"
 
 # Run a benchmark of benchmarks/: `just bench ledger`.
 bench NAME *options:
@@ -67,7 +67,7 @@ bench NAME *options:
 # Record generated references and examples again; read the diff.
 record:
     python docs/reference/generate.py
-    python tests/service_examples.py
+    python tests/helpers/service_examples.py
 
 # Add a fragment to the changelog: `just changelog 28 added "just runs every task."`.
 changelog ISSUE KIND TEXT:
@@ -80,7 +80,7 @@ changelog-draft:
 # Set a version in every file that names it, and move the fragments into the changelog: `just release 1.0.0`.
 release VERSION:
     python tools/version.py "$1"
-    python tests/service_examples.py
+    python tests/helpers/service_examples.py
     python docs/reference/generate.py
 
 # Build both distributions into dist/, and install and try them on every Python that is here.

@@ -1,4 +1,4 @@
-"""The page of proofs says what `verify` says: some of its grid in each run, all of it with `--slow`."""
+"""The page of proofs says what `verify` says: some of its grid in each run, all of it with `--exhaustive`."""
 
 from __future__ import annotations
 

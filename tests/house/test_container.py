@@ -202,7 +202,7 @@ def is_healthy(image: Path, port: int, given: dict[str, str]) -> bool:
     return subprocess.run(command, env=given, capture_output=True, timeout=30, check=False).returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_image_serves_a_ledger_in_its_volume_and_stops_at_sigterm(
     image: Path, port: int, container: tuple[subprocess.Popen[str], dict[str, str]]
 ) -> None:
@@ -221,7 +221,7 @@ def test_image_serves_a_ledger_in_its_volume_and_stops_at_sigterm(
     assert not is_healthy(image, port, given)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_image_has_the_driver_of_postgresql_and_no_test_tool(image: Path) -> None:
     python = image / "opt" / "ldp-budget" / "bin" / "python"
     code = "import importlib.util as u; print([u.find_spec(n) is not None for n in ('psycopg', 'psycopg_pool', 'pytest')])"

@@ -141,7 +141,7 @@ def release(tree: Path, version: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", ["1.0.0rc1", "2.0.0"])
 def test_release_sets_every_copy_and_moves_the_fragments(tree: Path, version: str) -> None:
     pytest.importorskip("towncrier", reason="no towncrier: pip install 'ldp-budget[dev]'")
@@ -161,7 +161,7 @@ def test_release_sets_every_copy_and_moves_the_fragments(tree: Path, version: st
     )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_release_of_a_wrong_version_changes_nothing(tree: Path) -> None:
     before = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
     assert "'1.0' is not a version. Write it like 1.0.0 or 1.1.0rc2." in release(tree, "1.0", code=1)

@@ -594,7 +594,7 @@ def test_tested_columns_are_all_columns(rich: Accountant) -> None:
 def test_verify_with_a_changed_value_finds_it(rich: Accountant, value: str, thorough: bool) -> None:
     """In every row: another number, text or byte, the most extreme ones, and nothing at all.
 
-    Where there are many rows, they share these between them; with `--slow`, each meets them all.
+    Where there are many rows, they share these between them; with `--exhaustive`, each meets them all.
     """
     table, column = value.split(".")
     with tables(rich) as transaction:
