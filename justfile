@@ -86,7 +86,7 @@ release VERSION:
 # Build both distributions into dist/, and install and try them on every Python that is here.
 release-check:
     python -m hatchling build -d dist
-    pytest -q --slow tests/house/test_installing.py tests/house/test_wheel.py tests/house/test_container.py
+    pytest -q tests/exhaustive/house
 
 # Do all that CI does, in a clean copy with a fresh environment.
 ci:

@@ -2,7 +2,7 @@
 
     python tests/helpers/golden_values.py
 
-writes the file again: every row from its parameters, to 30 digits. `tests/house/test_golden.py --exhaustive` computes them
+writes the file again: every row from its parameters, to 30 digits. `tests/unit/house/test_golden.py --exhaustive` computes them
 too and compares. Only `laplace_delta` shares anything with the package, the vocabulary of `composition_oracle`.
 """
 

@@ -1,0 +1,168 @@
+"""The version: `pyproject.toml` holds the original, `tools/version.py` sets every copy and closes the changelog."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def load_tool(root: Path) -> ModuleType:
+    """Load `tools/version.py` of a tree."""
+    spec = importlib.util.spec_from_file_location("version_tool", root / "tools" / "version.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    return load_tool(ROOT)
+
+
+@pytest.fixture
+def tree(tool: ModuleType, tmp_path: Path) -> Path:
+    """A folder with the files that name the version, the changelog and its fragments."""
+    named = {path for path, _, _ in tool.copies()}
+    fragments = set((ROOT / "changelog.d").iterdir())
+    for path in {*named, *fragments, ROOT / "CHANGELOG.md", ROOT / "tools" / "version.py"}:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return tmp_path
+
+
+def test_every_copy_of_the_version_equals_the_original(tool: ModuleType) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path, found, form in tool.copies()
+        if found[1] != form(tool.current())
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "accountant/ldp_budget/__init__.py",
+        "CITATION.cff",
+        "clients/js/package.json",
+        "docs/tutorials/writing-a-plugin.md",
+    ],
+)
+def test_copies_of_the_version_include_every_place(tool: ModuleType, place: str) -> None:
+    assert ROOT / place in {path for path, _, _ in tool.copies()}
+
+
+def test_packages_for_npm_have_this_version_or_none(tool: ModuleType) -> None:
+    for path in (ROOT / "clients").glob("*/package.json"):
+        package = json.loads(path.read_text(encoding="utf-8"))
+        assert package.get("version", tool.npm_form(tool.current())) == tool.npm_form(tool.current()), path
+        assert "version" in package or package["private"] is True, path
+
+
+@pytest.mark.parametrize(
+    ("version", "written"), [("1.0.0", "1.0.0"), ("1.0.0rc1", "1.0.0-rc.1"), ("2.10.3b12", "2.10.3-beta.12")]
+)
+def test_npm_form_of_a_version_is_semantic(tool: ModuleType, version: str, written: str) -> None:
+    assert tool.npm_form(version) == written
+
+
+def test_lock_files_name_no_download_address() -> None:
+    for path in (ROOT / "clients").glob("*/package-lock.json"):
+        assert '"resolved"' not in path.read_text(encoding="utf-8"), (
+            f"{path}: npm install --omit-lockfile-registry-resolved"
+        )
+
+
+# -- the changelog ---------------------------------------------------------------------------------------------------
+
+
+def test_fragments_are_named_by_issue_and_kind() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
+    kinds = "|".join(kind["directory"] for kind in config["type"])
+    for path in (ROOT / "changelog.d").iterdir():
+        assert path.name == "README.md" or re.fullmatch(rf"(\d+|\+[\w-]+)\.({kinds})(\.\d+)?\.md", path.name), (
+            path.name
+        )
+
+
+CHANGELOG = """# Changelog
+
+## 1.0.0 (unreleased)
+
+First.
+
+### Added
+
+- One.
+
+### Fixed
+
+- Two.
+
+## 0.9.0 (2026-01-01)
+
+### Added
+
+- Old.
+"""
+
+
+def test_merged_changelog_appends_to_its_newest_section(tool: ModuleType) -> None:
+    draft = "## 1.0.0 (2026-12-01)\n\n### Added\n\n- Three. (#28)\n\n### Security\n\n- Four.\n"
+    newest, older = CHANGELOG.split("## 0.9.0")
+    expected = newest.replace("(unreleased)", "(2026-12-01)").replace("- One.\n", "- One.\n- Three. (#28)\n")
+    merged = tool.merged(CHANGELOG, draft, "1.0.0 (2026-12-01)")
+    assert merged == f"{expected}### Security\n\n- Four.\n\n## 0.9.0{older}"
+
+
+def test_merged_changelog_without_fragments_changes_the_heading_alone(tool: ModuleType) -> None:
+    dated = CHANGELOG.replace("(unreleased)", "(2026-12-01)")
+    assert tool.merged(CHANGELOG, "", "1.0.0 (2026-12-01)") == dated
+
+
+def release(tree: Path, version: str, code: int = 0) -> str:
+    command = [sys.executable, str(tree / "tools" / "version.py"), version]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", ["1.0.0rc1", "2.0.0"])
+def test_release_sets_every_copy_and_moves_the_fragments(tree: Path, version: str) -> None:
+    pytest.importorskip("towncrier", reason="no towncrier: pip install 'ldp-budget[dev]'")
+    (tree / "changelog.d" / "77.fixed.md").write_text("`serve` starts twice as fast.\n", encoding="utf-8")
+    release(tree, version)
+    copies = list(load_tool(tree).copies())
+    assert len(copies) == len(list(load_tool(ROOT).copies()))
+    assert [found[0] for _, found, form in copies if found[1] != form(version)] == []
+    changelog = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.split(r"^## ", changelog, flags=re.MULTILINE)[1]
+    assert re.match(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)\n", newest)
+    assert "- `serve` starts twice as fast. (#77)\n" in newest
+    assert [path.name for path in (tree / "changelog.d").iterdir()] == ["README.md"]
+    old = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^- .*", old, flags=re.MULTILINE)) <= set(
+        re.findall(r"^- .*", changelog, flags=re.MULTILINE)
+    )
+
+
+@pytest.mark.exhaustive
+def test_release_of_a_wrong_version_changes_nothing(tree: Path) -> None:
+    before = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    assert "'1.0' is not a version. Write it like 1.0.0 or 1.1.0rc2." in release(tree, "1.0", code=1)
+    assert {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()} == before
