@@ -175,6 +175,13 @@ def command(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path / "budget.db")
 
 
+@pytest.fixture
+def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the keys of ledgers on a server, and of sandboxes, in a folder of the test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
+
+
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[CommandLine], None], CommandLine], None]:
     """Prepare a ledger once; every further test gets a copy of its files."""

@@ -39,13 +39,6 @@ def farm() -> Iterator[Farm]:
 
 
 @pytest.fixture
-def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the keys of ledgers on a server in a folder of the test."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
-
-
-@pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A PostgreSQL server that the test may damage."""
     pytest.importorskip("psycopg")

@@ -3,7 +3,6 @@
 from process_fixtures import (  # noqa: F401
     farm,
     many_vectors,
-    own_keys,
     programs,
     server,
     short_patience,

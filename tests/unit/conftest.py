@@ -1,4 +1,7 @@
-"""The rule of the unit tier, checked in the setup and the call of each test: no process and no connection."""
+"""The rule of the unit tier, checked in the setup and the call of each test: no process and no connection.
+
+A case with the marker `exhaustive` is of another tier, and may have both.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ GUARD = Guard()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup() -> Generator[None, Any, Any]:
-    return (yield from GUARD.during())
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from GUARD.during()) if item.get_closest_marker("exhaustive") is None else (yield)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, Any, Any]:
-    return (yield from GUARD.during())
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from GUARD.during()) if item.get_closest_marker("exhaustive") is None else (yield)

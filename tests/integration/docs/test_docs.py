@@ -10,6 +10,7 @@ import pytest
 
 from doc_blocks import (
     Shell,
+    at_free_port,
     blocks,
     chain,
     follow,
@@ -150,3 +151,15 @@ def test_record_writes_outputs_into_the_page_and_keeps_random_ones_of_equal_shap
         .replace(">>> f()\n", ">>> f()\n5\n")
     )
     assert [at.printed for _, at in follow_chain(second, tmp_path, {})] == ["this failed: false\n"]
+
+
+@needs_bash
+@pytest.mark.exhaustive
+def test_service_of_the_readme_pasted_into_an_empty_folder_answers(tmp_path: Path, programs: str) -> None:
+    """The block failed in every order: 409, no ledger, no policy, or a service that nothing came after."""
+    pytest.importorskip("uvicorn")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    [block] = [block for block in blocks(readme) if block.kind == "sh" and "serve" in block.text]
+    with Shell(tmp_path, PATH=programs) as shell:
+        printed = shell.run(f"set -e; {at_free_port(block.text)}")
+    assert '"status":"spent"' in printed.replace(" ", "")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,53 +10,9 @@ import pytest
 
 from ldp_budget import Accountant
 from ledger_contract import check, spent
+from ledger_processes import together
 
 # -- processes and threads -----------------------------------------------------------------------------------
-
-# Forks the given number of children, which start together; each prints the result of WORK for its number.
-TOGETHER = """
-import os, sys, threading
-import ldp_budget
-from ldp_budget import Accountant
-from ldp_budget.ledger.sqlite import connection as sqlite
-
-path, processes = sys.argv[1], int(sys.argv[2])
-coin = ldp_budget.mechanism("rr")(epsilon="0.1")
-ready, go = os.pipe(), os.pipe()
-
-def say(answer):
-    os.write(1, (str(answer) + chr(10)).encode())
-
-def work(accountant, number):
-WORK
-
-children = []
-for number in range(processes):
-    child = os.fork()
-    if not child:
-        os.close(go[1])
-        try:
-            with Accountant(path, create=False) as accountant:
-                os.write(ready[1], b".")
-                os.read(go[0], 1)
-                say(work(accountant, number))
-        except BaseException as error:
-            say(repr(error))
-        os._exit(0)
-    children.append(child)
-for _ in children:
-    os.read(ready[0], 1)
-os.close(go[1])
-for child in children:
-    os.waitpid(child, 0)
-"""
-
-
-def together(path: Path, processes: int, work: str) -> list[str]:
-    """Return the output of `processes` processes that do `work` at the same time on one ledger."""
-    script = TOGETHER.replace("WORK", "\n".join("    " + line for line in work.strip().splitlines()))
-    command = [sys.executable, "-c", script, str(path), str(processes)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split("\n")[:-1]
 
 
 @pytest.mark.some(3)
@@ -121,3 +76,21 @@ return sum(bool(accountant.spend("alice", coin)) for _ in range(20))
         bulk_run = [row["entry"] for row in accountant.history("user-4999")]
         assert singles[0] < bulk_run[-1], "it did not have to wait for the end of the run"
         check(accountant)
+
+
+@pytest.mark.exhaustive
+def test_spend_by_four_processes_starves_none(tmp_path: Path) -> None:
+    """Four spend as fast as they can: when the first is done, all others have been served, too."""
+    path, turns = tmp_path / "budget.db", 400
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+        work = f"return sum(bool(accountant.spend(str(number), coin)) for _ in range({turns}))"
+        assert together(path, 4, work) == [str(turns)] * 4
+        done: Counter[int] = Counter()
+        for row in accountant.journal():
+            if row["kind"] == "spent":
+                done[row["account"]] += 1
+                if done[row["account"]] == turns:
+                    break
+        assert len(done) == 4
+        assert min(done.values()) >= turns // 10, done

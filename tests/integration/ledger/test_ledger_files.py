@@ -183,3 +183,51 @@ def test_ledger_in_memory_is_refused_in_a_child_and_works_in_the_parent(path: Pa
         print(accountant.spend("bob", coin).status)
         """
     assert output(start(dedent(IN_CHILD) + dedent(script), path)).splitlines() == ["True", "spent"]
+
+
+if TYPE_CHECKING:
+    pass
+
+
+@pytest.mark.exhaustive
+def test_create_by_several_processes_gives_all_one_ledger(tmp_path: Path) -> None:
+    """The file and its key appear one after the other; another process must not take the gap for a loss."""
+    script = """
+        for number in range(8):
+            while not os.path.exists(f"{path}/go"): pass
+            with ldp_budget.Accountant(f"{path}/{number}.db") as accountant:
+                accountant.set_policy(f"of-{os.getpid()}", ["lifetime=1"])
+        """
+    makers = [start(script, tmp_path) for _ in range(4)]
+    (tmp_path / "go").touch()
+    for maker in makers:
+        output(maker)
+    for number in range(8):
+        with Accountant(tmp_path / f"{number}.db", create=False) as accountant:
+            assert len(accountant.policies()) == 4
+
+
+@pytest.mark.exhaustive
+def test_spend_by_eight_processes_grants_exactly_the_limit(path: Path) -> None:
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=7.77"])
+    script = """
+        with ldp_budget.Accountant(path) as accountant:
+            print(flush=True)
+            sys.stdin.readline()
+            print(sum(bool(accountant.spend("bob", coin)) for _ in range(15)))
+        """
+    command = [sys.executable, "-c", PRELUDE + dedent(script), str(path)]
+    spenders = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    for spender in spenders:
+        assert spender.stdout is not None
+        assert spender.stdout.readline() == "\n"
+    granted = []
+    for spender in spenders:
+        assert spender.stdin is not None
+        spender.stdin.write("\n")
+        spender.stdin.flush()
+    for spender in spenders:
+        granted.append(int(output(spender)))
+    assert sum(granted) == 77
+    assert count(path, "bob") == 77

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import move_killer
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.errors import LedgerMissing
-from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, coin, promising
+from ledger_contract import check, coin
+from migration_story import Story, check_story, said, small
 from postgres_places import new_ledger
 
 
@@ -28,25 +33,6 @@ def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
         "3 partitions": lambda name: new_ledger(3),
         "5 partitions": lambda name: new_ledger(5),
     }
-
-
-# -- interrupted ----------------------------------------------------------------------------------------------
-
-
-def small(path: Path, clock: Clock) -> str:
-    """A ledger with a little of everything; returns the receipt of what is reserved."""
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=9", "day=5"])
-        for user in ("alice", "bob", "carol", "dave"):
-            accountant.spend(user, promising(CURVE), label="home", key="k")
-            accountant.spend(user, coin(9), key="refused")
-        accountant.erase("dave")
-        accountant.add_collection(Collection("colours", coin(1)))
-        accountant.set_policy("default", ["lifetime=8", "week=7"])
-        accountant.spend_many(["alice", "bob", "erin"], coin("0.1"), key="run")
-        receipt = accountant.reserve("carol", coin("0.1")).receipt
-    assert receipt is not None
-    return receipt
 
 
 # -- what is refused ------------------------------------------------------------------------------------------
@@ -84,3 +70,35 @@ def test_move_to_a_server_with_another_key_is_refused(
         with Accountant(there, clock=clock):
             pass  # made, and empty
         assert accountant.ledger.move_to(there).accounts == 5
+
+
+@pytest.fixture
+def story(tmp_path: Path, clock: Clock) -> Story:
+    """Told in a file."""
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        return Story(accountant, clock)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["file", "3 partitions"])
+def test_move_whose_process_is_killed_at_random_is_started_again(
+    tmp_path: Path, clock: Clock, story: Story, kind: str
+) -> None:
+    here, make = str(tmp_path / "first.db"), places(tmp_path)[kind]
+    there = [make(f"copy-{number}") for number in range(12)]
+    seed = str(random.randrange(10**9))
+    print("seed", seed)
+    command = [sys.executable, move_killer.__file__, here, seed, clock.now.isoformat(), *there]
+    assert int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout) > 0
+    with Accountant(here, create=False, clock=clock) as accountant:
+        before = said(accountant)
+        opened = []
+        for place in (make("last"), *there):
+            with suppress(LedgerError):
+                accountant.ledger.move_to(place)
+                opened.append(place)
+    (last,) = opened
+    with Accountant(last, create=False, clock=clock) as accountant:
+        assert said(accountant) == before
+        check_story(accountant, story, clock)
+        check(accountant)

@@ -170,3 +170,16 @@ def test_process_refuses_a_ledger_with_another_history(path: Path) -> None:
         run(OTHER, path, "k")
         with pytest.raises(LedgerError, match="it was rolled back"):
             accountant.spend("alice", coin("0.1"))
+
+
+@pytest.mark.exhaustive
+def test_process_closing_one_of_two_accountants_loses_no_spend(path: Path) -> None:
+    with Accountant(path) as accountant:
+        with Accountant(path) as other:
+            other.spend("alice", coin("0.1"))
+        for number in range(3):
+            run(OTHER, path, number)
+            accountant.spend("alice", coin("0.1"))
+    with Accountant(path, create=False) as accountant:
+        assert tenths(accountant, "alice") == 4
+        check(accountant)

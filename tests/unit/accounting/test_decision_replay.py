@@ -82,12 +82,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path, own_keys: None) -> 
     return Database(address, lambda: psycopg.connect(address.partition("?")[0]))
 
 
-@pytest.fixture
-def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
-
-
 def _trust(self: AccountMacs, account: int, state: AccountMacState, sums: Any, counts: Any, *more: object) -> None:
     spent = {gauge: Costs._make(sums.get(code, ZERO)) for code, gauge in self._open_windows()}
     self.accounts[account] = Account(account, spent, user=state.user, newest=state.newest, counts=counts)

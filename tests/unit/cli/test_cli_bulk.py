@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -285,33 +280,6 @@ def test_stopped_command_ends_with_a_sentence(
     assert message.startswith("Stopped: ")
     assert said in message
     assert message.count("\n") == 1
-
-
-@pytest.mark.exhaustive
-def test_signal_stops_a_run_that_continues_later(budget: CommandLine, tmp_path: Path) -> None:
-    users = [f"u{number}" for number in range(60_000)]
-    command = [sys.executable, "-m", "ldp_budget_cli", "spend-many", "-", *OUE]
-    environment = {**os.environ, "LDP_BUDGET_LEDGER": str(budget.ledger)}
-    pipe = subprocess.PIPE
-    # What a shell begins in the background hears no Ctrl-C, nor do its children.
-    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    run = subprocess.Popen(
-        command, env=environment, text=True, stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=hears
-    )
-    assert run.stdin is not None
-    assert run.stderr is not None
-    run.stdin.write("\n".join(["user", *users]))
-    run.stdin.flush()
-    assert "users from column user of -" in run.stderr.readline()
-    assert "charging" in run.stderr.readline()
-    run.send_signal(signal.SIGINT)
-    message = run.stderr.read()
-    run.communicate()
-    assert run.returncode == 1
-    assert "50000 users were charged and 0 refused" in message
-    [key] = re.findall(r"--key (\S+)", message)
-    done = budget("spend-many", "-", *OUE, "--key", key, input="\n".join(["user", *users]))
-    assert done.stdout == "spent: 10000, refused: 0, repeated: 50000\n"
 
 
 # -- sketches are estimated from the command line -----------------------------------------------------------------

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from doc_blocks import (
     Command,
-    Shell,
-    at_free_port,
     blocks,
     chain,
     commands,
@@ -31,8 +28,6 @@ PAGES = [
 ENDS = [page for page in PAGES if page not in {each for other in PAGES for each in chain(other)[:-1]}]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
-needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the commands of a page are those of a shell")
-
 
 @pytest.mark.parametrize("page", ENDS[1:], ids=lambda page: page.stem)
 def test_programs_that_a_page_writes_are_run_by_it(page: Path) -> None:
@@ -42,18 +37,6 @@ def test_programs_that_a_page_writes_are_run_by_it(page: Path) -> None:
     imported = " ".join(re.findall(r"^from (\w+) import", text, re.MULTILINE))
     for name in written:
         assert name.removesuffix(".py") in f"{run} {imported}"
-
-
-@needs_bash
-@pytest.mark.exhaustive
-def test_service_of_the_readme_pasted_into_an_empty_folder_answers(tmp_path: Path, programs: str) -> None:
-    """The block failed in every order: 409, no ledger, no policy, or a service that nothing came after."""
-    pytest.importorskip("uvicorn")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    [block] = [block for block in blocks(readme) if block.kind == "sh" and "serve" in block.text]
-    with Shell(tmp_path, PATH=programs) as shell:
-        printed = shell.run(f"set -e; {at_free_port(block.text)}")
-    assert '"status":"spent"' in printed.replace(" ", "")
 
 
 # Blocks that no test runs, by page. A new one is seen in the difference of this table.

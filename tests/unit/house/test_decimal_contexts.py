@@ -5,54 +5,12 @@ Python's operators on `Decimal` round to the context of the calling thread, whic
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from decimal import Context, Decimal, localcontext
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-import ambient_figures
 from ldp_budget import Limit
 from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
 from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.fixed_point import exact_sum, float_down
-
-_SCRIPT = Path(ambient_figures.__file__)
-
-
-@lru_cache
-def _figures(context: str, *options: str) -> dict[str, Any]:
-    ran = subprocess.run(
-        [sys.executable, str(_SCRIPT), context, *options], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
-
-
-@pytest.mark.parametrize(
-    "context",
-    [
-        # A thread that may round nothing, below, sees what any of these does.
-        pytest.param("one digit down", marks=pytest.mark.exhaustive),
-        pytest.param("nothing rounded", marks=pytest.mark.exhaustive),
-        pytest.param("three digits up", marks=pytest.mark.exhaustive),
-        pytest.param("a hundred digits", marks=pytest.mark.exhaustive),
-    ],
-)
-def test_figures_are_the_same_under_any_context(context: str) -> None:
-    found, usual = _figures(context), _figures("default")
-    assert {name: each for name, each in found.items() if each != usual[name]} == {}
-    assert found.keys() == usual.keys()
-
-
-@pytest.mark.exhaustive
-def test_figures_are_the_same_in_a_thread_with_a_context_of_its_own() -> None:
-    assert _figures("nothing rounded", "thread") == _figures("default")
 
 
 def test_plan_prices_are_added_to_the_last_digit() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +88,6 @@ def test_version_is_that_of_the_distribution() -> None:
     from importlib.metadata import version
 
     assert ldp_budget.__version__ == version("ldp-budget")
-
-
-@pytest.mark.exhaustive  # that no module is called like it is seen by test_architecture.py
-def test_mechanism_stays_a_function_after_imports() -> None:
-    code = """
-import importlib, pathlib, pkgutil, ldp_budget
-for module in pkgutil.walk_packages(ldp_budget.__path__, "ldp_budget."):
-    importlib.import_module(module.name)
-assert ldp_budget.mechanism("oue").name == "oue"
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 # -- modules --------------------------------------------------------------------------------------------------

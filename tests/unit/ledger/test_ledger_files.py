@@ -7,14 +7,11 @@ import shutil
 import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,26 +26,6 @@ if TYPE_CHECKING:
     from fixed_clock import Clock
 
 Coin = Callable[[Any], Mechanism]
-
-PRELUDE = """
-import os, signal, sys, threading, time
-import ldp_budget
-path = sys.argv[1]
-coin = ldp_budget.mechanism("rr")(epsilon="0.1")
-"""
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Run a script in a process of its own; `path` is its first argument."""
-    command = [sys.executable, "-c", PRELUDE + dedent(script), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def output(process: subprocess.Popen[str]) -> str:
-    """Return the output of a process, which must succeed."""
-    printed, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    return printed
 
 
 def count(path: Path, user: str) -> int:
@@ -133,24 +110,6 @@ def test_create_in_an_unwritable_place_leaves_no_key(tmp_path: Path, monkeypatch
     assert not (tmp_path / "budget.db.key").exists()
     monkeypatch.undo()
     Accountant(tmp_path / "budget.db").close()
-
-
-@pytest.mark.exhaustive
-def test_create_by_several_processes_gives_all_one_ledger(tmp_path: Path) -> None:
-    """The file and its key appear one after the other; another process must not take the gap for a loss."""
-    script = """
-        for number in range(8):
-            while not os.path.exists(f"{path}/go"): pass
-            with ldp_budget.Accountant(f"{path}/{number}.db") as accountant:
-                accountant.set_policy(f"of-{os.getpid()}", ["lifetime=1"])
-        """
-    makers = [start(script, tmp_path) for _ in range(4)]
-    (tmp_path / "go").touch()
-    for maker in makers:
-        output(maker)
-    for number in range(8):
-        with Accountant(tmp_path / f"{number}.db", create=False) as accountant:
-            assert len(accountant.policies()) == 4
 
 
 # -- opening one ---------------------------------------------------------------------------------------------
@@ -337,32 +296,6 @@ def test_reopened_ledger_keeps_everything(path: Path, coin: Coin, clock: Clock) 
 
 
 # -- many processes, killed ones, forked ones ----------------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-def test_spend_by_eight_processes_grants_exactly_the_limit(path: Path) -> None:
-    with Accountant(path) as accountant:
-        accountant.set_policy("default", ["lifetime=7.77"])
-    script = """
-        with ldp_budget.Accountant(path) as accountant:
-            print(flush=True)
-            sys.stdin.readline()
-            print(sum(bool(accountant.spend("bob", coin)) for _ in range(15)))
-        """
-    command = [sys.executable, "-c", PRELUDE + dedent(script), str(path)]
-    spenders = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(8)]
-    for spender in spenders:
-        assert spender.stdout is not None
-        assert spender.stdout.readline() == "\n"
-    granted = []
-    for spender in spenders:
-        assert spender.stdin is not None
-        spender.stdin.write("\n")
-        spender.stdin.flush()
-    for spender in spenders:
-        granted.append(int(output(spender)))
-    assert sum(granted) == 77
-    assert count(path, "bob") == 77
 
 
 @pytest.fixture

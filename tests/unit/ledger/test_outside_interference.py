@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -19,18 +16,6 @@ import pytest
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of
-
-OTHER = """
-import sys
-from ldp_budget import Accountant, mechanism
-with Accountant(sys.argv[1], create=False) as accountant:
-    assert accountant.spend("bob", mechanism("rr")(epsilon="0.1"), key=sys.argv[2]).status == "spent"
-"""
-
-
-def run(script: str, *arguments: object) -> None:
-    """Run a script in a process of its own, which must end well."""
-    subprocess.run([sys.executable, "-c", dedent(script), *map(str, arguments)], check=True, timeout=60)
 
 
 def tenths(accountant: Accountant, user: str) -> Decimal:
@@ -50,22 +35,6 @@ def path(tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
-# -- locks that a process loses by reading its own files ---------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-def test_process_closing_one_of_two_accountants_loses_no_spend(path: Path) -> None:
-    with Accountant(path) as accountant:
-        with Accountant(path) as other:
-            other.spend("alice", coin("0.1"))
-        for number in range(3):
-            run(OTHER, path, number)
-            accountant.spend("alice", coin("0.1"))
-    with Accountant(path, create=False) as accountant:
-        assert tenths(accountant, "alice") == 4
-        check(accountant)
 
 
 # -- files that are moved, replaced or deleted -------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""Files of the respondents' pages: texts in every language, an up-to-date bundle, and integrity digests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+ROOT = Path(__file__).parents[3]
+PAGES = ROOT / "service" / "ldp_budget_service" / "web"
+
+
+def texts(spoken: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads((PAGES / "texts" / f"survey.{spoken}.json").read_text())
+    return found
+
+
+# -- what is served ------------------------------------------------------------------------------------------------
+
+
+def integrity(body: bytes) -> str:
+    return f"sha384-{base64.b64encode(hashlib.sha384(body).digest()).decode()}"
+
+
+# -- the bundle ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the bundle is made from, with what its developers need."""
+    found = shutil.which("npm")
+    if found is None:
+        pytest.skip("no npm on this machine")
+    root = tmp_path_factory.mktemp("bundle")
+    for name in ("clients/js", "clients/survey", "service/ldp_budget_service/web"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    npm(root / "clients" / "survey", "install", "--no-audit", "--no-fund", "--no-package-lock")
+    return root / "clients" / "survey"
+
+
+def npm(folder: Path, *words: str) -> str:
+    done = subprocess.run(["npm", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert not done.returncode, f"npm {' '.join(words)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_bundle_build_is_reproducible(package: Path) -> None:
+    made: Any = package.parents[1] / "service" / "ldp_budget_service" / "web" / "static" / "survey.js"
+    made.unlink()
+    npm(package, "run", "build")
+    assert made.read_bytes() == (PAGES / "static" / "survey.js").read_bytes()
+
+
+def test_sources_pass_strict_type_checks(package: Path) -> None:
+    npm(package, "run", "check")
