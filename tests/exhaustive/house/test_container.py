@@ -1,7 +1,7 @@
-"""The recipe of the service's image: its text, and its steps run in a folder and a virtual environment of their own.
+"""The steps of the image's recipe, run in a folder and a virtual environment of their own.
 
-No container engine is needed. The folder stands for the root of the image, so that the steps of `Containerfile` run with
-its paths below that folder.
+No container engine is needed. The folder takes the place of the root of the image, so the steps of `Containerfile` run
+with its paths below that folder.
 """
 
 from __future__ import annotations

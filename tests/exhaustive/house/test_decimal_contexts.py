@@ -1,7 +1,4 @@
-"""Certified figures and decisions do not depend on the decimal context of the caller.
-
-Python's operators on `Decimal` round to the context of the calling thread, which is the caller's to set.
-"""
+"""Certified figures do not depend on the decimal context of the process and the thread that compute them."""
 
 from __future__ import annotations
 

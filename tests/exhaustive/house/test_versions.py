@@ -1,4 +1,4 @@
-"""The version: `pyproject.toml` holds the original, `tools/version.py` sets every copy and closes the changelog."""
+"""`tools/version.py`: a release sets every copy of the version and closes the changelog."""
 
 from __future__ import annotations
 

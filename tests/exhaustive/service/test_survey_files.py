@@ -1,4 +1,4 @@
-"""Files of the respondents' pages: texts in every language, an up-to-date bundle, and integrity digests."""
+"""The sources of the respondents' pages: strict types, and a build that is reproducible."""
 
 from __future__ import annotations
 

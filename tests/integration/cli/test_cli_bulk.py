@@ -1,4 +1,4 @@
-"""Bulk commands say what they do: no user is left out, charged twice or passed over in silence."""
+"""A bulk run that a signal stops continues later, and charges each user once."""
 
 from __future__ import annotations
 

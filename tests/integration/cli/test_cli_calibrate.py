@@ -1,4 +1,4 @@
-"""`ldp-budget`, its help, and `calibrate`: what it prints, and how it refuses."""
+"""`ldp-budget` and its help load no mathematics."""
 
 from __future__ import annotations
 

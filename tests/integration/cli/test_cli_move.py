@@ -1,4 +1,4 @@
-"""`ldp-budget ledger move`."""
+"""`ldp-budget ledger move` to a PostgreSQL server and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Success messages that name the next step, loud warnings, and questions before what cannot be undone."""
+"""A command names a service that does not listen at once."""
 
 from __future__ import annotations
 

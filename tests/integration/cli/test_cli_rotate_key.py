@@ -1,4 +1,4 @@
-"""`ldp-budget ledger rotate-key`."""
+"""`ldp-budget ledger rotate-key` of a ledger on a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--at`, and a ledger made with `ledger init --sandbox`."""
+"""Sandbox ledgers on a server, and their copies."""
 
 from __future__ import annotations
 

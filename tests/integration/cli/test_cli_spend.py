@@ -1,4 +1,4 @@
-"""`policy`, `quote`, `spend` and `balance` on the command line."""
+"""`spend` in processes of its own: the default ledger, exit codes and streams."""
 
 from __future__ import annotations
 

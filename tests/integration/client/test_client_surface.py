@@ -1,4 +1,4 @@
-"""The client of a service: the data that it sends, the data that it does not send, and its imports."""
+"""The modules that the client and the accountant import, in a process of its own."""
 
 from __future__ import annotations
 

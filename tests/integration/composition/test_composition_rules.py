@@ -1,4 +1,4 @@
-"""The four composition rules: their sums, their range, and their use in limits."""
+"""A limit of the basic rule loads no numpy."""
 
 from __future__ import annotations
 

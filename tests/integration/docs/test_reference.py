@@ -1,4 +1,4 @@
-"""The reference: generated pages are up to date, and every public name, command, code and mechanism has its entry."""
+"""The reference: its examples run, and its generated pages equal new ones."""
 
 from __future__ import annotations
 

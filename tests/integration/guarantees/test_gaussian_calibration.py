@@ -1,8 +1,4 @@
-"""Gaussian calibration against mpmath: σ is never too small, and never more than 1e-12 too large.
-
-The oracle needs no root finding: δ falls as σ grows, so σ is right if δ(σ) is within the target and
-δ(σ·(1 − 1e-12)) is not.
-"""
+"""The calibration of a Gaussian loads neither numpy nor scipy."""
 
 from __future__ import annotations
 

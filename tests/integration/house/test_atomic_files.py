@@ -1,4 +1,4 @@
-"""Files are written whole and durably, by one run at a time."""
+"""A killed writer of a file blocks no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stable interface: `frozen` equals the code, and deprecated names warn until their removal."""
+"""The stable interface: its record in `tests/data/frozen` equals the code."""
 
 from __future__ import annotations
 

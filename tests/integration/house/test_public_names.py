@@ -1,4 +1,4 @@
-"""The public names: those of `import ldp_budget`, the modules below it, and nothing that begins with `_`."""
+"""`ldp_budget.mechanism` stays a function when modules are imported in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups of a ledger: made during writes, restored, opened read-only, and refused if they are no true copy."""
+"""Backups and copies of a ledger that other processes write to, or that ended with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regression tests for bugs of other libraries' budgets and ledgers; each names its source."""
+"""A process killed between the charge and the answer never gives an answer for free, as in another library."""
 
 from __future__ import annotations
 

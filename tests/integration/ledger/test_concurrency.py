@@ -1,4 +1,4 @@
-"""Concurrency: processes, threads and streams of users never exceed a limit, and never wait forever."""
+"""Concurrency of processes: they never exceed a limit, and never wait forever."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Faults at any point: a ledger charges all or nothing, acknowledges nothing that it lost, and stays usable.
-
-Every change behind its back is found.
-"""
+"""A ledger whose file cannot grow refuses charges until it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledger files: created whole or not at all, opened only if intact, and never losing an acknowledged charge."""
+"""Ledger files under several processes, forks and kills: none loses an acknowledged charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A moved ledger keeps everything that users hold, and at most one of the two places is open."""
+"""Moves to a server, and moves whose process is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outside interference with the files of an open ledger: no acknowledged charge is lost, or none is acknowledged."""
+"""Outside interference by other processes with the files of an open ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sandbox ledgers: they have a clock of their own, and never become real ones."""
+"""A sandbox and a real ledger on servers never share a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backfill of a new window over a long journal: it runs in steps, and other operations continue meanwhile."""
+"""Backfill of a new window by a process that is killed, or while another one spends."""
 
 from __future__ import annotations
 

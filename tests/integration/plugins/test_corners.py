@@ -1,4 +1,4 @@
-"""Extreme parameters: correct results within a few seconds, or a refusal by name when the mechanism is built."""
+"""The run of extreme parameters names a case that does not end, and continues."""
 
 from __future__ import annotations
 

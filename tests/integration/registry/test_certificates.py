@@ -1,4 +1,4 @@
-"""Certificates: stored for exactly the checked code, without errors for a missing or broken file."""
+"""The lookup of a certificate loads nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of other libraries: every plugin is asked, our own first, and what is charged needs neither afterwards."""
+"""The lookup of an adapter imports no other library."""
 
 from __future__ import annotations
 

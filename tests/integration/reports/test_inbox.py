@@ -1,4 +1,4 @@
-"""The inbox: a report is charged once and kept once, however often it is sent, through which process and to which engine."""
+"""The inbox of several processes and stores: a report is charged once and kept once."""
 
 from __future__ import annotations
 

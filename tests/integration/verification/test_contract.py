@@ -1,8 +1,4 @@
-"""The contract of mechanisms, checked for the built-in ones; `ldp-budget mechanisms` shows them as checked for it.
-
-The strict form of what a plugin's author inherits: nothing is skipped here. What cannot be checked of a mechanism is
-named in `unchecked`, and then it must be so.
-"""
+"""The contract of mechanisms in an author's own test run, with pytest and without it."""
 
 from __future__ import annotations
 

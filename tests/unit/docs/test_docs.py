@@ -1,4 +1,4 @@
-"""The documentation: every block runs and prints what it shows, every link works, and every page opens in one way."""
+"""The documentation: every link works, and every page opens in one way."""
 
 from __future__ import annotations
 

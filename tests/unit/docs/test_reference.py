@@ -1,4 +1,4 @@
-"""The reference: generated pages are up to date, and every public name, command, code and mechanism has its entry."""
+"""The reference: every public name, command, code and mechanism has its entry."""
 
 from __future__ import annotations
 

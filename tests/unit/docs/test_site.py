@@ -1,4 +1,4 @@
-"""The site that Sphinx builds: complete, self-contained, searchable without a network, with anchors for Python names."""
+"""The sources of the site: every page is in its contents."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rules that the import rule of pyproject.toml cannot state: files with SQL and numbers, and few imports at the start.
-
-Who may import whom is for import-linter, which `test_import_rule_holds` runs.
-"""
+"""Rules that the import rule of pyproject.toml cannot state: files with SQL and numbers, and imports inside functions."""
 
 from __future__ import annotations
 

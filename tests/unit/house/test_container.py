@@ -1,8 +1,4 @@
-"""The recipe of the service's image: its text, and its steps run in a folder and a virtual environment of their own.
-
-No container engine is needed. The folder stands for the root of the image, so that the steps of `Containerfile` run with
-its paths below that folder.
-"""
+"""The recipe of the service's image: the text of `Containerfile` and of its ignore file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stable interface: `frozen` equals the code, and deprecated names warn until their removal."""
+"""The record of the stable interface is well-formed, and deprecated names warn until their removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version: `pyproject.toml` holds the original, `tools/version.py` sets every copy and closes the changelog."""
+"""The version: `pyproject.toml` has the original, and every copy equals it."""
 
 from __future__ import annotations
 
