@@ -45,28 +45,6 @@ def tree(tool: ModuleType, tmp_path: Path) -> Path:
 # -- the changelog ---------------------------------------------------------------------------------------------------
 
 
-CHANGELOG = """# Changelog
-
-## 1.0.0 (unreleased)
-
-First.
-
-### Added
-
-- One.
-
-### Fixed
-
-- Two.
-
-## 0.9.0 (2026-01-01)
-
-### Added
-
-- Old.
-"""
-
-
 def release(tree: Path, version: str, code: int = 0) -> str:
     command = [sys.executable, str(tree / "tools" / "version.py"), version]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=120, check=False)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,18 +13,6 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "service" / "ldp_budget_service" / "web"
-
-
-def texts(spoken: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads((PAGES / "texts" / f"survey.{spoken}.json").read_text())
-    return found
-
-
-# -- what is served ------------------------------------------------------------------------------------------------
-
-
-def integrity(body: bytes) -> str:
-    return f"sha384-{base64.b64encode(hashlib.sha384(body).digest()).decode()}"
 
 
 # -- the bundle ----------------------------------------------------------------------------------------------------

@@ -32,10 +32,6 @@ def budget(command: CommandLine, begun: Any) -> CommandLine:
     return command
 
 
-def spent(budget: CommandLine, *users: str) -> list[float]:
-    return [budget.json("balance", user)["limits"][0]["spent"]["epsilon"] for user in users]
-
-
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------
 
 

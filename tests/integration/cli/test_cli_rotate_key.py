@@ -10,14 +10,6 @@ from command_line import CommandLine
 from postgres_places import new_ledger
 
 
-@pytest.fixture
-def key(command: CommandLine) -> Path:
-    """The key file of a ledger with one charge, bound to the idempotency key `k`."""
-    command("policy", "set", "default", "--limit", "lifetime=4")
-    command("spend", "alice", "rr", "--epsilon", "1", "--key", "k")
-    return Path(f"{command.ledger}.key")
-
-
 @pytest.mark.exhaustive
 def test_rotate_key_of_a_server_rotates_all_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

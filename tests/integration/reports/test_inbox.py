@@ -12,7 +12,6 @@ import ldp_budget
 from ldp_budget import Accountant, Collection
 from ldp_budget.ledger.models import WAITING
 from ldp_budget.reports.inbox import Inbox
-from ldp_budget.reports.report_file import read_reports
 from ledger_contract import check, in_threads
 from ledger_scripts import let_go, start, wait_until_ready
 from postgres_places import new_ledger
@@ -26,10 +25,6 @@ NUMBERS = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsi
 @pytest.fixture
 def box(accountant: Accountant) -> Inbox:
     return Inbox(accountant, PARTY)
-
-
-def sealed(path: Path, collection: Collection = PARTY) -> list[bytes]:
-    return [row.tobytes() for block in read_reports(path, collection) for row in block]
 
 
 def in_round(box: Inbox, name: str) -> list[bytes]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +11,6 @@ from site_pages import DOCS, PAGES, Page, is_elsewhere
 
 # Files whose text the site has as pages: security.md, changelog.md, contributing.md.
 OF_THE_REPOSITORY = {DOCS.parent / name for name in ("SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    for name in ("sphinx", "furo", "myst_parser"):
-        pytest.importorskip(name)
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-d", str(out / ".doctrees")]
-    done = subprocess.run([*command, str(DOCS), str(out)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
 
 
 @pytest.mark.parametrize("name", PAGES)

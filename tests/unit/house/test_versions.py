@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import shutil
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -28,18 +27,6 @@ def load_tool(root: Path) -> ModuleType:
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
     return load_tool(ROOT)
-
-
-@pytest.fixture
-def tree(tool: ModuleType, tmp_path: Path) -> Path:
-    """A folder with the files that name the version, the changelog and its fragments."""
-    named = {path for path, _, _ in tool.copies()}
-    fragments = set((ROOT / "changelog.d").iterdir())
-    for path in {*named, *fragments, ROOT / "CHANGELOG.md", ROOT / "tools" / "version.py"}:
-        copy = tmp_path / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
-    return tmp_path
 
 
 def test_every_copy_of_the_version_equals_the_original(tool: ModuleType) -> None:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,9 +169,3 @@ def test_bundle_has_the_digest_of_its_sources() -> None:
     for name in sorted(path.relative_to(ROOT).as_posix() for path in inputs):
         digest.update(f"{name}\n".encode() + (ROOT / name).read_bytes() + b"\n")
     assert (int(found[1]), found[2]) == (len(inputs), digest.hexdigest()), "run `npm run build` in clients/survey"
-
-
-def npm(folder: Path, *words: str) -> str:
-    done = subprocess.run(["npm", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    assert not done.returncode, f"npm {' '.join(words)}: {done.stdout}{done.stderr}"
-    return done.stdout

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
-
-import grimp
-import pytest
 
 import ldp_budget
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
-SQL = re.compile(r"\s*(select .* from|insert |update \w+ set|delete from|create (table|index)|pragma )", re.I | re.S)
-
-
-# -- what other people's packages each of the three may use ---------------------------------------------------
-
-
-OURS = {"ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli"}
-
-
-@pytest.fixture(scope="module")
-def imports() -> grimp.ImportGraph:
-    return grimp.build_graph(*OURS, include_external_packages=True, cache_dir=None)
 
 
 # -- the sources ------------------------------------------------------------------------------------------------
