@@ -254,6 +254,7 @@ def test_spend_batch_failing_after_a_part_says_that_lines_were_charged(
     assert caught.value.unknown
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("fails_at", [0, 1, 2, 5])
 @pytest.mark.usefixtures("part")
 def test_spend_batch_again_after_a_failure_charges_each_line_once(

@@ -595,6 +595,7 @@ def test_verify_with_a_random_history_finds_nothing(clock: Clock, seed: int, ent
         check(accountant)
 
 
+@pytest.mark.exhaustive
 def test_verify_with_a_copied_history_and_a_new_key_finds_nothing(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         live(accountant, clock, 5, 300)
@@ -607,6 +608,7 @@ def test_verify_with_a_copied_history_and_a_new_key_finds_nothing(tmp_path: Path
         check(copy)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(10, 20))])
 def test_verify_with_partitions_copied_into_one_finds_nothing(tmp_path: Path, clock: Clock, seed: int) -> None:
     """Equal times, and repairs of the clock in some partitions alone, put entries of several partitions in one order."""

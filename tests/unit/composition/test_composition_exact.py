@@ -146,7 +146,7 @@ def check_against_the_oracle(seed: int, kinds: str) -> None:
     assert number(upper) >= exact - ORACLE_ERROR, (seed, charges, epsilon)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("block", range(5))
 def test_exact_is_never_below_the_oracle(block: int, thorough: bool) -> None:
     for seed in range(30 * block, 30 * (block + 1), 1 if thorough else 2):

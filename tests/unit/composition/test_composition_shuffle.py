@@ -282,6 +282,7 @@ def test_shuffled_report_of_five_draws_is_above_what_one_statistic_shows() -> No
         assert lower <= found.epsilon <= found.local == pytest.approx(10)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(
     "guarantee",
     [

@@ -54,6 +54,7 @@ def rows_of(mechanism: Any) -> Rows:
 # -- never below the truth ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_own_blanket_among_three_users_is_never_below_the_enumerated_shuffle(name: str) -> None:
     mechanism = made(name)
@@ -127,6 +128,7 @@ def oracle_delta(pair: Any, users: int, epsilon: Any) -> Any:
     return total / users
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["grr", "oue", "randomized-response", "one-bit-mean"])
 @pytest.mark.parametrize("share", [0.15, 0.6])
 def test_own_blanket_is_the_printed_expectation_and_not_below_it(name: str, share: float) -> None:
@@ -185,6 +187,7 @@ def test_own_blanket_of_grr_is_within_a_thousandth_of_a_lower_bound(
     assert found < 0.9 * shuffled([(mechanism.guarantee, 1)], users, "1e-6").epsilon
 
 
+@pytest.mark.exhaustive
 def test_many_rounds_of_own_blanket_compose_below_the_clones() -> None:
     mechanism = ldp_budget.mechanism("grr").calibrate(epsilon=2, domain_size=10)
     one, many = (shuffled([(message_of(mechanism), k)], 10_000, "1e-6").epsilon for k in (1, 50))

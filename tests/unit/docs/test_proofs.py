@@ -14,7 +14,7 @@ ROWS = [line for line in (EVIDENCE / "proofs.md").read_text(encoding="utf-8").sp
 CASES = list(zip(PROOFS.GRIDS, ROWS, strict=True))
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(96)
 @pytest.mark.parametrize(("grid", "row"), CASES, ids=lambda item: getattr(item, "name", ""))
 def test_a_row_of_the_page_agrees_with_verify_in_the_middle_of_its_grid(grid: Any, row: str) -> None:
     settings = list(grid.settings())

@@ -206,7 +206,7 @@ def test_verify_with_a_restored_row_finds_it(path: Path, clock: Clock, table: st
         assert not attempt(path, clock, put_back(rows)), rows
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(24)
 @pytest.mark.parametrize("table", TABLES)
 def test_verify_with_swapped_values_finds_it(ledger: Path, clock: Clock, table: str, thorough: bool) -> None:
     """In every column, of every row and the next ones."""

@@ -130,6 +130,7 @@ def test_report_is_one_number_for_function_coefficient_and_sign(hashes: int, wid
 # -- the server -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @given(
     bits=st.integers(0, 7),
     rows=st.lists(st.integers(-(2**40), 2**40), min_size=128, max_size=256),

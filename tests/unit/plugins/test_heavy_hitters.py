@@ -105,6 +105,7 @@ def test_heavy_hitters_finds_words_that_nobody_listed() -> None:
     assert all(below <= count <= above for below, count, above in zip(low, truth.values(), high, strict=True))
 
 
+@pytest.mark.exhaustive
 def test_heavy_hitters_of_one_chunk_and_of_odd_length_find_their_words() -> None:
     for length, words in ((1, "ab"), (2, ("ab", "zz")), (3, ("abc", "z")), (7, ("\x7fseven7", "é"))):
         made = HeavyHitters(epsilon=5, length=length, hashes=256)
@@ -112,6 +113,7 @@ def test_heavy_hitters_of_one_chunk_and_of_odd_length_find_their_words() -> None
         assert found.answers == tuple(words)
 
 
+@pytest.mark.exhaustive
 def test_heavy_hitters_finds_words_longer_than_a_machine_word() -> None:
     made = HeavyHitters(epsilon=6, length=9, hashes=256)
     words = {"/search/a": 60_000, "/search/b": 40_000}
@@ -134,6 +136,7 @@ def test_heavy_hitters_recall_of_the_top_sixteen_among_a_million_users() -> None
     assert np.mean(recalls) >= 0.9
 
 
+@pytest.mark.exhaustive
 def test_heavy_hitters_count_of_listed_words_is_unbiased_and_its_errors_are_true() -> None:
     made = HeavyHitters(epsilon=2, length=4, hashes=2048)
     truth = {"ab": 900, "abcd": 600, "zz": 0}
@@ -147,6 +150,7 @@ def test_heavy_hitters_count_of_listed_words_is_unbiased_and_its_errors_are_true
     assert np.std(off) == pytest.approx(1, abs=0.15)
 
 
+@pytest.mark.exhaustive
 def test_found_words_of_noise_alone_have_no_low_end_above_zero() -> None:
     made = HeavyHitters(epsilon=2, length=4, hashes=1024)
     values = [f"{number:04x}" for number in range(20_000)]
@@ -207,6 +211,7 @@ def test_heavy_hitters_refuses_a_table_that_is_too_large() -> None:
 # -- verification -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(15)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "2", "5", "20"])
 @pytest.mark.parametrize("length", [1, 6, 20])
 def test_verify_proves_heavy_hitters(epsilon: str, length: int) -> None:
@@ -264,6 +269,7 @@ def test_verify_does_not_prove_heavy_hitters_with_a_planted_fault(fault: str) ->
 # -- the command line -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_estimate_top_lists_found_words_with_intervals(command: CommandLine, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     command("collection", "add", "pages", "heavy-hitters", "--epsilon", "4", "--length", "8", "--hashes", "1024")

@@ -62,6 +62,7 @@ def mean(chances: dict[int, Fraction], power: int = 1) -> Fraction:
 # -- what is drawn, on a coarse grid --------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_law_of_every_pair_of_points_is_within_the_guarantee(epsilon: str) -> None:

@@ -219,6 +219,7 @@ def test_loloha_is_not_ranked_at_one_epsilon() -> None:
 # -- verification -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -261,6 +262,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verify_does_not_prove_loloha_with_a_planted_fault(fault: str) -> None:
     made = Loloha(epsilon_lifetime=2, epsilon_first="0.5", domain_size=6, hashes=8, g=2)

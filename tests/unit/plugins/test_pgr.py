@@ -106,6 +106,7 @@ SETTINGS = [(2, "1"), (4, "1"), (9, "0.3"), (6, "1"), (11, "3"), (13, "0.01"), (
 settings = pytest.mark.parametrize(("domain_size", "epsilon"), SETTINGS)
 
 
+@pytest.mark.some(8)
 @settings
 def test_law_of_the_program_is_that_of_the_declared_guarantee(domain_size: int, epsilon: str) -> None:
     """Every report of every answer in fractions: the loss is at most ε, and τ is the least that dominates."""
@@ -141,6 +142,7 @@ def test_estimate_is_unbiased_with_the_stated_variance_by_enumeration(domain_siz
     assert stated == pytest.approx(float(q * (1 - q) / (p - q) ** 2), rel=1e-12)
 
 
+@pytest.mark.some(2)
 @settings
 def test_verify_proves_promise_and_client(domain_size: int, epsilon: str) -> None:
     found = verify(made(domain_size, epsilon))

@@ -582,6 +582,7 @@ def test_aggregate_counts_the_bits_of_every_cohort() -> None:
         whole.merge(made.replace(seed=5).aggregate(reports))
 
 
+@pytest.mark.exhaustive
 def test_empty_cohorts_do_no_harm() -> None:
     made = Rappor(**{**PRINTED, "cohorts": 4096}, domain_size=3)
     estimate = made.estimate(made.randomize(np.arange(300) % 3, rng=1))

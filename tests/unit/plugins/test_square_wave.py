@@ -48,6 +48,7 @@ def test_window_is_the_bandwidth_of_the_paper(epsilon: str) -> None:
     assert mechanism.parameters["b"] == expected / 2**21
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "3"])
 def test_law_of_every_pair_of_points_is_within_the_guarantee(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
     points = 16
@@ -119,6 +120,7 @@ def on_simplex(shares: Any) -> Any:
     return np.maximum(shares - excess[np.flatnonzero(falling > excess)[-1]], 0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("epsilon", "rounds"), [("2", 6), pytest.param("1", 40, marks=pytest.mark.exhaustive)])
 def test_distribution_is_nearer_than_the_best_binning(epsilon: str, rounds: int) -> None:
     """W1 of Beta(5, 2), n = 100,000: at most 0.8 of subset selection on 8, 16 or 32 bins, cut to the simplex."""
@@ -137,6 +139,7 @@ def test_distribution_is_nearer_than_the_best_binning(epsilon: str, rounds: int)
     assert errors["square-wave"] <= 0.8 * min(errors[bins] for bins in (8, 16, 32))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "users"), [("0.5", 20_000), ("2", 2_000), ("4", 100_000)])
 def test_quantile_intervals_of_smooth_values_cover(epsilon: str, users: int) -> None:
     mechanism, chance, covered = made(epsilon, upper=10), np.random.default_rng(8), []

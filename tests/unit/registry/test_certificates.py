@@ -92,6 +92,7 @@ def test_certificate_of_a_third_party_is_missing_until_a_check(store: Path, toy:
     assert checked(toy) == "exact"
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("verdict", ["exact", "audited", "no"])
 def test_certificate_shows_the_result_of_the_check(store: Path, toy: type[Mechanism], verdict: str) -> None:
     record(certificate(toy, verdict))
@@ -152,6 +153,7 @@ def edit_data(package: Path) -> None:
     (package / "weights.csv").write_text("1,3\n")
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("change", [edit, edit_another, add, rename, remove, edit_data])
 def test_certificate_of_changed_code_is_ignored(
     store: Path, toy: type[Mechanism], change: Callable[[Path], None]
@@ -178,6 +180,7 @@ def install(site: Path, name: str, files: dict[str, str]) -> None:
     (about / "RECORD").write_text("".join(f"{file},,\n" for file in listed))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "changed", ["heir/__init__.py", "heir_tables/rows.csv", "parent_plugin/__init__.py", "parent_plugin/q.csv"]
 )
@@ -205,6 +208,7 @@ def test_source_digest_covers_the_record_and_the_classes_inherited_from(
             del sys.modules[name]
 
 
+@pytest.mark.exhaustive
 def test_source_digest_covers_the_version_and_the_files_of_ldp_budget(
     toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +220,7 @@ def test_source_digest_covers_the_version_and_the_files_of_ldp_budget(
     assert source_digest(toy) != before
 
 
+@pytest.mark.exhaustive
 def test_source_digest_ignores_files_written_by_python(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     cache = Path(str(sys.modules[toy.__module__].__file__)).parent / "__pycache__"
@@ -250,6 +255,7 @@ def test_certificate_file_is_for_its_owner_only(store: Path, toy: type[Mechanism
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
+@pytest.mark.exhaustive
 def test_certificate_failed_write_leaves_the_old_file(
     store: Path, toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +272,7 @@ def test_certificate_failed_write_leaves_the_old_file(
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize(
     "content",
     [

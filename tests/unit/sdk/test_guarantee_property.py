@@ -33,6 +33,7 @@ WRONG = [
 ids = [found for _, found in WRONG]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("wrap", [property, functools.cached_property])
 @pytest.mark.parametrize(("value", "found"), WRONG, ids=ids)
 def test_guarantee_property_of_another_type_names_it(value: Any, found: str, wrap: Any) -> None:

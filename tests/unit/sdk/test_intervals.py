@@ -117,6 +117,7 @@ def misses(mechanism: Any, users: int, held: int, level: float) -> float:
     return float(chances[missed].sum()) / (1 - level)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("level", [0.995, 0.9999, pytest.param(1 - 1e-7, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("name", "parameters"), [COUNTED[0], COUNTED[2], COUNTED[3]])
 def test_intervals_of_counts_cover_at_confidences_above_99_percent(

@@ -110,7 +110,7 @@ def test_interval_of_a_known_example_matches() -> None:
 # -- honest clients --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
 def test_audit_of_an_honest_client_certifies_nearly_its_loss(mechanism: Any) -> None:
     found = audit(mechanism, samples=300_000, rng=1)
@@ -125,6 +125,7 @@ def test_audit_of_a_million_reports_certifies_nearly_all_of_the_loss(mechanism: 
     assert 1.95 <= audit(mechanism, rng=2).lower_bound <= 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.some(5)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
 def test_audit_by_search_finds_nearly_as_much_without_a_description(mechanism: Any) -> None:

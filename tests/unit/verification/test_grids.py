@@ -59,6 +59,7 @@ def program_of(found: Any, cells: int, **tables: Any) -> Program:
     return replace(program, input={**program.input, "last": cells}, steps=found.drawing(), tables=tables)
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.3", "1", "20"])
 def test_grid_client_is_proved_over_all_values(name: str, epsilon: str) -> None:
@@ -68,6 +69,7 @@ def test_grid_client_is_proved_over_all_values(name: str, epsilon: str) -> None:
     assert "by the law of the client program all of them" in found.looked_at
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("cells", [1, 2, 3, 7, 8])
 def test_grid_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
     for reach, high, low in product(range(cells + 1), (1, 2, 7, 100), (1, 3)):
@@ -121,6 +123,7 @@ def test_grid_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: in
     assert largest <= bound.ratio <= largest * (Fraction(101, 100) if not floor else 3)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("number", range(40))
 def test_grid_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
     """Of thresholds by lot, most of them of no staircase at all, and of those of a true one."""
@@ -154,6 +157,7 @@ def test_grid_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
     assert holds_for(bound, laws)
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize(
     ("name", "step", "expression"),
     [
@@ -193,6 +197,7 @@ def test_grid_with_a_too_small_guarantee_is_not_proved(name: str) -> None:
     assert check_grid(Pure(Decimal("1.0000001")), honest.client_program()).verdict == "holds"  # type: ignore[union-attr]
 
 
+@pytest.mark.exhaustive
 def test_grid_with_another_table_range_or_report_is_not_proved() -> None:
     weights = made("bounded-laplace")
     table = weights.client_program().tables["below"]

@@ -28,6 +28,7 @@ def promising_less(made: Mechanism) -> Mechanism:
     return Less(**made.declared)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 @pytest.mark.parametrize(("hashes", "width"), [(64, 2), (64, 8), (600, 8)])
 def test_verify_of_a_tau_that_only_colliding_answers_keep_is_unproven(name: str, hashes: int, width: int) -> None:
@@ -37,6 +38,7 @@ def test_verify_of_a_tau_that_only_colliding_answers_keep_is_unproven(name: str,
     assert found.program == "unproven"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 @pytest.mark.parametrize(("hashes", "width"), [(1, 8), (64, 2), (64, 8), (64, 256), (1024, 1024)])
 def test_verify_of_the_tau_of_all_pairs_of_cells_holds(name: str, hashes: int, width: int) -> None:

@@ -48,7 +48,7 @@ def test_programs_of_all_mechanisms_except_grids_are_listed() -> None:
     assert {name for name, _ in SETTINGS} == {each.name for each in CASES.values()} - ENDLESS - {"olh"}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(22)
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=lambda item: item if isinstance(item, str) else "")
 def test_program_distribution_equals_that_of_compare(name: str, parameters: dict[str, Any]) -> None:
     if name == "rappor":  # of 16 different reports the ways to send four are too many to list

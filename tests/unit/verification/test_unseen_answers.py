@@ -217,6 +217,7 @@ def test_verify_of_words_that_depend_on_a_draw_is_unproven() -> None:
     assert "neither of one value nor shared by all" in found.program_open
 
 
+@pytest.mark.exhaustive
 def test_verify_of_a_cap_of_all_values_that_is_too_small_is_unproven() -> None:
     made = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=2, memoize=True)
     assert verify(made).program == "holds"
@@ -232,6 +233,7 @@ def test_verify_of_a_cap_of_all_values_that_is_too_small_is_unproven() -> None:
 # -- every count ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("size", "answer"), [(10, 3), (100, 37)])
 def test_verify_of_an_estimator_that_is_biased_on_one_answer_is_violated(size: int, answer: int) -> None:
     """The count of one answer of ten is a tenth too large; three other counts were looked at: "holds"."""

@@ -80,7 +80,7 @@ def lowered(promise: Guarantee) -> Guarantee:
 PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "pgr", "d-bit-flip"}
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(48)
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_verify_of_every_built_in_holds_at_random_settings(name: str, count: int) -> None:
@@ -100,7 +100,7 @@ def test_verify_of_every_built_in_holds_at_random_settings(name: str, count: int
     assert name not in PROVED or HOLDS in proved
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(48)
 @pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DRAWS)
 def test_verify_of_a_guarantee_lowered_by_a_millionth_is_violated(name: str, count: int) -> None:
@@ -232,6 +232,7 @@ def test_verify_of_a_curve_of_one_report_is_violated() -> None:
     assert verify(promising(rappor, Memoised((one,), one, relation=rappor.guarantee.relation))).verdict == VIOLATED
 
 
+@pytest.mark.exhaustive
 def test_verify_of_any_answer_sent_in_clear_is_violated() -> None:
     """The channel says openly that one of ten answers is not randomized."""
     oue = ldp_budget.mechanism("oue")
@@ -245,7 +246,7 @@ def test_verify_of_any_answer_sent_in_clear_is_violated() -> None:
     assert verify(AllButOne(epsilon=1, domain_size=10)).verdict == VIOLATED
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("wrong", range(1, 12))
 def test_verify_of_a_curve_too_low_at_any_length_is_violated(wrong: int) -> None:
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
@@ -256,6 +257,7 @@ def test_verify_of_a_curve_too_low_at_any_length_is_violated(wrong: int) -> None
         assert verify(promising(rappor, dataclasses.replace(promise, curve=tuple(curve)))).verdict == VIOLATED
 
 
+@pytest.mark.exhaustive
 def test_verify_of_a_memoized_guarantee_for_any_inputs_is_unproven() -> None:
     flips = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True)
     widened = dataclasses.replace(flips.guarantee, relation="any inputs")
@@ -420,6 +422,7 @@ def test_delta_is_checked_at_epsilon(one: list[int], other: list[int], tenths: i
         assert check(Approximate(epsilon, delta - 1e-9), comparison).verdict == VIOLATED
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=settings.default.max_examples // 4)
 @given(weights, weights)
 @example([1, 1, 1], [1, 5, 5])

@@ -30,7 +30,7 @@ def test_laplace_holds_at_any_small_density(epsilon: str) -> None:
     assert verify(LaplaceNoise(epsilon=epsilon, lower=0, upper=1)).verdict == HOLDS
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("sigma", ["0.001", "0.01", "1", "1000"])
 def test_gaussian_holds_at_any_small_density(sigma: str) -> None:
     assert verify(GaussianNoise(sigma=sigma, lower=0, upper=1)).verdict == HOLDS
