@@ -47,7 +47,7 @@ unit *options:
 integration *options:
     pytest --integration "$@"
 
-# Run the exhaustive tests: long properties, big fuzzes, other libraries, installations.
+# Run the exhaustive tests: long properties, big fuzzes, other libraries, installations. `--part 1/6` runs a sixth.
 exhaustive *options:
     pytest --exhaustive "$@"
 

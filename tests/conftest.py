@@ -2,20 +2,18 @@
 
 `tests/unit` is the plain run. `--integration` and `--exhaustive` run another tier in its place; several of `--unit`,
 `--integration` and `--exhaustive` run several. A path to a file or folder of a tier chooses that tier too. A single case
-of a unit or integration test may have the marker `exhaustive`: it belongs to the exhaustive tier.
+of a unit or integration test may have the marker `exhaustive`: it belongs to the exhaustive tier. Properties belong to
+their own tier with 25 examples, and to the exhaustive tier with 100.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gc
 import importlib.resources
 import os
 import shutil
 import sys
-import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,12 +29,10 @@ from command_line import CommandLine
 from fixed_clock import Clock
 from ldp_budget.accounting.accountant import Accountant
 from ledger_places import InMemory, Place
+from tiers import TIERS, mark_some, part, part_of, tier_of, tiers_of
 
 # Tests that several ledgers inherit; their assertions are as telling as those of a test file.
 pytest.register_assert_rewrite("ledger_contract", "ledger_model", "measured_contract")
-
-TESTS = Path(__file__).resolve().parent
-TIERS = ("unit", "integration", "exhaustive")
 
 # How long an example takes says nothing about whether it is right. A test that is content with less, or wants more,
 # takes a part or a multiple of `settings.default.max_examples`.
@@ -45,14 +41,6 @@ hypothesis.settings.register_profile("exhaustive", deadline=None, max_examples=1
 
 
 # -- tiers -----------------------------------------------------------------------------------------------------
-
-
-def part(text: str) -> tuple[int, int]:
-    """The numbers I and N of `I/N`."""
-    one, _, count = text.partition("/")
-    if not (one.isdecimal() and count.isdecimal() and 1 <= int(one) <= int(count)):
-        raise argparse.ArgumentTypeError(f"expected I/N with 1 ≤ I ≤ N, such as 1/4: {text!r}")
-    return int(one), int(count)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,12 +59,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def tier_of(path: Path) -> str | None:
-    """The tier of a file or folder; None outside the three folders."""
-    first = path.relative_to(TESTS).parts[:1] if path.is_relative_to(TESTS) else ()
-    return first[0] if first and first[0] in TIERS else None
-
-
 def chosen(config: pytest.Config) -> set[str]:
     """The tiers of this run."""
     named = {tier for tier in TIERS if config.getoption(f"--{tier}")}
@@ -91,26 +73,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if tier is not None and not {tier, "exhaustive"} & chosen(config) else None
 
 
-def mark_some(items: list[pytest.Item]) -> None:
-    """Give the marker `exhaustive` to all but each n-th case of a test with the marker `some(n)`."""
-    cases: Counter[str] = Counter()
-    for item in items:
-        if (some := item.get_closest_marker("some")) is not None:
-            function = item.nodeid.partition("[")[0]
-            if cases[function] % some.args[0]:
-                item.add_marker(pytest.mark.exhaustive)
-            cases[function] += 1
-
-
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_some(items)
     tiers, wanted = chosen(config), config.getoption("--part")
     now, later = list[pytest.Item](), list[pytest.Item]()
     for item in items:
-        tier = "exhaustive" if item.get_closest_marker("exhaustive") else tier_of(item.path)
-        is_in_part = wanted is None or zlib.crc32(item.nodeid.encode()) % wanted[1] == wanted[0] - 1
-        (now if (tier is None or tier in tiers) and is_in_part else later).append(item)
+        is_in_part = wanted is None or part_of(item.nodeid, wanted[1]) == wanted[0]
+        (now if tiers_of(item) & tiers and is_in_part else later).append(item)
     if later:
         items[:] = now
         config.hook.pytest_deselected(items=later)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """A clock that stands at noon on Saturday 21 November 2026 until the test advances it."""
+    """A clock at noon on Saturday 21 November 2026, until the test advances it."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -19,7 +19,7 @@ def stored() -> Any:
     return json.loads(NOTEBOOK.read_text(encoding="utf-8"))
 
 
-def test_it_is_stored_without_outputs_or_anything_of_a_machine(stored: Any) -> None:
+def test_notebook_is_stored_without_outputs_or_machine_data(stored: Any) -> None:
     code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
     assert [cell["outputs"] for cell in code] == [[]] * len(code)
     assert [cell["execution_count"] for cell in code] == [None] * len(code)
@@ -59,7 +59,7 @@ def cells(html: str) -> list[list[str]]:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::RuntimeWarning")
-def test_it_runs_and_its_story_is_true(shown: dict[str, Any]) -> None:
+def test_notebook_runs_and_its_story_is_true(shown: dict[str, Any]) -> None:
     assert cells(shown["result"]["text/html"])[1] == ["20090", "100", "0"]
     assert cells(shown["again"]["text/html"])[1] == ["0", "100", "20090"]
     assert cells(shown["too_many"]["text/html"])[1] == ["0", "20190", "0"]

@@ -124,7 +124,7 @@ def laid_down(folder: Path, definition: dict[str, Any], rows: list[dict[str, Any
 
 
 @pytest.mark.parametrize(("collection", "answers"), SURVEYS, ids=lambda part: getattr(part, "name", ""))
-def test_definition_agrees(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
+def test_definition_of_every_form_agrees(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
     done = run(laid_down(tmp_path, collection.definition(), answered(collection, answers)))
     assert (done.returncode, done.stdout) == (0, f"{len(answers)} vectors\n")
 

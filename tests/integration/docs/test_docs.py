@@ -116,7 +116,7 @@ def test_shell_block_with_a_command_that_fails_is_told(tmp_path: Path, text: str
 
 
 @needs_bash
-def test_a_shell_keeps_what_was_set_and_the_last_exit_code(tmp_path: Path) -> None:
+def test_shell_of_a_page_keeps_variables_and_the_last_exit_code(tmp_path: Path) -> None:
     with Shell(tmp_path, SHOWN="yes") as shell:
         assert shell.run("here=1; export there=2; (exit 3)\n") == ""
         assert shell.run("echo $? $here $SHOWN; bash -c 'echo $there; read || echo no input'; printf end\n") == (
@@ -125,7 +125,7 @@ def test_a_shell_keeps_what_was_set_and_the_last_exit_code(tmp_path: Path) -> No
 
 
 @needs_bash
-def test_a_page_that_shows_something_else_is_found_out(tmp_path: Path) -> None:
+def test_page_that_shows_another_output_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\n```console\n$ echo 3\n4\n```\n", encoding="utf-8")
     assert follow(page, tmp_path, {}) == ["page.md, line 5:\n1\n", "page.md, line 10:\n3\n"]

@@ -24,7 +24,7 @@ def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.exhaustive
-def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
+def test_numeric_plugin_own_tests_pass(machine: Machine, source: Path) -> None:
     # The contract is checked below, by `plugin check`.
     chosen = ("-k", "not TestContract")
     told = machine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, "tests", cwd=source)
@@ -33,7 +33,7 @@ def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_it_is_calibrated_and_has_less_variance_than_laplace(machine: Machine) -> None:
+def test_numeric_plugin_calibrated_has_less_variance_than_laplace(machine: Machine) -> None:
     calibrated = machine.ldp_budget("calibrate", *TARGET, "--users", "10000")
     assert calibrated["guarantee"]["kind"] == "symmetric-pair"
     assert calibrated["guarantee"]["epsilon"] == 1.0
@@ -45,13 +45,13 @@ def test_it_is_calibrated_and_has_less_variance_than_laplace(machine: Machine) -
 
 
 @pytest.mark.exhaustive
-def test_it_is_ranked_beside_the_others(machine: Machine) -> None:
+def test_numeric_plugin_is_ranked_with_the_others(machine: Machine) -> None:
     rows = machine.ldp_budget("compare", "--epsilon", "4", "--lower", "0", "--upper", "1", "--users", "1000")
     names = [row["mechanism"] for row in rows]
     assert names.index("piecewise") < names.index("laplace")
 
 
-def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
+def test_numeric_plugin_runs_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
     users, rows = 3000, []
     for number in range(users):
         rows.append((f"p{number}", number * 37 % 101))
@@ -69,7 +69,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
 
 
 @pytest.mark.exhaustive
-def test_it_is_certified_as_audited(machine: Machine) -> None:
+def test_numeric_plugin_is_certified_as_audited(machine: Machine) -> None:
     certificate = machine.ldp_budget("plugin", "check", "ldp_budget_piecewise", "--samples", "50000")
     [checked] = certificate["mechanisms"]
     assert checked["checked"] == "audited"

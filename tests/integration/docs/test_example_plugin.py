@@ -49,25 +49,25 @@ def machine(source: Path, programs: str, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.exhaustive
-def test_its_own_tests_pass(machine: Machine, source: Path) -> None:
+def test_plugin_own_tests_pass(machine: Machine, source: Path) -> None:
     told = machine.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=source)
     assert " passed" in told
     assert " failed" not in told
 
 
 @pytest.mark.exhaustive
-def test_it_is_listed_beside_the_mechanisms_that_come_with_us(machine: Machine) -> None:
+def test_plugin_is_listed_with_the_built_in_mechanisms(machine: Machine) -> None:
     [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-olh", "0.1.0", "ok")
     assert row["aliases"] == ["optimal-local-hashing"]
 
 
-def test_a_program_verifies_it_and_its_estimates_are_near_the_truth(machine: Machine) -> None:
+def test_plugin_program_is_verified_and_its_estimates_are_near_the_truth(machine: Machine) -> None:
     simulate_and_check(machine, 200_000)
 
 
 @pytest.mark.exhaustive
-def test_a_program_estimates_from_a_million_users(machine: Machine) -> None:
+def test_plugin_program_estimates_from_a_million_users(machine: Machine) -> None:
     simulate_and_check(machine, 1_000_000)
 
 
@@ -78,7 +78,7 @@ def simulate_and_check(machine: Machine, users: int) -> None:
     assert max(map(abs, found["deviations"])) <= STANDARD_ERRORS
 
 
-def test_it_is_calibrated_and_composed_from_its_fields(machine: Machine) -> None:
+def test_plugin_is_calibrated_and_composed_from_its_fields(machine: Machine) -> None:
     calibrated = machine.ldp_budget("calibrate", *TARGET, "--users", "10000")
     assert calibrated["parameters"]["hash_range"] == 4
     assert calibrated["guarantee"] == {
@@ -96,7 +96,7 @@ def test_it_is_calibrated_and_composed_from_its_fields(machine: Machine) -> None
     assert composed["rules"]["exact"]["epsilon"] < 0.95 * composed["rules"]["zcdp"]["epsilon"] < 0.75 * 50
 
 
-def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
+def test_plugin_runs_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
     users = 3000
     with open(machine.folder / "answers.csv", "w", newline="") as file:
         rows = csv.writer(file)
@@ -123,7 +123,7 @@ def test_a_survey_from_agreement_to_estimate(machine: Machine) -> None:
 
 
 @pytest.mark.exhaustive  # what a check makes of an honest plugin is seen by tests/integration/cli/test_plugin_commands.py
-def test_it_is_certified_as_audited(machine: Machine) -> None:
+def test_plugin_is_certified_as_audited(machine: Machine) -> None:
     certificate = machine.ldp_budget("plugin", "check", "ldp_budget_olh", "--samples", "50000")
     [checked] = certificate["mechanisms"]
     assert checked["checked"] == "audited"
@@ -141,7 +141,7 @@ def test_it_is_certified_as_audited(machine: Machine) -> None:
     assert row["checked"] == "audited"
 
 
-def test_an_audit_of_the_client_finds_no_more_than_is_claimed(machine: Machine) -> None:
+def test_plugin_audit_finds_no_more_than_is_claimed(machine: Machine) -> None:
     audited = machine.ldp_budget("audit", *TARGET, "--samples", "50000")
     assert audited["verdict"] == "holds"
     # Most of the loss shows: of all reports, those that tell two answers apart have all of it.

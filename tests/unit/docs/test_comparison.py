@@ -39,7 +39,7 @@ def results() -> dict[str, Any]:
     return found
 
 
-def test_the_page_is_what_the_recorded_results_make(scripts: dict[str, ModuleType], results: dict[str, Any]) -> None:
+def test_comparison_page_equals_its_recorded_results(scripts: dict[str, ModuleType], results: dict[str, Any]) -> None:
     assert PAGE.read_text(encoding="utf-8") == scripts["page"].page(results)
 
 
@@ -83,7 +83,7 @@ def test_no_cell_is_by_hand(scripts: dict[str, ModuleType], results: dict[str, A
         assert scripts["page"].page({**results, "figures": figures_but_one}) != page, figure
 
 
-def test_it_is_dated_and_says_what_was_compared_where(
+def test_comparison_page_has_its_date_versions_and_machine(
     scripts: dict[str, ModuleType], results: dict[str, Any]
 ) -> None:
     text = PAGE.read_text(encoding="utf-8")
@@ -100,14 +100,14 @@ def test_it_is_dated_and_says_what_was_compared_where(
             assert wanted == f"{library}=={about['version']}"
 
 
-def test_it_says_nothing_of_the_machine_but_what_it_is(results: dict[str, Any]) -> None:
+def test_comparison_page_names_no_path_of_the_machine(results: dict[str, Any]) -> None:
     text = json.dumps(results) + PAGE.read_text(encoding="utf-8")
     assert not re.search(r"(?<![\w.])/(tmp|home|work|root|usr|var|opt|Users)\b", text)
     assert "://" not in text
     assert set(results["machine"]) == {"cores", "processor", "system", "python"}
 
 
-def test_the_adapters_answer_for_every_task(scripts: dict[str, ModuleType]) -> None:
+def test_comparison_adapters_answer_for_every_task(scripts: dict[str, ModuleType]) -> None:
     work = scripts["work"]
     assert [path.stem for path in ADAPTERS] == sorted(map(work.module_of, work.LIBRARIES))
     for library in work.LIBRARIES:
@@ -130,7 +130,7 @@ def test_every_figure_is_of_a_task_and_a_library_that_there_are(
 
 
 @pytest.mark.parametrize("path", [*ADAPTERS, SCRIPTS / "worker.py", SCRIPTS / "work.py"], ids=lambda path: path.stem)
-def test_what_runs_beside_a_peer_imports_nothing_of_ours_nor_anything_at_start(path: Path) -> None:
+def test_comparison_worker_imports_nothing_of_ours_nor_anything_at_start(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     anywhere = {name.partition(".")[0] for name in imported(ast.walk(tree))}
     at_start = {name.partition(".")[0] for name in imported(tree.body)}
@@ -160,7 +160,7 @@ def imported(nodes: Any) -> Iterator[str]:
         (-0.8, 83.5, "**unsafe**"),
     ],
 )
-def test_a_promise_below_the_certified_loss_is_unsafe(
+def test_comparison_promise_below_the_certified_loss_is_unsafe(
     scripts: dict[str, ModuleType], promised: float, lower: float, said: str
 ) -> None:
     assert scripts["verdicts"].verdict({"promised": promised, "lower": lower}) == said
@@ -177,7 +177,7 @@ def test_a_promise_below_the_certified_loss_is_unsafe(
         ({"accepted": 200, "capacity": 200}, "right"),
     ],
 )
-def test_an_account_gives_out_what_fits_and_no_more(
+def test_comparison_account_gives_out_what_fits_and_no_more(
     scripts: dict[str, ModuleType], figure: dict[str, Any], said: str
 ) -> None:
     assert scripts["verdicts"].account_verdict(figure) == said

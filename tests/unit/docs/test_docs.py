@@ -204,7 +204,7 @@ def test_every_link_leads_to_a_page_and_a_heading_that_are_there(page: Path) -> 
         assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_docs_index_leads_to_every_page() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     linked = {(DOCS / link.partition("#")[0]).resolve() for link in LINK.findall(index)}
     pages = {page.resolve() for page in DOCS.glob("*/*.md")}

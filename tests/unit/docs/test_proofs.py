@@ -16,7 +16,7 @@ CASES = list(zip(PROOFS.GRIDS, ROWS, strict=True))
 
 @pytest.mark.some(96)
 @pytest.mark.parametrize(("grid", "row"), CASES, ids=lambda item: getattr(item, "name", ""))
-def test_a_row_of_the_page_agrees_with_verify_in_the_middle_of_its_grid(grid: Any, row: str) -> None:
+def test_proofs_row_agrees_with_verify_in_the_middle_of_its_grid(grid: Any, row: str) -> None:
     settings = list(grid.settings())
     chosen = settings[:: max(1, len(settings) // 2)]
     found = Counter(PROOFS.found_for(grid, each) for each in chosen)
@@ -31,6 +31,6 @@ def test_a_row_of_the_page_agrees_with_verify_in_the_middle_of_its_grid(grid: An
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("grid", "row"), CASES, ids=lambda item: getattr(item, "name", ""))
-def test_a_row_of_the_page_agrees_with_verify(grid: Any, row: str) -> None:
+def test_proofs_row_agrees_with_verify_over_its_grid(grid: Any, row: str) -> None:
     """If not: python docs/evidence/proofs.py"""
     assert PROOFS.row_of(grid) == row

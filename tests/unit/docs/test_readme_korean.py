@@ -39,11 +39,11 @@ def table(text: str) -> list[list[str]]:
     return [[" ".join(sorted(re.findall(r"\d[\d.,-]*\d|\d", cell))) for cell in row.split("|")] for row in rows]
 
 
-def test_the_blocks_are_the_same() -> None:
+def test_korean_readme_has_the_same_blocks() -> None:
     assert [(block.kind, block.text) for block in blocks(KOREAN)] == [(b.kind, b.text) for b in blocks(ENGLISH)]
 
 
-def test_the_links_are_the_same_and_in_the_same_order() -> None:
+def test_korean_readme_has_the_same_links_in_the_same_order() -> None:
     assert links(KOREAN) == links(ENGLISH)
     assert len(links(KOREAN)) >= 20
     assert "](README.ko.md)" in ENGLISH
@@ -51,7 +51,7 @@ def test_the_links_are_the_same_and_in_the_same_order() -> None:
 
 
 @pytest.mark.parametrize("link", sorted(set(links(KOREAN))))
-def test_a_link_leads_somewhere(link: str) -> None:
+def test_korean_readme_links_lead_to_files(link: str) -> None:
     assert re.match(r"\w+:", link) or (ROOT / link.partition("#")[0]).exists()
 
 
@@ -66,14 +66,14 @@ def test_names_commands_and_figures_are_the_same() -> None:
     assert len(differing) <= 2
 
 
-def test_the_headings_are_as_many_and_as_deep() -> None:
+def test_korean_readme_has_headings_of_the_same_depths() -> None:
     depths = [
         [len(marks) for marks in re.findall(r"^(#+) ", outside(text), re.MULTILINE)] for text in (ENGLISH, KOREAN)
     ]
     assert depths[0] == depths[1]
 
 
-def test_it_is_korean_in_its_usual_form() -> None:
+def test_korean_readme_is_korean_in_its_usual_form() -> None:
     """Syllables in one piece (NFC), as people type and search them."""
     assert unicodedata.is_normalized("NFC", KOREAN)
     letters = [letter for letter in outside(KOREAN) if letter.isalpha()]

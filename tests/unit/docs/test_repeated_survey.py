@@ -51,7 +51,7 @@ def study(run: Run) -> Any:
     return run.study
 
 
-def test_the_data_are_what_the_page_says(script: ModuleType) -> None:
+def test_repeated_survey_data_are_as_the_page_says(script: ModuleType) -> None:
     people = script.people()
     assert len({person["person"] for person in people}) == len(people) == 20_190
     assert {person["health"] for person in people} == set(script.HEALTH)
@@ -67,7 +67,7 @@ def test_every_estimate_is_near_the_truth_and_its_known_bias(study: Any) -> None
 
 
 @pytest.mark.exhaustive
-def test_the_interval_of_a_biased_mean_does_not_hold_the_truth(study: Any) -> None:
+def test_repeated_survey_interval_of_a_biased_mean_misses_the_truth(study: Any) -> None:
     for figure in study.figures:
         if figure.collection == "visits-b":
             assert figure.low > figure.truth + 20, figure
@@ -89,7 +89,7 @@ def test_everybody_is_charged_what_the_plan_says_and_the_fifth_round_refused(run
     assert study.verified
 
 
-def test_a_round_that_is_charged_twice_under_its_key_is_charged_once(script: ModuleType) -> None:
+def test_repeated_survey_round_charged_again_under_its_key_is_charged_once(script: ModuleType) -> None:
     panel = script.people()[:50]
     with Accountant(":memory:") as accountant:
         accountant.set_policy("default", ["lifetime=8"])
@@ -117,9 +117,7 @@ def test_rounds_of_an_unchanged_answer_are_charged_along_the_curve(memoised: Any
             assert Decimal(str(spent)) == guarantee.curve[number].quantize(Decimal("1e-9"), rounding="ROUND_UP")
 
 
-def test_the_mean_of_memoised_rounds_has_the_error_that_the_choices_page_computes(
-    script: ModuleType, memoised: Any
-) -> None:
+def test_repeated_survey_mean_of_memoized_rounds_has_the_computed_error(script: ModuleType, memoised: Any) -> None:
     answers = script.values(script.QUESTIONS[1], script.people()[:4000:2])
     rng = np.random.default_rng(7)
     secrets = [rng.bytes(32) for _ in answers]
@@ -131,9 +129,7 @@ def test_the_mean_of_memoised_rounds_has_the_error_that_the_choices_page_compute
     assert np.std(rounds) < ALLOWED * ((whole - stays) / len(answers)) ** 0.5, "rounds differ by their flips alone"
 
 
-def test_a_tracker_without_its_secret_is_turned_away_before_anything_is_stored(
-    command: CommandLine, tmp_path: Path
-) -> None:
+def test_repeated_survey_tracker_without_its_secret_stores_nothing(command: CommandLine, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     command("collection", "add", "tracker", "one-bit-mean", "--epsilon", 1, "--maximum", 77, "--rounding", 7)
     answers, out = tmp_path / "answers.csv", tmp_path / "out"

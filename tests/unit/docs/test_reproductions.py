@@ -97,7 +97,7 @@ def tables(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_page_has_the_verdicts(document: str, report: ModuleType) -> None:
+def test_reproduction_page_has_the_verdicts(document: str, report: ModuleType) -> None:
     found = report.verdicts(page(SCRIPTS, document))
     assert [row for row in VERDICTS if row[0] == document and row[1:] not in found] == []
 
@@ -106,7 +106,7 @@ def test_the_page_has_the_verdicts(document: str, report: ModuleType) -> None:
 @pytest.mark.parametrize(
     "document", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LONG)) for name in DOCUMENTS]
 )
-def test_the_page_is_what_the_script_writes(document: str, script: ModuleType, tmp_path: Path) -> None:
+def test_reproduction_page_equals_what_its_script_writes(document: str, script: ModuleType, tmp_path: Path) -> None:
     run(script, tmp_path, document)
     assert tables(page(tmp_path, document)) == tables(page(SCRIPTS, document))
     pictures = {path.name for path in (tmp_path / "pictures").iterdir()}
@@ -115,7 +115,7 @@ def test_the_page_is_what_the_script_writes(document: str, script: ModuleType, t
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_a_quick_run_gives_the_verdicts_of_the_page(
+def test_reproduction_quick_run_gives_the_verdicts_of_its_page(
     document: str, script: ModuleType, report: ModuleType, tmp_path: Path
 ) -> None:
     run(script, tmp_path, "--quick", document)
@@ -123,7 +123,7 @@ def test_a_quick_run_gives_the_verdicts_of_the_page(
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_overview_counts_the_rows_of_the_page(document: str, report: ModuleType) -> None:
+def test_reproduction_overview_counts_the_rows_of_its_page(document: str, report: ModuleType) -> None:
     reproduced = [verdict for _, verdict in report.verdicts(page(SCRIPTS, document))]
     count = sum(reproduced)
     overview = (SCRIPTS / "README.md").read_text(encoding="utf-8").splitlines()
@@ -134,7 +134,7 @@ def test_the_overview_counts_the_rows_of_the_page(document: str, report: ModuleT
 # -- the page -------------------------------------------------------------------------------------------------
 
 
-def test_a_row_that_is_not_reproduced_says_why(report: ModuleType) -> None:
+def test_reproduction_row_that_is_not_reproduced_says_why(report: ModuleType) -> None:
     assert report.Row("σ", 1, 2, False, "misprint").verdict == "**not reproduced**: misprint"
     with pytest.raises(ValueError, match=r"^σ: expected why"):
         report.Row("σ", 1, 2, False)

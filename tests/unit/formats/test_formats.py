@@ -96,7 +96,7 @@ def test_every_version_of_the_tables_is_here() -> None:
     assert {about["tables"] for about in said} == set(range(1, schema.SCHEMA_VERSION + 1))
 
 
-def test_a_clone_stays_small() -> None:
+def test_release_files_of_all_versions_stay_small() -> None:
     """Files that two versions wrote alike are stored once."""
     contents = {
         file.read_bytes()
@@ -107,7 +107,7 @@ def test_a_clone_stays_small() -> None:
     assert sum(map(len, contents)) < MOST_BYTES
 
 
-def test_a_ledger_verifies_and_the_noted_heads_are_in_it(left: Left) -> None:
+def test_old_ledger_verifies_and_has_the_noted_heads(left: Left) -> None:
     assert left.tables() == left.about["tables"]
     with left.open() as accountant:
         assert verified(accountant, left.about["checkpoint"], left.about["head"]) == left.about["head"]
@@ -124,7 +124,7 @@ def test_balances_and_policies_are_as_they_were(left: Left, at_work: Accountant)
         assert {key: found.get(key) for key in policy} == policy
 
 
-def test_the_journal_exports_what_was_exported(left: Left) -> None:
+def test_old_ledger_exports_the_same_journal(left: Left) -> None:
     """Perhaps with more columns; the earlier values are unchanged."""
     rows = [json.loads(line) for line in (left.folder / "journal.ndjson").read_text(encoding="utf-8").splitlines()]
     exported = CommandLine(left.path)
@@ -164,7 +164,7 @@ def test_reservations_are_ended_as_they_would_have_been(left: Left, at_work: Acc
     verified(at_work, left.about["head"])
 
 
-def test_charging_continues(left: Left, at_work: Accountant) -> None:
+def test_old_ledger_continues_to_charge(left: Left, at_work: Accountant) -> None:
     first, second = (at_work.spend("erin", story.RAPPOR, label=label, policy="values") for label in ("today", "new"))
     assert first.epsilon < second.epsilon
     assert [bool(at_work.spend("carol", story.OUE, policy="planned")) for _ in range(4)] == [True] * 3 + [False]
@@ -181,7 +181,7 @@ def test_charging_continues(left: Left, at_work: Accountant) -> None:
         verified(reopened, left.about["head"])
 
 
-def test_a_copy_and_a_backup_are_the_same_ledger(left: Left, at_work: Accountant, tmp_path: Path) -> None:
+def test_old_ledger_copied_and_backed_up_is_the_same(left: Left, at_work: Accountant, tmp_path: Path) -> None:
     at_work.backup(tmp_path / "backup.db")
     shutil.copy2(left.path.with_name("ledger.db.key"), tmp_path / "backup.db.key")
     with Accountant(tmp_path / "backup.db", create=False, clock=left.clock) as backup:
@@ -210,7 +210,7 @@ def test_keys_shares_and_invitations_hold(left: Left, at_work: Accountant) -> No
     verified(at_work, left.about["head"])
 
 
-def test_a_day_later_windows_are_fresh(left: Left, at_work: Accountant) -> None:
+def test_old_ledger_a_day_later_has_fresh_windows(left: Left, at_work: Accountant) -> None:
     left.clock.advance(days=1)
     day = next(state for state in at_work.balance("alice").limits if state.limit.period == "day")
     assert day.to_json()["spent"]["epsilon"] == 0
@@ -221,7 +221,7 @@ def test_a_day_later_windows_are_fresh(left: Left, at_work: Accountant) -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
-def test_a_collection_is_what_it_was(left: Left, name: str, tmp_path: Path) -> None:
+def test_old_collection_has_the_same_definition(left: Left, name: str, tmp_path: Path) -> None:
     shown = json.loads((left.folder / f"{name}.json").read_text(encoding="utf-8"))
     assert Collection.from_json(shown) == story.COLLECTIONS[name]
     with left.open() as accountant:
@@ -255,7 +255,7 @@ ENDS = {"low", "high", "share_low", "share_high"}
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
-def test_a_report_file_says_what_it_said(left: Left, name: str) -> None:
+def test_old_report_file_gives_the_same_estimate(left: Left, name: str) -> None:
     def close(found: Any, before: Any) -> None:
         if isinstance(before, dict):
             assert set(before) <= set(found)
@@ -274,7 +274,7 @@ def test_a_report_file_says_what_it_said(left: Left, name: str) -> None:
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", story.COLLECTIONS)
-def test_a_public_definition_is_the_one_that_devices_have(left: Left, name: str) -> None:
+def test_old_public_definition_equals_that_of_the_devices(left: Left, name: str) -> None:
     file = left.folder / f"{name}.client.json"
     if not file.exists():
         assert left.about["tables"] == 1  # before there were any
@@ -293,7 +293,7 @@ def test_a_public_definition_is_the_one_that_devices_have(left: Left, name: str)
         assert run(program, read(program, answer), draws).hex() == report
 
 
-def test_inbox_continues(left: Left, at_work: Accountant) -> None:
+def test_old_inbox_continues_to_take_reports(left: Left, at_work: Accountant) -> None:
     if "inbox" not in left.about:
         return
     about = left.about["inbox"]
@@ -309,7 +309,7 @@ def test_inbox_continues(left: Left, at_work: Accountant) -> None:
     verified(at_work, left.about["head"])
 
 
-def test_an_interrupted_run_is_finished_or_refused(left: Left, at_work: Accountant, tmp_path: Path) -> None:
+def test_old_interrupted_run_is_finished_or_refused(left: Left, at_work: Accountant, tmp_path: Path) -> None:
     if "interrupted" not in left.about:
         return
     shutil.copy(left.folder / "hours.out.partial", tmp_path / "hours.out.partial")
@@ -333,9 +333,7 @@ def test_an_interrupted_run_is_finished_or_refused(left: Left, at_work: Accounta
 # -- certificates ----------------------------------------------------------------------------------------------------
 
 
-def test_a_certificate_of_another_release_is_read_and_no_longer_counts(
-    left: Left, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_certificate_is_read_and_no_longer_counts(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate covers the files and the version of ldp-budget: under a later release it stayed "audited"."""
     spec = importlib.util.spec_from_file_location("coin", left.folder / "coin.py")
     assert spec is not None

@@ -112,7 +112,7 @@ def test_golden_sigma_far_outside_the_usual_range(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_golden_sigma(method: str) -> None:
+def test_sigma_of_golden_rows_is_reproduced(method: str) -> None:
     for (epsilon, delta, sensitivity), value in golden(f"gaussian_sigma_{method}", "eps", "delta", "sensitivity"):
         if epsilon == 0:  # a limit that the golden values include and a calibration refuses
             continue
@@ -183,7 +183,7 @@ def test_sigma_of_an_empty_array_is_empty(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_golden_delta(method: str) -> None:
+def test_delta_of_golden_rows_is_reproduced(method: str) -> None:
     for (epsilon, sigma, sensitivity), value in golden(f"gaussian_delta_{method}", "eps", "sigma", "sensitivity"):
         delta = gaussian_delta(epsilon, sensitivity / sigma, method=method)
         assert value <= delta <= value * (1 + mpf("1e-11")), (epsilon, sigma, sensitivity)

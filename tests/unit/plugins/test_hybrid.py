@@ -151,7 +151,7 @@ def test_variance_is_that_of_the_paper_for_every_value(epsilon: str) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "windowed"), [("0.6", False), ("0.609", False), ("0.611", True), ("0.62", True)])
-def test_a_small_loss_sends_one_of_two_numbers_alone(epsilon: str, windowed: bool) -> None:
+def test_hybrid_of_a_small_loss_sends_one_of_two_numbers(epsilon: str, windowed: bool) -> None:
     mechanism = made(epsilon)
     assert bool(mechanism.piecewise) == windowed
     assert (mechanism.guarantee.tau == 1) == (not windowed)

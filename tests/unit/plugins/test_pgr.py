@@ -276,7 +276,7 @@ def test_reports_of_another_form_are_refused() -> None:
         mechanism.check_reports(np.full((1, 2), 255, np.uint8))
 
 
-def test_a_loss_too_small_to_be_drawn_is_refused() -> None:
+def test_pgr_of_a_loss_too_small_to_be_drawn_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="epsilon must be a loss large enough to be drawn"):
         made(1000, "1e-19")
     assert made(1000, "1e-17")._keep * 2 > ONE

@@ -186,7 +186,7 @@ def test_wider_levels_make_wider_intervals() -> None:
         estimate.details(1.5)
 
 
-def test_a_single_report_is_estimated_from() -> None:
+def test_square_wave_estimate_of_a_single_report_works() -> None:
     mechanism = made(1)
     row = mechanism.estimate(mechanism.randomize([0.4], rng=1)).details()
     assert len(row["bins"]) == 32
