@@ -9,7 +9,7 @@ Built-in mechanisms need no record. Every release passes the same checks, and th
   (`tests/unit/verification/test_verification.py`);
 - where a mechanism has finitely many reports, the distribution of whole reports is enumerated in fractions and
   equals that of the proof (`tests/unit/verification/test_drawn_laws.py`);
-- the draws that a mechanism is made of have the distribution that they promise (`tests/sampling`).
+- the draws that a mechanism is made of have the distribution that they promise (`tests/unit/sampling`).
 
 Each built-in mechanism has a client program. The client draws exactly what the program draws, to the last byte
 (`tests/unit/sdk/test_client_programs.py`). The program's distribution is that of the proof
