@@ -254,7 +254,7 @@ def test_spend_batch_failing_after_a_part_says_that_lines_were_charged(
     assert caught.value.unknown
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("fails_at", [0, 1, 2, 5])
 @pytest.mark.usefixtures("part")
 def test_spend_batch_again_after_a_failure_charges_each_line_once(
@@ -359,6 +359,7 @@ def test_spend_batch_with_an_erased_user_charges_the_others(ledger: Accountant) 
     assert ledger.is_erased("user 3")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 2)])
 def test_spend_batch_in_a_copied_ledger_continues(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, before: int, after: int

@@ -110,7 +110,7 @@ def test_finite_pair_costs_at_most_as_much_as_any_pair_with_its_epsilon() -> Non
     assert FinitePair(((half, half), (half, half))).costs() == (0, 0, 0, 0)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(12)
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.05", "0.5", "1.1", "1.3", "6", "80"])
 def test_laplace_mu_is_that_of_its_hyperbola(epsilon: str) -> None:
     """Compare with tests on a dense grid: the middle of the hyperbola is the worst, and μ is not smaller."""
@@ -212,6 +212,7 @@ def largest_rate(epsilon: str, tau: str) -> Any:
         return max(t * e * mpmath.tanh(e / 2), rate((low + high) / 2))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-15", "1e-6", "0.003", "0.0299", "0.2", "2", "6"])
 def test_rho_of_symmetric_loss_is_never_below_and_within_its_looseness(epsilon: str) -> None:
     """Below ε = 0.03 ρ was up to an eighth too large, and 1e-7 was promised."""
@@ -224,6 +225,7 @@ def test_rho_of_symmetric_loss_is_never_below_and_within_its_looseness(epsilon: 
             assert above <= 1e-7, (tau, above)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cell", ["0.001", "0.2"])
 def test_rho_of_a_flat_distribution_is_within_its_looseness(cell: str) -> None:
     """Of a discrete Gaussian, of which K(u)/(u(1+u)) is nearly the same for every u."""

@@ -252,6 +252,7 @@ def test_backfill_part_shares_a_transaction_with_spends(
     twins.check_alike()
 
 
+@pytest.mark.some(2)
 def test_backfill_interrupted_is_ignored_and_verifies(
     twins: Twins, between: Callable[[Meanwhile], list[int]]
 ) -> None:

@@ -93,6 +93,7 @@ def test_prefix_with_many_words_says_nothing_of_one_of_them() -> None:
     assert _users(measured, np.array([1e4, 1e4])).tolist() == [400, 390, 200]
 
 
+@pytest.mark.exhaustive
 def test_heavy_hitters_finds_words_that_nobody_listed() -> None:
     made = HeavyHitters(epsilon=4, length=8, hashes=4096)
     truth = {"home": 30_000, "search": 20_000, "settings": 14_000, "mail": 9_000}

@@ -62,7 +62,7 @@ def mean(chances: dict[int, Fraction], power: int = 1) -> Fraction:
 # -- what is drawn, on a coarse grid --------------------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_law_of_every_pair_of_points_is_within_the_guarantee(epsilon: str) -> None:
@@ -177,6 +177,7 @@ def test_estimated_mean_is_near_the_mean_with_the_stated_error(epsilon: str) -> 
     assert estimate.std_error == pytest.approx(math.sqrt(variance / users), rel=0.03)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("users", [20, 200])
 def test_intervals_cover_as_often_as_they_say(users: int) -> None:
     mechanism, surveys, value = made(2), 4000, 0.25

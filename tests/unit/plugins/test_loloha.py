@@ -164,6 +164,7 @@ def test_loloha_year_of_changing_answers_is_charged_at_most_g_caps() -> None:
         assert 0.9 < limit["spent"]["epsilon"] <= 1
 
 
+@pytest.mark.exhaustive
 def test_loloha_estimate_is_unbiased_over_functions_and_its_errors_are_true() -> None:
     made = Loloha(epsilon_lifetime=4, epsilon_first=2, domain_size=5)
     truth = np.array([900, 500, 300, 200, 100])

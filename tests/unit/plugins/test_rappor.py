@@ -600,6 +600,7 @@ def collected() -> tuple[Any, Any]:
     return made, made.aggregate(made.randomize(values, rng=3))
 
 
+@pytest.mark.exhaustive
 def test_lasso_finds_the_frequent_candidates_among_many(collected: tuple[Any, Any]) -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made, total = collected

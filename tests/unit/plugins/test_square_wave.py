@@ -139,6 +139,7 @@ def test_distribution_is_nearer_than_the_best_binning(epsilon: str, rounds: int)
     assert errors["square-wave"] <= 0.8 * min(errors[bins] for bins in (8, 16, 32))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "users"), [("0.5", 20_000), ("2", 2_000), ("4", 100_000)])
 def test_quantile_intervals_of_smooth_values_cover(epsilon: str, users: int) -> None:

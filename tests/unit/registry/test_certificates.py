@@ -319,6 +319,7 @@ def test_certificate_file_missing_is_silent(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "entry", [{}, {"distribution": "toy-plugin"}, {"distribution": [], "version": {}, "mechanism": 7}], ids=range(3)
 )

@@ -714,6 +714,7 @@ def test_normal_distribution_function_matches(deviates):
     assert math.sqrt(ordered.size) * distance < 2.51
 
 
+@pytest.mark.exhaustive
 @pytest.mark.some(3)
 @pytest.mark.parametrize("limit", [2, 3, 4])
 def test_normal_tails_match(deviates, limit):

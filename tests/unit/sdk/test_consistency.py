@@ -190,7 +190,7 @@ def truth_of(kind: str, users: int, answers: int) -> NDArray[np.int64]:
     return counts
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kind", ["flat", "sparse"])
 @pytest.mark.parametrize(("users", "answers"), [(50, 2), (50, 128), (2000, 16), (10**5, 128)])
 def test_intervals_of_raw_and_consistent_counts_cover_as_declared(kind: str, users: int, answers: int) -> None:

@@ -83,7 +83,7 @@ def coverages(mechanism: Any, users: int, held: int) -> list[tuple[float, float,
     return rows
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(15)
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
 @pytest.mark.parametrize("epsilon", [1, 8])
 def test_intervals_of_counts_cover_few_reports_and_rare_answers(
@@ -117,7 +117,7 @@ def misses(mechanism: Any, users: int, held: int, level: float) -> float:
     return float(chances[missed].sum()) / (1 - level)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(12)
 @pytest.mark.parametrize("level", [0.995, 0.9999, pytest.param(1 - 1e-7, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("name", "parameters"), [COUNTED[0], COUNTED[2], COUNTED[3]])
 def test_intervals_of_counts_cover_at_confidences_above_99_percent(

@@ -59,7 +59,7 @@ def program_of(found: Any, cells: int, **tables: Any) -> Program:
     return replace(program, input={**program.input, "last": cells}, steps=found.drawing(), tables=tables)
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(20)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.3", "1", "20"])
 def test_grid_client_is_proved_over_all_values(name: str, epsilon: str) -> None:
