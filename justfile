@@ -47,7 +47,7 @@ unit *options:
 integration *options:
     pytest --integration "$@"
 
-# Run the exhaustive tests: long properties, big fuzzes, other libraries, installations.
+# Run the exhaustive tests: long properties, big fuzzes, other libraries, installations. `--part 1/6` runs a sixth.
 exhaustive *options:
     pytest --exhaustive "$@"
 
@@ -55,10 +55,10 @@ exhaustive *options:
 shuffle *options:
     pytest -p randomly "$@"
 
-# Measure the coverage of the unit tests.
+# Measure the coverage of the unit and integration tests.
 coverage *options:
     mkdir -p build/coverage
-    pytest --cov --cov-report=term "$@"
+    pytest --unit --integration --cov --cov-report=term "$@"
 
 # Run a benchmark of benchmarks/: `just bench ledger`.
 bench NAME *options:
@@ -67,7 +67,7 @@ bench NAME *options:
 # Record generated references and examples again; read the diff.
 record:
     python docs/reference/generate.py
-    python tests/service_examples.py
+    python tests/helpers/service_examples.py
 
 # Add a fragment to the changelog: `just changelog 28 added "just runs every task."`.
 changelog ISSUE KIND TEXT:
@@ -80,13 +80,13 @@ changelog-draft:
 # Set a version in every file that names it, and move the fragments into the changelog: `just release 1.0.0`.
 release VERSION:
     python tools/version.py "$1"
-    python tests/service_examples.py
+    python tests/helpers/service_examples.py
     python docs/reference/generate.py
 
 # Build both distributions into dist/, and install and try them on every Python that is here.
 release-check:
     python -m hatchling build -d dist
-    pytest -q --slow tests/house/test_installing.py tests/house/test_wheel.py tests/house/test_container.py
+    pytest -q tests/exhaustive/house
 
 # Do all that CI does, in a clean copy with a fresh environment.
 ci:

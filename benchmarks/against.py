@@ -283,7 +283,7 @@ def compare(other: str, rounds: int, only: str, folder: Path) -> None:
     chosen = [figure for figure in FIGURES if only in figure]
     server = None
     if any(figure.startswith("PostgreSQL") for figure in chosen):
-        sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
         from postgres_servers import shared_server
 
         server = shared_server()

@@ -1,17 +1,20 @@
-"""Fixtures of all tests: the `--slow` option, the distribution to workers, a fixed clock, a ledger, the command line."""
+"""The tiers of tests, and the fixtures of all tiers: a fixed clock, a ledger, the command line.
+
+`tests/unit` is the plain run. `--integration` and `--exhaustive` run another tier in its place; several of `--unit`,
+`--integration` and `--exhaustive` run several. A path to a file or folder of a tier chooses that tier too. A single case
+of a unit or integration test may have the marker `exhaustive`: it belongs to the exhaustive tier. Properties belong to
+their own tier with 25 examples, and to the exhaustive tier with 100.
+"""
 
 from __future__ import annotations
 
 import csv
 import gc
 import importlib.resources
-import json
 import os
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +23,84 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
-from click.testing import CliRunner, Result
 
 import ldp_budget
+from command_line import CommandLine
+from fixed_clock import Clock
 from ldp_budget.accounting.accountant import Accountant
-from warm_command import WarmCommand
+from ledger_places import InMemory, Place
+from tiers import TIERS, mark_some, part, part_of, tier_of, tiers_of
 
 # Tests that several ledgers inherit; their assertions are as telling as those of a test file.
-pytest.register_assert_rewrite("ledger_contract", "ledger_model")
+pytest.register_assert_rewrite("ledger_contract", "ledger_model", "measured_contract")
 
 # How long an example takes says nothing about whether it is right. A test that is content with less, or wants more,
 # takes a part or a multiple of `settings.default.max_examples`.
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
-hypothesis.settings.register_profile("slow", deadline=None, max_examples=100)
+hypothesis.settings.register_profile("exhaustive", deadline=None, max_examples=100)
+
+
+# -- tiers -----------------------------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well, and more examples")
+    group = parser.getgroup("tiers", "tiers of tests (without an option: --unit)")
+    group.addoption("--unit", action="store_true", help="run tests/unit: no other process, no network")
+    group.addoption(
+        "--integration", action="store_true", help="run tests/integration: processes, servers, browser, docs"
+    )
+    group.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="run tests/exhaustive and the exhaustive cases of other tests, with 100 Hypothesis examples in place of 25",
+    )
+    group.addoption(
+        "--part", type=part, metavar="I/N", help="run part I of N of these tests, chosen by a hash of the names"
+    )
+
+
+def chosen(config: pytest.Config) -> set[str]:
+    """The tiers of this run."""
+    named = {tier for tier in TIERS if config.getoption(f"--{tier}")}
+    paths = (config.invocation_params.dir / str(argument).partition("::")[0] for argument in config.args)
+    pointed = {tier for path in paths if (tier := tier_of(path.resolve())) is not None}
+    return named or pointed or {"unit"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the folders of the other tiers; exhaustive cases are in all three."""
+    tier = tier_of(collection_path)
+    return True if tier is not None and not {tier, "exhaustive"} & chosen(config) else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_some(items)
+    tiers, wanted = chosen(config), config.getoption("--part")
+    now, later = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        is_in_part = wanted is None or part_of(item.nodeid, wanted[1]) == wanted[0]
+        (now if tiers_of(item) & tiers and is_in_part else later).append(item)
+    if later:
+        items[:] = now
+        config.hook.pytest_deselected(items=later)
+
+
+# -- the run ---------------------------------------------------------------------------------------------------
 
 
 def pytest_sessionstart() -> None:
-    gc.disable()  # what is collected stays: nothing of it is looked for in vain
+    gc.disable()  # collected items stay alive, so no search among them finds garbage
 
 
 def pytest_collection_finish() -> None:
-    """Ten thousand tests are no garbage: each search for some would take a quarter of a second."""
+    """Thousands of tests are no garbage: each search among them would take a quarter of a second."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    hypothesis.settings.load_profile("slow" if config.getoption("--slow") else "tests")
+    hypothesis.settings.load_profile("exhaustive" if "exhaustive" in chosen(config) else "tests")
     if sys.dont_write_bytecode and hasattr(config, "cache"):
         # Nothing may be written next to the sources, but compiled files are kept, for a hundred processes.
         folder = str(config.cache.mkdir("bytecode"))
@@ -59,111 +109,27 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode = False
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m slow` chooses
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    cases: Counter[str] = Counter()
-    now, later = list[pytest.Item](), list[pytest.Item]()
-    for item in items:
-        some = item.get_closest_marker("some")
-        if some is not None:
-            function = item.nodeid.partition("[")[0]
-            if cases[function] % some.args[0]:
-                item.add_marker(pytest.mark.slow)
-            cases[function] += 1
-        is_late = "slow" in item.keywords and not config.getoption("--slow")
-        (later if is_late else now).append(item)
-    if later:
-        items[:] = now
-        config.hook.pytest_deselected(items=later)
-
-
-# The set-up of their first test is expensive, so one worker runs the whole file.
-TOGETHER = {
-    "tests/clients/test_explain.py",
-    "tests/registry/test_registry.py",
-    "tests/cli/test_plugin_commands.py",
-    "tests/docs/test_example_numeric_plugin.py",
-    "tests/docs/test_example_plugin.py",
-    "tests/docs/test_reference.py",
-    "tests/docs/test_repeated_survey.py",
-    "tests/house/test_architecture.py",
-    "tests/house/test_decimal_contexts.py",
-    "tests/house/test_frozen_api.py",
-    "tests/house/test_wheel.py",
-    "tests/ledger/test_postgres_tampering.py",
-}
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: many tests wait, for a disk, a server, another process, or a clock."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Each test goes to a free worker, except the files of `TOGETHER`, which are handed out first."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return file if file in TOGETHER else nodeid
-
-        def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
-            """A worker takes its units in order: the remaining ones are at the end, after thousands of others."""
-            left = 0
-            for unit in reversed(workload.values()):
-                if all(unit.values()):
-                    break
-                left += list(unit.values()).count(False)
-            return left
-
-        def remove_node(self, node: Any) -> str | None:
-            """The test in which a worker ended, as by its timeout, has failed: the next worker continues after it."""
-            units = self.assigned_work[node]
-            left = [(unit, test) for unit in units.values() for test, done in unit.items() if not done]
-            for unit, test in left[:1]:
-                unit[test] = True
-            self.assigned_work[node] = {scope: unit for scope, unit in units.items() if not all(unit.values())}
-            super().remove_node(node)
-            return left[0][1] if left else None
-
-        def _reschedule(self, node: Any) -> None:
-            if node in self.registered_collections:  # one that comes in the place of another has to collect first
-                super()._reschedule(node)
-
-        def schedule(self) -> None:
-            super().schedule()
-            # A replacement worker starts a test when it knows the next one, or that there is none.
-            for node in self.nodes:
-                self._reschedule(node)
-
-    return Scheduling(config, log)
-
-
-class Clock:
-    """A clock with a time that the test sets."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **by: float) -> None:
-        self.now += timedelta(**by)
+# -- fixtures --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def clock() -> Clock:
+    """Noon on Saturday 21 November 2026, until the test advances it."""
     return Clock()
 
 
 @pytest.fixture
-def accountant(clock: Clock) -> Iterator[Accountant]:
-    """A ledger in memory, at noon on Saturday 21 November 2026."""
-    with Accountant(":memory:", clock=clock) as made:
+def place() -> Place:
+    """The place of the test's ledger, in memory; a file or class of tests may name another one."""
+    return InMemory()
+
+
+@pytest.fixture
+def accountant(place: Place, clock: Clock, request: pytest.FixtureRequest) -> Iterator[Accountant]:
+    """An empty ledger, or one with the default policy that the marker `policy` gives."""
+    with place.open(clock) as made:
+        if (policy := request.node.get_closest_marker("policy")) is not None:
+            made.set_policy("default", list(policy.args), **policy.kwargs)
         yield made
 
 
@@ -173,72 +139,40 @@ def coin() -> Callable[[Any], ldp_budget.Mechanism]:
     return lambda epsilon: ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
 
 
-class CommandLine:
-    """Runs `ldp-budget` in this process, on a ledger of its own."""
-
-    def __init__(self, ledger: Path | str) -> None:
-        self.ledger = ledger
-        self._runner = CliRunner(env={"LDP_BUDGET_LEDGER": str(ledger)})
-
-    def __call__(self, *arguments: object, code: int = 0, **options: Any) -> Result:
-        """Run a command and check its exit code. No command may end in a traceback."""
-        from ldp_budget_cli.app import cli
-
-        words = [str(argument) for argument in arguments]
-        result = self._runner.invoke(cli, words, prog_name="ldp-budget", **options)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.output
-        return result
-
-    def json(self, *arguments: object, code: int = 0, **options: Any) -> Any:
-        """Return the output of a command with `--json`: one JSON value and nothing else."""
-        return json.loads(self(*arguments, "--json", code=code, **options).stdout)
-
-    def error(self, *arguments: object, code: int = 1, **options: Any) -> str:
-        """Return the message of a command that must fail; stdout must be empty."""
-        result = self(*arguments, code=code, **options)
-        assert result.stdout == ""
-        return result.stderr
+@pytest.fixture
+def command(tmp_path: Path) -> CommandLine:
+    """`ldp-budget` on a ledger in the folder of the test."""
+    return CommandLine(tmp_path / "budget.db")
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> CommandLine:
-    return CommandLine(tmp_path / "budget.db")
+def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the keys of ledgers on a server, and of sandboxes, in a folder of the test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
 
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[CommandLine], None], CommandLine], None]:
     """Prepare a ledger once; every further test gets a copy of its files."""
-    told: dict[Callable[[CommandLine], None], Path] = {}
+    prepared: dict[Callable[[CommandLine], None], Path] = {}
 
     def begin(story: Callable[[CommandLine], None], command: CommandLine) -> None:
-        if story not in told:
+        if story not in prepared:
             folder = tmp_path_factory.mktemp("begun")
             story(CommandLine(folder / "budget.db"))
-            told[story] = folder
-        shutil.copytree(told[story], Path(command.ledger).parent, dirs_exist_ok=True)
+            prepared[story] = folder
+        shutil.copytree(prepared[story], Path(command.ledger).parent, dirs_exist_ok=True)
 
     return begin
 
 
-@pytest.fixture(scope="session")
-def warm_command() -> Iterator[WarmCommand]:
-    """`ldp-budget` in processes of its own, without the wait."""
-    with WarmCommand() as command:
-        yield command
-
-
-@pytest.fixture(scope="session")
-def programs(warm_command: WarmCommand) -> str:
-    """A PATH for shells: `ldp-budget` without the wait, the tools of this Python, and what was there."""
-    return os.pathsep.join([str(warm_command.folder), str(Path(sys.executable).parent), os.environ["PATH"]])
-
-
-@pytest.fixture
+@pytest.fixture(
+    params=[pytest.param(False, id="some"), pytest.param(True, id="all", marks=pytest.mark.exhaustive)],
+)
 def thorough(request: pytest.FixtureRequest) -> bool:
-    """True with `--slow`: try all cases."""
-    return bool(request.config.getoption("--slow"))
+    """True in the exhaustive case of a test: try all values in place of some."""
+    return bool(request.param)
 
 
 @pytest.fixture(scope="session")

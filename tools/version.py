@@ -127,7 +127,7 @@ def main(*arguments: str) -> None:
         print(f"set {version} in {path.relative_to(ROOT)}")
     close_changelog(version)
     print(
-        f"closed the section {version} of CHANGELOG.md. Next: python tests/service_examples.py; "
+        f"closed the section {version} of CHANGELOG.md. Next: python tests/helpers/service_examples.py; "
         "python docs/reference/generate.py; read the diff, commit, tag."
     )
 

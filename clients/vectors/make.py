@@ -2,7 +2,7 @@
 
     python clients/vectors/make.py
 
-writes a file for each case of `tests/client_cases.py`: the program, and for answers, secrets and streams the report.
+writes a file for each case of `tests/helpers/client_cases.py`: the program, and for answers, secrets and streams the report.
 Half of the streams force what is rare: ties with a threshold, the low bytes at, next to and far from it, and words
 that repeat.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.client_program import Program
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
+sys.path.insert(0, str(FOLDER.parents[1] / "tests" / "helpers"))
 
 from client_cases import CASES, CONTEXT, corners, corners_program, vectors  # noqa: E402 - from the folder above
 from ldp_budget.sdk.client_program import VERSION  # noqa: E402

@@ -2,7 +2,7 @@
 
     python docs/evidence/proofs.py
 
-Takes some minutes. `tests/docs/test_proofs.py` compares some of the grid in each run, and all of it with `--slow`.
+Takes some minutes. `tests/unit/docs/test_proofs.py` compares some rows of the grid, and all of them with `--exhaustive`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes the generated pages of docs/reference: `python docs/reference/generate.py`.
 
-With `--out FOLDER` it writes them there. `tests/docs/test_reference.py` compares the committed pages with new ones.
+With `--out FOLDER` it writes them there. `tests/unit/docs/test_reference.py` compares the committed pages with new ones.
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@ the SHA-256 of all its source files (`source_digest`). So changed code counts as
 Built-in mechanisms need no record. Every release passes the same checks, and three more:
 
 - each guarantee is proved from the thresholds that are drawn, or from the density, over many settings
-  (`tests/verification/test_verification.py`);
+  (`tests/unit/verification/test_verification.py`);
 - where a mechanism has finitely many reports, the distribution of whole reports is enumerated in fractions and
-  equals that of the proof (`tests/verification/test_drawn_laws.py`);
-- the draws that a mechanism is made of have the distribution that they promise (`tests/sampling`).
+  equals that of the proof (`tests/unit/verification/test_drawn_laws.py`);
+- the draws that a mechanism is made of have the distribution that they promise (`tests/unit/sampling`).
 
 Each built-in mechanism has a client program. The client draws exactly what the program draws, to the last byte
-(`tests/sdk/test_client_programs.py`). The program's distribution is that of the proof
-(`tests/verification/test_program_laws.py`). None of this is known of a plugin's client in Python, so a plugin is
+(`tests/unit/sdk/test_client_programs.py`). The program's distribution is that of the proof
+(`tests/unit/verification/test_program_laws.py`). None of this is known of a plugin's client in Python, so a plugin is
 "audited" at most, with any program.
 
 The records are a JSON file: `certificates.json` next to the default ledger, or the path in LDP_BUDGET_CERTIFICATES.

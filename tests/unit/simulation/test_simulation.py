@@ -23,7 +23,7 @@ def test_simulator_of_several_seeds_keeps_every_promise() -> None:
     assert sum(simulate(seed, 500) for seed in range(10)) >= 5_000
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(1_000, 1_100, 10))
 def test_simulator_of_many_seeds_keeps_every_promise(first: int) -> None:
     """100,000 steps in all."""

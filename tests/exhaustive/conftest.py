@@ -1,0 +1,10 @@
+"""Fixtures of the exhaustive tier."""
+
+from process_fixtures import (  # noqa: F401
+    farm,
+    many_vectors,
+    programs,
+    server,
+    short_patience,
+    warm_command,
+)

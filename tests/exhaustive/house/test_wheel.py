@@ -1,0 +1,155 @@
+"""The wheel, built from the source distribution, unpacked elsewhere and run there."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = {
+    *("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli", "ldp_budget_service"),
+}
+
+
+def run(*command: str, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the source distribution. hatchling is there already, so nothing is downloaded."""
+    folder = tmp_path_factory.mktemp("build")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder), cwd=ROOT)
+    [archive] = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    source = folder / archive.name.removesuffix(".tar.gz")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder), cwd=source)
+    [built] = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("installed")
+    options = ("--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check", "--target", str(target))
+    run(sys.executable, "-m", "pip", "install", *options, str(wheel), cwd=target)
+    return target
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def python(installed: Path, code: str, cwd: Path) -> str:
+    return run(sys.executable, "-c", code, cwd=cwd, PYTHONPATH=str(installed), MPLBACKEND="Agg")
+
+
+def command(installed: Path, *arguments: str, cwd: Path) -> str:
+    """Run the console script that was installed, in the copy that was installed."""
+    script = str(installed / "bin" / "ldp-budget")
+    return run(sys.executable, script, *arguments, cwd=cwd, PYTHONPATH=str(installed), MPLBACKEND="Agg")
+
+
+def test_wheel_contains_the_packages_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
+    assert len(tops) == len(PACKAGES) + 1
+    for package in PACKAGES:
+        assert f"{package}/py.typed" in names
+    assert "ldp_budget_cli/data/anes96.csv" in names
+    for folder in ("web/static", "web/texts"):
+        for path in (ROOT / "service" / "ldp_budget_service" / folder).iterdir():
+            assert f"ldp_budget_service/{folder}/{path.name}" in names
+    for path in (ROOT / "service" / "monitoring").iterdir():
+        assert f"ldp_budget_service/monitoring/{path.name}" in names
+
+
+def test_wheel_contains_every_source_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names = set(opened.namelist())
+    for room in ("accountant", "plugins", "cli", "service"):
+        for path in (ROOT / room).rglob("*.py"):
+            assert path.relative_to(ROOT / room).as_posix() in names
+
+
+def test_wheel_declares_its_dependencies(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        [metadata] = [name for name in opened.namelist() if name.endswith(".dist-info/METADATA")]
+        described = message_from_bytes(opened.read(metadata))
+        licence = [name for name in opened.namelist() if name.endswith("LICENSE")]
+        entry_points = opened.read(metadata.replace("METADATA", "entry_points.txt")).decode()
+    needs = [need for need in described.get_all("Requires-Dist", []) if "extra ==" not in need]
+    assert {need.split(">")[0] for need in needs} == {
+        *("click", "numpy", "scipy", "platformdirs", "pluggy", "sqlite-utils", "tabulate")
+    }
+    assert described["Requires-Python"] == ">=3.11"
+    assert described["License-Expression"] == "Apache-2.0"
+    assert licence
+    parsed = configparser.ConfigParser()
+    parsed.read_string(entry_points)
+    assert dict(parsed["console_scripts"]) == {"ldp-budget": "ldp_budget_cli:main"}
+    assert dict(parsed["ldp_budget"]) == {
+        "adapters": "ldp_budget_adapters",
+        "commands": "ldp_budget_cli.reserved_options",
+        "mechanisms": "ldp_budget_mechanisms",
+    }
+
+
+def test_installed_copy_calibrates_spends_randomizes_and_estimates(installed: Path, empty: Path) -> None:
+    code = """
+import json, sys
+import ldp_budget, ldp_budget_cli.app
+from ldp_budget import Accountant, Limit
+
+oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
+estimate = oue.estimate(oue.randomize([3] * 1000, rng=1))
+with Accountant("budget.db") as accountant:
+    accountant.set_policy("default", ["lifetime=1"])
+    statuses = [accountant.spend("alice", oue).status for _ in range(2)]
+ours = {name: module.__file__ for name, module in sys.modules.items() if name.split(".")[0].startswith("ldp_budget")}
+print(json.dumps({"files": ours, "statuses": statuses, "counts": estimate.counts.tolist()}))
+"""
+    answer = json.loads(python(installed, code, empty))
+    assert {name.split(".")[0] for name in answer["files"]} == PACKAGES - {"ldp_budget_service"}
+    assert all(Path(file).is_relative_to(installed) for file in answer["files"].values())
+    assert answer["statuses"] == ["spent", "refused"]
+    assert max(range(7), key=answer["counts"].__getitem__) == 3
+
+
+def test_installed_command_lists_its_own_mechanisms(installed: Path, empty: Path) -> None:
+    listed = json.loads(command(installed, "mechanisms", "--json", cwd=empty))
+    own = {row["name"] for row in listed if row["plugin"] == "ldp-budget" and row["status"] == "ok"}
+    assert {"gaussian", "randomized-response", "unary-encoding", "sue", "oue"} <= own
+    code = "import importlib.metadata as m; print(m.distribution('ldp-budget').locate_file(''))"
+    assert Path(python(installed, code, empty).strip()) == installed
+    assert list(empty.iterdir()) == []
+
+
+def test_installed_demo_runs_in_an_empty_directory(installed: Path, empty: Path) -> None:
+    told = command(installed, "demo", cwd=empty)
+    assert "944 respondents" in told
+    assert "repeated = True" in told
+    assert "refused: " in told
+    assert [path.name for path in empty.iterdir()] == ["ldp-budget-demo"]
+    made = {path.suffix: path.read_bytes() for path in (empty / "ldp-budget-demo").iterdir()}
+    assert {".reports", ".png"} <= set(made)
+    assert made[".png"].startswith(b"\x89PNG")

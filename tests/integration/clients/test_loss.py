@@ -1,0 +1,292 @@
+"""The client in JavaScript computes the loss of a program, and refuses a definition that states less."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ldp_budget
+from client_cases import CASES
+from javascript import PACKAGE, evaluated
+from ldp_budget import Collection, NotSupported
+from ldp_budget.sdk.client_program import Program, record
+from ldp_budget.verification.exact.program_distribution import law
+
+LOSS = (PACKAGE / "src" / "loss.js").as_uri()
+CONFIRMED = "confirmed"
+NOT_CONFIRMABLE: frozenset[str] = frozenset()
+"""The settings of the vectors whose loss the client cannot confirm."""
+
+
+def judged(definitions: list[dict[str, Any]]) -> list[str]:
+    """`confirmed`, or why a definition is refused."""
+    source = f"""
+        const {{ Unconfirmed, confirmLoss }} = await import({json.dumps(LOSS)});
+        const said = {json.dumps(definitions)}.map((definition) => {{
+            try {{
+                confirmLoss(definition);
+                return {json.dumps(CONFIRMED)};
+            }} catch (error) {{
+                if (!(error instanceof Unconfirmed)) throw error;
+                return error.message;
+            }}
+        }});
+        console.log(JSON.stringify(said));
+    """
+    found: list[str] = evaluated(source)
+    return found
+
+
+def definition(name: str, **figures: Any) -> dict[str, Any]:
+    """The definition of a case, in which other figures are stated."""
+    made = Collection(name.replace(" ", "-"), CASES[name]).definition()
+    return {**made, "guarantee": {**made["guarantee"], **figures}}
+
+
+def changed(name: str, old: Any, new: Any, **figures: Any) -> dict[str, Any]:
+    """The definition of a case, with one expression or number in its program replaced."""
+    made = definition(name, **figures)
+    steps, table = json.dumps(made["steps"]), json.dumps(made["tables"])
+    before, after = json.dumps(old), json.dumps(new)
+    assert before in steps + table
+    return {
+        **made,
+        "steps": json.loads(steps.replace(before, after)),
+        "tables": json.loads(table.replace(before, after)),
+    }
+
+
+def test_loss_of_every_built_in_mechanism_is_confirmed() -> None:
+    found = dict(zip(CASES, judged([definition(name) for name in CASES]), strict=True))
+    assert {name for name, said in found.items() if said != CONFIRMED} == NOT_CONFIRMABLE
+
+
+LOOSE = frozenset({"gaussian", "bounded-laplace at 20"})
+"""Settings whose statement exceeds their loss: by a tail bound, and by a floor of the weights."""
+
+
+def test_loss_stated_a_millionth_too_low_is_refused() -> None:
+    """The bound is tight, so the settings above are not confirmed by accident."""
+    lower = {name: str(float(definition(name)["guarantee"]["epsilon"]) * (1 - 1e-6)) for name in CASES}
+    said = judged([definition(name, epsilon=epsilon) for name, epsilon in lower.items()])
+    assert {name for name, each in zip(CASES, said, strict=True) if each == CONFIRMED} == LOOSE
+
+
+def test_loss_of_all_reports_of_an_answer_stated_too_low_is_refused() -> None:
+    """The lifetime cap of a memoised answer, and that of all answers together, are worked out too."""
+    kept = [name for name in CASES if definition(name)["memo"]]
+    assert len(kept) == 7
+    lower: list[dict[str, Any]] = []
+    for name in kept:
+        figures = definition(name)["guarantee"]
+        for key in ("answer_epsilon", "lifetime_epsilon"):
+            less = str(float(figures[key]) * (1 - 1e-6))
+            if key == "answer_epsilon" or float(less) > float(figures["answer_epsilon"]):
+                lower.append(definition(name, **{key: less}))
+    assert CONFIRMED not in judged(lower)
+
+
+def in_clear(made: dict[str, Any]) -> dict[str, Any]:
+    """A definition in which the answer is a second part of the report."""
+    report = made["report"]
+    return {**made, "report": {**report, "parts": [*report["parts"], ["uint", "value", 8, 1]]}}
+
+
+ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
+    # No noise.
+    "a row without draws": lambda: changed("oue", ["put", "others", "value", "own"], ["onehot", "value", 4]),
+    "bits that are never drawn": lambda: changed("randomized-response", "13485650502877570762", str(2**64)),
+    "noise times 0": lambda: changed("laplace", ["add", "value", "noise"], ["add", "value", ["mul", 0, "noise"]]),
+    "noise of no places": lambda: changed("laplace", ["laplace", 32], ["laplace", 0]),
+    "normal noise of fewer places": lambda: changed("gaussian", ["normal", 32], ["normal", 30]),
+    # ε = 20 is stated as 1.
+    **{
+        f"ε = 20 of {name}": lambda name=name, more=more: {
+            **Collection("c", ldp_budget.mechanism(name)(epsilon=20, **more)).definition(),
+            "guarantee": definition("oue")["guarantee"],
+        }
+        for name, more in {
+            "oue": {"domain_size": 4},
+            "sue": {"domain_size": 4},
+            "random-substitution": {"domain_size": 7},
+            "subset-selection": {"domain_size": 7},
+            "cms": {"hashes": 8, "width": 64},
+            "hcms": {"hashes": 8, "width": 64},
+            "d-bit-flip": {"buckets": 20, "bits": 4},
+            "heavy-hitters": {"length": 6},
+            "one-bit-mean": {"maximum": 1},
+            "laplace": {"lower": 0, "upper": 1},
+            "staircase": {"lower": 0, "upper": 1},
+            "bounded-laplace": {"lower": 0, "upper": 1},
+            "bounded-staircase": {"lower": 0, "upper": 1},
+            "pgr": {"domain_size": 300},
+            "hybrid": {"lower": 0, "upper": 1},
+            "square-wave": {"lower": 0, "upper": 1},
+        }.items()
+    },
+    # A hash outside its field, and a direction, a window or two numbers that do not hide the answer.
+    "a hash beyond the field": lambda: changed(
+        "pgr by wide slabs", ["mod", ["sub", "place", "hash"], 101], ["mod", ["sub", "place", "hash"], 103]
+    ),
+    "the answer in the direction": lambda: changed("pgr over a prime field", ["below", 7240], ["mod", "value", 7240]),
+    "a hash that leaves the field": lambda: changed(
+        "pgr", ["mod", ["xor", "place", "hash"], 4], ["xor", "place", ["mul", 4, "value"]]
+    ),
+    "fewer other cells than points": lambda: changed("square-wave", ["below", 2**20], ["below", 2**19]),
+    "two numbers further from chance": lambda: changed("hybrid", 13398106081913, 15 * 10**12),
+    # A side channel.
+    "the answer as a second part": lambda: in_clear(definition("oue")),
+    "the answer in the hash function": lambda: changed("cms", ["below", 64], ["mod", "value", 64]),
+    "the answer in a bucket": lambda: changed("d-bit-flip", ["belows_from", 17, 4], ["list", "value", 0, 0, 0]),
+    "the word in the hash function": lambda: changed("heavy-hitters", ["below", 65536], ["mod", "value", 65536]),
+    "the word in the level": lambda: changed("heavy-hitters", ["at", "levels", "turn"], ["mod", "value", 3]),
+    "a cell beside the randomized one": lambda: changed(
+        "heavy-hitters",
+        ["where", "kept", 0, ["add", 1, "others"]],
+        ["mul", "cell", ["add", 1, "others"]],
+    ),
+    "a cell that is kept for the value": lambda: changed(
+        "loloha", ["kept_belows", "other", "cell", 2, 1], ["kept_belows", "other", "value", 2, 1]
+    ),
+    "a cell that is not randomized in a report": lambda: changed(
+        "loloha", ["add", "permanent", ["where", "shows", 0, ["add", 1, "next"]]], ["add", "cell", "shows"]
+    ),
+    "the answer in the upper bits": lambda: changed(
+        "random-substitution",
+        ["where", "kept", "value", "moved"],
+        ["add", ["where", "kept", "value", "moved"], ["mul", "value", 16]],
+    ),
+    "one bit drawn twice": lambda: changed("oue", ["put", "others", "value", "own"], ["put", "others", "value", 1]),
+    "no report of one answer": lambda: changed(
+        "two coins",
+        ["where", "value", "if_yes", "if_no"],
+        ["where", "value", ["div", "if_yes", ["sub", 1, "value"]], "if_no"],
+    ),
+    "one answer of a million": lambda: changed(
+        "cms of any text",
+        ["put", "others", "cell", "own"],
+        ["put", "others", ["where", ["eq", "value", 123456], 0, "cell"], ["max", "own", ["eq", "value", 123456]]],
+    ),
+    # What is kept.
+    "kept for another than the memo": lambda: {**definition("kept buckets"), "memo": "buckets"},
+    "one draw for all answers": lambda: changed(
+        "every kept bucket",
+        ["kept_bits", "bits", "value", "6964396094736529935", 5],
+        ["kept_bits", "bits", 0, "6964396094736529935", 5],
+    ),
+    "other buckets in each report": lambda: changed(
+        "kept buckets", ["kept_belows", "buckets", 0, 17, 4], ["belows_from", 17, 4]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, str]:
+    return dict(zip(ATTACKS, judged([made() for made in ATTACKS.values()]), strict=True))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_loss_of_program_that_gives_away_more_is_refused(verdicts: dict[str, str], attack: str) -> None:
+    """Programs without noise, of ε = 20 and with side channels were drawn, shown and charged as ε = 1."""
+    assert verdicts[attack] != CONFIRMED
+
+
+def test_loss_of_program_that_cannot_be_followed_is_refused() -> None:
+    """Draws that cannot be listed in a program of an unknown shape: refused, though it keeps its promise."""
+    unknown = changed("laplace", ["add", "value", "noise"], ["sub", "value", "noise"])
+    assert judged([unknown]) == ["draws of laplace in a program that is not known"]
+
+
+# -- random programs -----------------------------------------------------------------------------------------------
+
+
+def random_program(chance: random.Random) -> Program:
+    """A small program of draws, look-ups and comparisons, most of which leak something."""
+    count = chance.choice([2, 3, 4])
+    half = [str(chance.randrange(1, 8) * 2**61) for _ in range(4)]
+    steps: list[tuple[str, Any]] = [
+        ("bits", ["bits", half[0], count]),
+        ("coin", ["bit", half[1]]),
+        ("place", ["below", count]),
+        ("set", ["subset", 4, 2]),
+    ]
+    scalars: list[Any] = ["value", "coin", "place", ["at", "bits", 0], ["at", "set", 1], 0, 1]
+    vectors: list[Any] = ["bits", ["onehot", "value", count], ["onehot", "place", count], ["eq", "bits", "coin"]]
+
+    def scalar() -> Any:
+        return chance.choice(scalars)
+
+    for number in range(chance.randrange(1, 5)):
+        name, a, b, v = f"s{number}", scalar(), scalar(), chance.choice(vectors)
+        made = chance.choice(
+            [
+                ["xor", ["mod", a, 2], ["mod", b, 2]],
+                ["where", ["mod", scalar(), 2], a, b],
+                ["mod", ["add", a, b], count],
+                ["eq", a, b],
+                ["at", v, ["mod", a, count]],
+                ["polynomial", "1", ["mod", a, 3], b, count],
+                ["bit_at", ["mul", str(2**61), ["add", 1, ["mod", "value", 4]]]],
+                ["first", v],
+            ]
+        )
+        if chance.random() < 0.5:
+            steps.append((name, made))
+            scalars.append(name)
+        else:
+            coin = f"c{number}"
+            steps.append((coin, ["bit", half[number % 4]]))
+            row = chance.choice(
+                [
+                    ["put", v, ["mod", a, count], coin],
+                    ["xor", v, "bits"],
+                    ["where", v, coin, "bits"],
+                    ["where", coin, v, "bits"],
+                ]
+            )
+            steps.append((name, row))
+            vectors.append(name)
+    last = steps[-1][0]
+    is_row = last in vectors
+    parts = [["uint", last, 1, count if is_row else 1]]
+    if chance.random() < 0.3:
+        parts.append(["uint", chance.choice(["coin", "place"]), 1, 1])
+    return Program({"kind": "answer", "count": count, "text": False}, tuple(steps), record(parts))
+
+
+def largest_ratio(program: Program) -> float:
+    """The exact one, of every report and every two answers."""
+    laws = [law(program, value, 100_000) for value in range(int(program.input["count"]))]
+    rows = set().union(*laws)
+    if any(row not in one for row in rows for one in laws):
+        return math.inf
+    return float(max(max(one[row] for one in laws) / min(one[row] for one in laws) for row in rows))
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, 10), pytest.param(1, 100, marks=pytest.mark.exhaustive)])
+def test_loss_of_random_program_below_its_exact_loss_is_refused(seed: int, count: int) -> None:
+    """Every outcome of every draw in fractions is the oracle: a lower loss is never confirmed."""
+    chance, asked, exact = random.Random(seed), [], []
+    for _ in range(count):
+        program = random_program(chance)
+        try:
+            ratio = largest_ratio(program)
+        except (NotSupported, ArithmeticError, LookupError, ValueError, TypeError):
+            ratio = math.inf  # a program that fails for an answer gives it away
+        too_low = 40.0 if ratio == math.inf else math.log(ratio) * (1 - 1e-9)
+        for epsilon in (too_low, max(0.0, math.log(ratio) * (1 + 1e-9)) if ratio < math.inf else 41.0):
+            guarantee = {"epsilon": f"{epsilon:.15f}", "delta": "0.0", "relation": "any inputs"}
+            asked.append({**program.to_json(), "answers": None, "guarantee": guarantee})
+        exact.append(ratio)
+    said = judged(asked)
+    wrong = [asked[2 * i]["steps"] for i, ratio in enumerate(exact) if ratio > 1 and said[2 * i] == CONFIRMED]
+    assert wrong == []
+    finite = [i for i, ratio in enumerate(exact) if ratio < math.inf]
+    confirmed = [i for i in finite if said[2 * i + 1] == CONFIRMED]
+    assert finite
+    assert len(confirmed) > len(finite) / 3, "the bound is often the exact loss"

@@ -1,0 +1,218 @@
+"""The npm package: it type-checks, it is small, and what is packed can be installed and run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client_cases import CASES
+from javascript import PACKAGE, node
+from ldp_budget.registry.collections import Collection
+
+pytestmark = pytest.mark.exhaustive
+
+MOST_BYTES = {"ldp-budget": 8 * 1024, "ldp-budget-device": 14 * 1024, "ldp-budget-loss": 12 * 1024}
+"""Of each file, compressed."""
+
+
+def npm(folder: Path, *words: str) -> str:
+    found = shutil.which("npm")
+    if found is None:
+        pytest.skip("no npm on this machine")
+    done = subprocess.run([found, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert not done.returncode, f"npm {' '.join(words)}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with what its developers need."""
+    copy = tmp_path_factory.mktemp("package") / "js"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    npm(copy, "install", "--no-audit", "--no-fund", "--no-package-lock")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def built(package: Path) -> dict[str, dict[str, Any]]:
+    """Return the output of the build for each of its files."""
+    lines = map(json.loads, npm(package, "run", "--silent", "build").splitlines())
+    return {each["file"]: each for each in lines}
+
+
+def test_package_passes_strict_type_checks(package: Path) -> None:
+    npm(package, "run", "check")
+
+
+def test_package_build_is_small_and_prints_its_digest(built: dict[str, dict[str, Any]]) -> None:
+    sizes = {file: each["compressed"] for file, each in built.items()}
+    most = {f"dist/{name}.js": size for name, size in MOST_BYTES.items()}
+    assert sizes.keys() == most.keys()
+    assert not [file for file, size in sizes.items() if size > most[file]]
+    assert all(each["integrity"].startswith("sha384-") for each in built.values())
+
+
+@pytest.mark.usefixtures("built")
+def test_package_build_draws_and_explains_as_its_sources(package: Path) -> None:
+    """Names are shortened when it is built; no definition, page or other file may miss one of them."""
+    definitions = [Collection(name.replace(" ", "-"), made).definition() for name, made in CASES.items()]
+    script = f"""
+        const definitions = {json.dumps(definitions)};
+        const said = [];
+        for (const file of ["src/index.js", "dist/ldp-budget.js"]) {{
+            const {{ Client }} = await import(`./${{file}}`);
+            let state = 1;
+            const getRandomValues = (bytes) => {{
+                for (let i = 0; i < bytes.length; i++) bytes[i] = (state = (state * 48271) % 2147483647) >> 8;
+            }};
+            Object.defineProperty(globalThis, "crypto", {{ value: {{ getRandomValues }}, configurable: true }});
+            const secret = Uint8Array.from({{ length: 32 }}, (_, i) => i);
+            said.push(JSON.stringify(definitions.map((definition) => {{
+                const client = new Client(definition);
+                const answer = definition.input.kind === "answer" ? 1 : Number(definition.input.upper);
+                const report = client.randomize(answer, {{ secret }});
+                // These two are asked for by the other file.
+                const read = client.program.read(client.numbered(answer));
+                const told = Number(definition.input.count) <= 10 && client.explain(report)?.slice(0, 3);
+                return [read, [...report], client.label(answer, secret), told, client.memoises];
+            }})));
+        }}
+        console.log(said[0] === said[1], said[0].length);
+    """
+    (package / "both.mjs").write_text(script)
+    done = subprocess.run([node(), "both.mjs"], cwd=package, capture_output=True, text=True, timeout=120, check=False)
+    assert not done.returncode, done.stderr
+    agree, length = done.stdout.split()
+    assert agree == "true"
+    assert int(length) > 100 * len(CASES)
+
+
+@pytest.mark.usefixtures("built")
+def test_built_loss_confirms_and_refuses_as_its_sources_do(package: Path) -> None:
+    definitions = [Collection(name.replace(" ", "-"), made).definition() for name, made in CASES.items()]
+    script = f"""
+        const definitions = {json.dumps(definitions)};
+        const said = [];
+        for (const file of ["src/loss.js", "dist/ldp-budget-loss.js"]) {{
+            const {{ confirmLoss }} = await import(`./${{file}}`);
+            const judged = (definition, factor) => {{
+                const epsilon = String(Number(definition.guarantee.epsilon) * factor);
+                try {{
+                    confirmLoss({{ ...definition, guarantee: {{ ...definition.guarantee, epsilon }} }});
+                    return "confirmed";
+                }} catch (error) {{
+                    return error.message;
+                }}
+            }};
+            said.push(definitions.map((definition) => [judged(definition, 1), judged(definition, 0.5)]));
+        }}
+        console.log(JSON.stringify(said));
+    """
+    (package / "loss.mjs").write_text(script)
+    done = subprocess.run([node(), "loss.mjs"], cwd=package, capture_output=True, text=True, timeout=120, check=False)
+    assert not done.returncode, done.stderr
+    sources, built = json.loads(done.stdout)
+    assert sources == built
+    assert {first for first, _ in built} == {"confirmed"}
+    assert "confirmed" not in {second for _, second in built}
+
+
+def test_package_archive_can_be_installed_and_runs(package: Path, tmp_path: Path) -> None:
+    (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(tmp_path)))
+    names = {file["path"] for file in packed["files"]}
+    assert {"package.json", "README.md", "LICENSE", "src/index.js", "src/budget.js", "types/index.d.ts"} <= names
+    assert not [name for name in names if name.startswith(("test/", "dist/", "node_modules/"))]
+    (tmp_path / "package.json").write_text("{}")
+    npm(tmp_path, "install", "--no-audit", "--no-fund", "--offline", packed["filename"])
+    definition = Collection("party", CASES["sue"], ("a", "b", "c", "d", "e")).definition()
+    script = f"""
+        import {{ Client }} from "ldp-budget";
+        import {{ unitsOf }} from "ldp-budget/budget";
+        const report = new Client({json.dumps(definition)}).randomize("c");
+        console.log(report.length, unitsOf("0.1", true));
+    """
+    (tmp_path / "run.mjs").write_text(script)
+    done = subprocess.run([node(), "run.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1 100000000\n"
+
+
+# -- type declarations -----------------------------------------------------------------------------------------------
+
+TYPED = """
+import { Client, newSecret } from "ldp-budget";
+import { DeviceBudget, OverBudget, type Limits } from "ldp-budget/budget";
+import { confirmLoss, Unconfirmed } from "ldp-budget/loss";
+import { Outbox, type Entry } from "ldp-budget/outbox";
+
+export async function answered(definition: unknown, answer: string): Promise<Entry | undefined> {
+    try {
+        confirmLoss(definition);
+    } catch (error) {
+        if (error instanceof Unconfirmed) return undefined;
+        throw error;
+    }
+    const client = new Client(definition, { digest: "186d8676cd6e" });
+    const secret: Uint8Array = newSecret();
+    const report: Uint8Array = client.randomize(answer, client.memoises ? { secret } : {});
+    const shares: number[] | undefined = client.explain(report)?.map((each) => each.share);
+    const label: string | undefined = client.label(answer, secret);
+    const limits: Limits = { lifetime: "4", day: "1" };
+    const budget = await DeviceBudget.open(limits);
+    try {
+        const { key, report: kept } = await new Outbox(budget).draw("2026-11-23", client, answer);
+        console.log(key, kept?.length, label, shares, (await budget.balance()).lifetime?.left);
+    } catch (error) {
+        if (error instanceof OverBudget) console.log(error.limits.map(({ period, limit }) => `${period} ${limit}`));
+    }
+    return new Outbox(budget).settle("2026-11-23", { state: "arrived" });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in TypeScript that installed the packed package."""
+    folder = tmp_path_factory.mktemp("typed")
+    (packed,) = json.loads(npm(package, "pack", "--json", "--pack-destination", str(folder)))
+    (folder / "package.json").write_text('{"type": "module"}')
+    npm(folder, "install", "--no-audit", "--no-fund", "--offline", packed["filename"])
+    return folder
+
+
+OPTIONS = {"noEmit": True, "strict": True, "module": "nodenext", "lib": ["es2022", "dom"], "types": []}
+
+
+def compiled(package: Path, folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
+    """Check the types of programs in a project, `0.ts` and so on, and those of the declarations that they import."""
+    names = [f"{number}.ts" for number in range(len(programs))]
+    for name, program in zip(names, programs, strict=True):
+        (folder / name).write_text(program)
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": OPTIONS, "files": names}))
+    command = [node(), str(package / "node_modules" / "typescript" / "bin" / "tsc"), "-p", "."]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_types_accept_a_program_in_typescript(package: Path, installed: Path) -> None:
+    done = compiled(package, installed, TYPED)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+MISTAKES = {
+    "const report: Uint8Array": "const report: string",
+    'lifetime: "4"': "lifetime: 4",
+    "new Outbox(budget)": "new Outbox(client)",
+    "client.label(answer, secret)": "client.label(answer)",
+    'from "ldp-budget/loss"': 'from "ldp-budget/src/loss.js"',
+}
+
+
+def test_types_refuse_programs_with_a_mistake(package: Path, installed: Path) -> None:
+    assert all(right in TYPED for right in MISTAKES)
+    done = compiled(package, installed, *(TYPED.replace(right, wrong, 1) for right, wrong in MISTAKES.items()))
+    refused = {line.partition("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
+    assert refused == {f"{number}.ts" for number in range(len(MISTAKES))}

@@ -1,0 +1,214 @@
+"""A client in Perl, written from docs/reference/client-programs.md alone: the page is enough to write one from."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import make
+import pytest
+
+from client_cases import CASES, Recorder, streams
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.public_definition import About, digest_of
+from ldp_budget.sampling.memoisation import secrets_within
+from ldp_budget.sdk.client_program import Program, falling, uint
+from ldp_budget.sdk.client_program import answers as a_category
+from ldp_budget.sdk.domain import Categories
+from ldp_budget.sdk.interpreter import run as run_program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CLIENT = Path(__file__).parents[2] / "helpers" / "client.pl"
+VECTORS = Path(__file__).parents[3] / "clients" / "vectors" / "cases"
+# What the script uses comes with Perl, but some distributions pack it apart.
+MODULES = ("Digest::SHA", "Encode", "JSON::PP", "Math::BigInt", "POSIX")
+
+
+@cache
+def perl() -> str:
+    """Perl of 64 bits, with its core modules; without them the test is skipped."""
+    found = shutil.which("perl")
+    if found is None:
+        pytest.skip("no Perl on this machine")
+    uses = [f"-M{module}" for module in MODULES]
+    done = subprocess.run([found, *uses, "-e", "print ~0"], capture_output=True, text=True, check=False)
+    if done.stdout != str(2**64 - 1):
+        pytest.skip(f"a Perl without 64-bit numbers or one of {', '.join(MODULES)}")
+    return found
+
+
+def run(folder: Path, client: Path = CLIENT) -> subprocess.CompletedProcess[str]:
+    """The script, over the vectors of a folder."""
+    command = [perl(), str(client), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+# Their tables have tens of thousands of rows, which the script works out in seconds.
+LARGE_TABLES = {"bounded-laplace.json", "bounded-laplace-at-20.json"}
+
+
+@pytest.mark.exhaustive
+def test_vectors_without_a_large_table_agree(tmp_path: Path) -> None:
+    files = [path for path in VECTORS.iterdir() if path.name not in LARGE_TABLES]
+    assert len(files) == len(CASES) + 1 - len(LARGE_TABLES)
+    for path in files:
+        shutil.copy(path, tmp_path)
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(files) * make.COUNT} vectors\n", "")
+
+
+@pytest.mark.exhaustive
+def test_vectors_with_a_large_table_agree(tmp_path: Path) -> None:
+    for name in LARGE_TABLES:
+        shutil.copy(VECTORS / name, tmp_path)
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{len(LARGE_TABLES) * make.COUNT} vectors\n", "")
+
+
+# -- what the vectors have no part of: whole definitions, names, texts, labels --------------------------------------
+
+PARTY = Collection(
+    "party",
+    CASES["sue"],
+    ("democrat", "republican", "무소속", "other", "none of “these” 😀\x7f"),
+    About("A poll", "Which \\ party?\n", languages={"ko": {"title": "여론 조사"}}),
+)
+SURVEYS: list[tuple[Collection, list[str]]] = [
+    (PARTY, [*(PARTY.categories or ())]),
+    (Collection("words", CASES["cms of any text"]), ["서울", "naïve 😀", "007", "7", "-0", "+7", "٣", "7\n"]),
+    (Collection("kept-words", CASES["rappor of any text"]), ["서울", "x", "0", "999999999999"]),
+    (Collection("buckets", CASES["kept buckets"]), ["0", "1", "4", "19"]),
+    (Collection("a-number", CASES["a kept bit"]), ["0.0", "37.5", "0.1", "100.0"]),
+]
+REFUSED = [
+    (PARTY, ["unknown", "0", ""]),
+    (Collection("words", CASES["cms of any text"]), ["", "-7", "9223372036854775808", "12345678901234567890123"]),
+    (Collection("four", CASES["oue"]), ["4", "-1", "0.5", "word"]),
+    (Collection("a-number", CASES["a kept bit"]), ["-0.1", "100.1"]),
+]
+
+
+def answered(collection: Collection, answers: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the reports and labels of Python's client for each answer, from bytes and the device's secret."""
+    mechanism, chance = collection.mechanism, random.Random(collection.name)
+    program = mechanism.client_program()
+    made = streams(program, 1)
+    rows = []
+    for answer in answers:
+        values = collection.read_values([answer])
+        stream, secret = Recorder(next(made)), chance.randbytes(16 + chance.randrange(32))
+        own = secrets_within([secret], f"collection {collection.fingerprint}", 1) if program.memo else None
+        report = mechanism.randomize(values, rng=stream, secrets=own)
+        rows.append(
+            {
+                "answer": answer,
+                "secret": secret.hex(),
+                "stream": stream.read_so_far.hex(),
+                "report": report.astype(report.dtype.newbyteorder("<")).tobytes().hex(),
+                "label": collection.labels(values, [secret])[0] if program.memo else None,
+            }
+        )
+    return rows
+
+
+def laid_down(folder: Path, definition: dict[str, Any], rows: list[dict[str, Any]]) -> Path:
+    (folder / "case.json").write_text(json.dumps({"definition": definition, "vectors": rows}))
+    return folder
+
+
+@pytest.mark.parametrize(("collection", "answers"), SURVEYS, ids=lambda part: getattr(part, "name", ""))
+def test_definition_of_every_form_agrees(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
+    done = run(laid_down(tmp_path, collection.definition(), answered(collection, answers)))
+    assert (done.returncode, done.stdout) == (0, f"{len(answers)} vectors\n")
+
+
+@pytest.mark.parametrize(("collection", "answers"), REFUSED, ids=lambda part: getattr(part, "name", ""))
+def test_answer_invalid_is_refused(tmp_path: Path, collection: Collection, answers: list[str]) -> None:
+    rows = [{"answer": answer, "secret": "00" * 16, "stream": "", "report": "an answer"} for answer in answers]
+    done = run(laid_down(tmp_path, collection.definition(), rows))
+    assert done.stdout.count(" gives an error: no answer\n") == len(answers)
+
+
+def test_definition_changed_is_refused(tmp_path: Path) -> None:
+    changed = {**PARTY.definition(), "title": "Another"}
+    done = run(laid_down(tmp_path, changed, answered(PARTY, ["other"])))
+    assert done.returncode
+    assert "expected another digest" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"version": 2}, "expected version 1"),
+        ({"steps": [["a", ["shift", 1]]]}, "no operator shift"),
+        ({"steps": [["a", ["add", 1, ["below", 2]]]]}, "below stands alone at the top of a step"),
+        ({"steps": [["a", "later"], ["later", 1]]}, "no later"),
+        ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "no part code"),
+    ],
+)
+def test_definition_with_unknown_parts_is_refused(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+    changed = {**PARTY.definition(), **change}
+    done = run(laid_down(tmp_path, {**changed, "digest": digest_of(changed)}, answered(PARTY, ["other"])))
+    assert done.returncode
+    assert why in done.stderr
+
+
+def test_decimals_with_an_exponent_are_accepted(tmp_path: Path) -> None:
+    """A table of powers of ten, in two spellings, and numbers of it that are the same."""
+    tables = {"plain": falling("1500", "0.001", 9, 0, 3), "powers": falling("1.5E+3", "1e-03", 9, 0, 3)}
+    steps = (("both", ["list", ["at", "plain", 2], ["at", "powers", 2]]),)
+    program = Program(a_category(Categories(2)), steps, uint("both", 2000, 2), tables)
+    rows = [{"answer": 0, "secret": None, "stream": "", "report": run_program(program, 0, None).hex()}]
+    definition = {"format": "ldp-budget client", "version": 1, "context": "", **program.to_json()}
+    assert rows[0]["report"] == "dd05dd05"
+    assert run(laid_down(tmp_path, definition, rows)).returncode == 0
+
+
+def test_label_that_differs_is_found(tmp_path: Path) -> None:
+    collection, answers = SURVEYS[3]
+    rows = [{**row, "label": "0" * 32} for row in answered(collection, answers)]
+    done = run(laid_down(tmp_path, collection.definition(), rows))
+    assert (done.returncode, done.stdout.count(" labelled ")) == (1, len(answers))
+
+
+# -- faults: one in the script is seen -----------------------------------------------------------------------------
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize(
+    ("case", "old", "new"),
+    [
+        ("random-substitution", "push @drawn, grep { $_ < $b }", "push @drawn, grep { $_ <= $b }"),
+        ("gaussian", "for my $deviate ($one, $other)", "for my $deviate ($other, $one)"),
+        ("laplace", "$negative ? -$magnitude - 1", "$negative ? -$magnitude"),
+        ("corners", "copy->bdiv($_[1])", "copy->btdiv($_[1])"),
+        ("rappor", "$register ^= 0x171", "$register ^= 0x17b"),
+    ],
+    ids=lambda part: None,
+)
+@pytest.mark.exhaustive
+def test_report_that_differs_is_found(tmp_path: Path, case: str, old: str, new: str) -> None:
+    source = CLIENT.read_text()
+    assert source.count(old) == 1
+    spoilt = tmp_path / "client.pl"
+    spoilt.write_text(source.replace(old, new))
+    shutil.copy(VECTORS / f"{case}.json", tmp_path)
+    assert run(tmp_path).returncode == 0
+    done = run(tmp_path, spoilt)
+    assert done.returncode == 1, f"{old} -> {new} is not seen"
+    assert done.stdout.endswith(f"{make.COUNT} vectors\n")
+
+
+def test_bytes_not_read_are_found(tmp_path: Path) -> None:
+    case = json.loads((VECTORS / "oue.json").read_text())
+    case["vectors"][0]["stream"] += "00"
+    done = run(laid_down(tmp_path, case["definition"], case["vectors"]))
+    assert done.returncode == 1
+    assert " after 5 of 6 bytes, and not " in done.stdout

@@ -1,0 +1,110 @@
+"""The modules that a start, a help page, a new ledger and a spend load, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ldp_budget
+
+ROOT = Path(__file__).resolve().parents[3]
+ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
+
+
+# -- the sources ------------------------------------------------------------------------------------------------
+
+
+def files(*rooms: Path) -> list[Path]:
+    found = [path for room in rooms for path in sorted(room.rglob("*.py"))]
+    assert len(found) > len(rooms)
+    return found
+
+
+# -- what a fresh process loads -------------------------------------------------------------------------------
+
+REPORT = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+
+
+def loaded(code: str, folder: Path) -> set[str]:
+    """The modules that a fresh process has loaded after running `code`."""
+    environment = {**os.environ, "LDP_BUDGET_LEDGER": str(folder / "ledger.db")}
+    command = [sys.executable, "-c", f"{code}\n{REPORT}"]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def after_command(folder: Path, *arguments: str) -> set[str]:
+    return loaded(f"from ldp_budget_cli.app import cli\ncli({list(arguments)!r}, standalone_mode=False)", folder)
+
+
+HEAVY = {"numpy", "scipy", "sklearn", "sqlite_utils", "matplotlib", "cryptography"}
+
+
+# The modules that a spend may load. Others import numpy or scipy at the top, and are imported by these where they are
+# needed: how reports are drawn, counted and checked.
+LIGHT = [
+    *(f"guarantees.{name}" for name in ("fixed_point", "guarantees", "dominating_pairs", "gaussian_calibration")),
+    *("sampling", "composition.rules", "composition.filters"),
+    *(
+        f"sdk.{name}"
+        for name in ("mechanism", "parameters", "domain", "frequency_oracle", "numeric_mechanism", "channels")
+    ),
+    *(f"registry.{path.stem}" for path in files(ACCOUNTANT / "registry")),
+    *(f"ledger.{path.stem}" for path in sorted((ACCOUNTANT / "ledger").glob("*.py"))),
+    *(f"accounting.{path.stem}" for path in sorted((ACCOUNTANT / "accounting").glob("*.py"))),
+]
+
+
+def test_modules_of_a_spend_import_no_numpy(tmp_path: Path) -> None:
+    # Every mechanism declares its fields, its guarantee and its calibration in a module of that kind.
+    names = ["ldp_budget_mechanisms", *(f"ldp_budget.{name}".removesuffix(".__init__") for name in LIGHT)]
+    assert not loaded(f"import {', '.join(names)}", tmp_path) & HEAVY
+
+
+def test_library_import_loads_few_modules(tmp_path: Path) -> None:
+    modules = loaded("import ldp_budget", tmp_path)
+    assert {name for name in modules if name.startswith("ldp_budget")} == {"ldp_budget"}
+    assert not modules & (HEAVY | {"click", "pluggy", "decimal", "sqlite3"})
+
+
+def test_help_loads_neither_numbers_nor_mechanisms(tmp_path: Path) -> None:
+    modules = after_command(tmp_path, "--help")
+    assert not modules & (HEAVY | {"platformdirs", "pluggy", "sqlite3", "tabulate"})
+    assert not {name for name in modules if name.startswith("ldp_budget_mechanisms")}
+
+
+SPENT = [
+    ["oue", "--epsilon", "0.1", "--domain-size", "7"],
+    ["gaussian", "--epsilon", "0.1", "--delta", "1e-9", "--method", "exact", "--lower", "0", "--upper", "1"],
+    ["randomized-response", "--truth", "0.5", "--yes", "0.5"],
+    ["bounded-laplace", "--epsilon", "1", "--lower", "0", "--upper", "1"],
+    ["bounded-staircase", "--epsilon", "1", "--lower", "0", "--upper", "1"],
+    ["pgr", "--epsilon", "0.1", "--domain-size", "1000"],
+    ["hybrid", "--epsilon", "0.1", "--lower", "0", "--upper", "1"],
+    ["square-wave", "--epsilon", "0.1", "--lower", "0", "--upper", "1"],
+]
+
+
+def test_spends_load_no_heavy_package(tmp_path: Path) -> None:
+    """The imports that none of them adds after the others."""
+    with ldp_budget.Accountant(tmp_path / "ledger.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4,1e-6"])
+    too_much = HEAVY | {"platformdirs", "tabulate"}
+    code = f"""
+import sys
+from ldp_budget_cli.app import cli
+for mechanism in {SPENT!r}:
+    cli(["spend", "alice", *mechanism, "--key", mechanism[0]], standalone_mode=False)
+    assert not {too_much!r} & set(sys.modules), mechanism[0]
+"""
+    assert "sqlite3" in loaded(code, tmp_path)
+
+
+def test_new_ledger_loads_no_migration_code(tmp_path: Path) -> None:
+    modules = loaded("import ldp_budget\nldp_budget.Accountant('ledger.db').close()", tmp_path)
+    assert "sqlite3" in modules
+    assert not modules & (HEAVY | {"pandas"})

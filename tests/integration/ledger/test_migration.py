@@ -1,0 +1,104 @@
+"""Moves to a server, and moves whose process is killed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import move_killer
+from fixed_clock import Clock
+from ldp_budget import Accountant, LedgerError
+from ldp_budget.errors import LedgerMissing
+from ledger_contract import check, coin
+from migration_story import Story, check_story, said, small
+from postgres_places import new_ledger
+
+
+@pytest.fixture(autouse=True)
+def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the keys of ledgers on servers in a folder of the test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
+
+
+def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
+    return {
+        "file": lambda name: str(tmp_path / f"{name}.db"),
+        "3 partitions": lambda name: new_ledger(3),
+        "5 partitions": lambda name: new_ledger(5),
+    }
+
+
+# -- what is refused ------------------------------------------------------------------------------------------
+
+
+def test_move_of_an_empty_server_ledger_onto_itself_is_refused(clock: Clock) -> None:
+    address = new_ledger(2)
+    other = address.replace("@127.0.0.1", "@localhost")
+    if other == address:
+        pytest.skip("the server that is given has no other name that is known")
+    with Accountant(address, clock=clock) as accountant:
+        with pytest.raises(LedgerError, match="a ledger cannot be moved to itself"):
+            accountant.ledger.move_to(other)
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.spend("alice", coin("0.1"))
+
+
+def test_move_to_a_server_with_another_key_is_refused(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(tmp_path / "first.db", clock)
+    there, key = new_ledger(2), tmp_path / "named.key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    monkeypatch.setenv("LDP_BUDGET_KEY", str(key))
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        with pytest.raises(
+            LedgerError, match=r"its key file .*named.key must have the key of the ledger that is copied to it"
+        ):
+            accountant.ledger.move_to(there)
+        with pytest.raises(LedgerMissing):
+            Accountant(there, create=False)
+        assert accountant.spend("alice", coin("0.001"))
+        key.write_bytes((tmp_path / "first.db.key").read_bytes())
+        with Accountant(there, clock=clock):
+            pass  # made, and empty
+        assert accountant.ledger.move_to(there).accounts == 5
+
+
+@pytest.fixture
+def story(tmp_path: Path, clock: Clock) -> Story:
+    """Told in a file."""
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        return Story(accountant, clock)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["file", "3 partitions"])
+def test_move_whose_process_is_killed_at_random_is_started_again(
+    tmp_path: Path, clock: Clock, story: Story, kind: str
+) -> None:
+    here, make = str(tmp_path / "first.db"), places(tmp_path)[kind]
+    there = [make(f"copy-{number}") for number in range(12)]
+    seed = str(random.randrange(10**9))
+    print("seed", seed)
+    command = [sys.executable, move_killer.__file__, here, seed, clock.now.isoformat(), *there]
+    assert int(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout) > 0
+    with Accountant(here, create=False, clock=clock) as accountant:
+        before = said(accountant)
+        opened = []
+        for place in (make("last"), *there):
+            with suppress(LedgerError):
+                accountant.ledger.move_to(place)
+                opened.append(place)
+    (last,) = opened
+    with Accountant(last, create=False, clock=clock) as accountant:
+        assert said(accountant) == before
+        check_story(accountant, story, clock)
+        check(accountant)

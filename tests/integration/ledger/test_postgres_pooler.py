@@ -1,0 +1,301 @@
+"""A ledger on PostgreSQL behind pgbouncer: each transaction gets one of a few sessions, which others get next."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldp_budget import Accountant, LedgerError
+from ledger_contract import StoreContract, check, coin, in_threads, spent
+from ledger_scripts import outputs, start
+from postgres_faults import end_sessions, entries, plain_url, settle, spend_amid
+from postgres_places import Emptied
+from postgres_pooler import Pooler, find_pgbouncer
+from postgres_servers import Server, standby_of, wait_until
+
+pytestmark = [
+    pytest.mark.usefixtures("own_keys"),
+    pytest.mark.skipif(find_pgbouncer() is None, reason="no pgbouncer, such as Debian's package of that name"),
+]
+
+
+class BehindPooler(Emptied):
+    """A ledger of four partitions on the shared server."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(4)
+        self.direct = self.address
+        found = re.search(r"//postgres@127\.0\.0\.1:(\d+)/", self.address)
+        if found is None:
+            pytest.skip("the server is not one of our own")
+        self.pooler = Pooler(folder, int(found[1]))
+        self.address = self.pooler.address(self.direct)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[BehindPooler]:
+    made = BehindPooler(tmp_path / "pooler")
+    with made.pooler:
+        yield made
+
+
+class TestCentral:
+    """Of the contract, what is done in one transaction, in several, and in bulk."""
+
+    threads_with_one_key = 8
+    test_keys = StoreContract.test_refusal_under_a_key_is_permanent
+    test_reservations = StoreContract.test_reservation_ends_once
+    test_bulk = StoreContract.test_batch_under_a_key_is_charged_once
+    test_threads = StoreContract.test_threads_with_one_key_get_one_charge
+    test_closing = StoreContract.test_close_and_reopen_loses_nothing
+
+
+@pytest.mark.exhaustive
+class TestContract(StoreContract):
+    @pytest.fixture
+    def place(self, place: BehindPooler) -> BehindPooler:
+        return place
+
+
+# -- many at a time ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.exhaustive
+def test_threads_with_keys_exceed_no_limit_and_charge_nothing_twice(accountant: Accountant) -> None:
+    accountant.set_policy("tight", ["lifetime=7"])
+
+    def spend(number: int) -> dict[str, list[Any]]:
+        """Each key is asked for by two threads, and twice by each."""
+        keys = [f"{number // 2}/{n}" for n in range(8)]
+        user = f"user {number // 2 % 8}"
+        answers: dict[str, list[Any]] = {key: [] for key in keys}
+        for key in keys * 2:
+            receipt = accountant.spend(user, coin(1), key=key, policy="tight")
+            answers[key].append((receipt.status, receipt.receipt))
+        return answers
+
+    outcomes = in_threads(32, spend)
+    told: dict[str, set[Any]] = {}
+    for outcome in outcomes:
+        assert isinstance(outcome, dict), outcome
+        for key, answers in outcome.items():
+            told.setdefault(key, set()).update(answers)
+    assert all(len(answers) == 1 for answers in told.values())
+    assert Counter(status for ((status, _),) in told.values()) == {"spent": 8 * 7, "refused": 8 * 9}
+    for number in range(8):
+        assert entries(accountant, f"user {number}") == 7
+        assert spent(accountant, f"user {number}", "tight") == {"lifetime": 7}
+    check(accountant)
+
+
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.exhaustive
+def test_batches_checkpoints_and_readers_do_not_block_each_other(accountant: Accountant) -> None:
+    users = [f"many {number}" for number in range(100)]
+
+    def work(number: int) -> Any:
+        if number == 0:
+            return [accountant.spend_many(users, coin(1), key=f"run {n}").spent for n in range(4)]
+        if number == 1:
+            return [accountant.checkpoint() for _ in range(6)]
+        if number < 4:
+            return [sum(1 for _ in accountant.journal()) for _ in range(5)]
+        return [accountant.spend(f"user {number}", coin(1), key=str(n)).status for n in range(25)]
+
+    runs, heads, *others = in_threads(8, work)
+    assert runs == [100] * 4
+    assert len(heads) == 6
+    for counts in others[:2]:
+        assert counts == sorted(counts)
+    assert others[2:] == [["spent"] * 25] * 4
+    assert sum(1 for row in accountant.journal() if row["kind"] == "spent") == 4 * 100 + 4 * 25
+    for head in heads:
+        check(accountant, head)
+
+
+MIXED = """
+    accountant, who = Accountant(address, create=False), words[0]
+
+    def work(number):
+        user = f"user {number}"
+        for n in range(int(words[1])):
+            assert accountant.spend(user, coin, key=f"{who}/{number}/{n}", label=str(n % 3))
+            assert accountant.commit(accountant.reserve(user, coin).receipt)
+            accountant.balance(user)
+            accountant.history(user)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    ready()
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    accountant.verify()
+    print(dict(accountant._ledger._store.repeated))
+    accountant.close()
+    """
+
+
+@pytest.mark.exhaustive
+def test_processes_share_sessions_and_never_statements(place: BehindPooler) -> None:
+    """Each does the same in another order; a statement that one has prepared by name would be done for another."""
+    count = 25
+    with Accountant(place.address) as accountant:
+        accountant.set_policy("default", ["lifetime=1000000"])
+        assert outputs([start(MIXED, place.address, who, count) for who in "abc"]) == ["{}"] * 3
+        assert [entries(accountant, f"user {number}") for number in range(4)] == [9 * count] * 4
+        check(accountant)
+
+
+def test_ledgers_as_many_as_sessions_can_be_opened(place: BehindPooler) -> None:
+    """Opening a ledger needs two sessions at a time for a moment; no process waits with one for the session of another."""
+    Accountant(place.address).close()
+
+    def open_it(number: int) -> bool:
+        with Accountant(place.address, create=False) as accountant:
+            return not accountant.policies()
+
+    assert in_threads(3 * place.pooler.sessions, open_it) == [True] * 3 * place.pooler.sessions
+
+
+# -- trouble -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+def test_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant, kills: int) -> None:
+    def trouble() -> None:
+        dice = random.Random(kills)
+        for _ in range(kills):
+            time.sleep(dice.uniform(0.1, 0.4))
+            place.pooler.kill()
+            time.sleep(dice.uniform(0, 0.2))
+            place.pooler.start()
+        time.sleep(0.2)
+
+    assert spend_amid(accountant, trouble)["granted"] > 8
+    settle(lambda: check(accountant))
+
+
+@pytest.mark.policy("lifetime=1000000")
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
+def test_sessions_of_the_pooler_ended_at_any_moment_lose_nothing(
+    place: BehindPooler, accountant: Accountant, how: str
+) -> None:
+    assert spend_amid(accountant, lambda: end_sessions(place.direct, how, 6))["granted"]
+
+
+@pytest.mark.exhaustive
+def test_server_gone_behind_the_pooler_is_reported_and_not_flooded(
+    server: Server, tmp_path: Path, short_patience: None
+) -> None:
+    """The pooler accepts every connection, and closes it at once."""
+    with (
+        Pooler(tmp_path / "pooler", server.port, patience=2) as pooler,
+        Accountant(f"{pooler.address(server.create_database())}?partitions=4") as accountant,
+    ):
+        accountant.set_policy("default", ["lifetime=9"])
+        before = pooler.log.read_text().count("login attempt")
+        server.kill()
+        with pytest.raises(LedgerError, match="Nothing was charged") as told:
+            accountant.spend("alice", coin(1))
+        assert not told.value.unknown
+        assert pooler.log.read_text().count("login attempt") - before < 40
+        server.restart()
+        assert settle(lambda: accountant.spend("alice", coin(1))).status == "spent"
+        assert entries(accountant, "alice") == 1
+        check(accountant)
+
+
+# -- what it promises ----------------------------------------------------------------------------------------------
+
+
+FORGETFUL = r"expected synchronous_commit = on or .*found off"
+
+
+def in_every_session(place: BehindPooler, sql: str) -> None:
+    """As many transactions at the same time as there are sessions, so that none is left out."""
+    import psycopg
+
+    with ExitStack() as stack:
+        for _ in range(place.pooler.sessions):
+            connection = stack.enter_context(psycopg.connect(plain_url(place.address)))
+            connection.execute(sql)  # type: ignore[call-overload, unused-ignore]
+
+
+@pytest.mark.policy("lifetime=1000000")
+def test_sessions_without_durability_are_refused_by_name(place: BehindPooler, accountant: Accountant) -> None:
+    """Settings of a session stay with it, and the next client of the session gets them."""
+    accountant.spend("alice", coin(1))
+    in_every_session(place, "SET synchronous_commit = off")
+    with pytest.raises(LedgerError, match=FORGETFUL) as told:
+        accountant.spend("alice", coin(1))
+    assert not told.value.unknown
+    with pytest.raises(LedgerError, match=FORGETFUL):
+        accountant.set_policy("default", ["lifetime=1"])
+    in_every_session(place, "SET synchronous_commit = on")
+    assert accountant.spend("alice", coin(1))
+    assert spent(accountant, "alice") == {"lifetime": 2}
+    assert [policy.version for policy in accountant.policies()] == [1]
+    check(accountant)
+
+
+@pytest.mark.exhaustive
+def test_promoted_standby_behind_the_pooler_is_checked_for_its_settings(server: Server, tmp_path: Path) -> None:
+    """A client stays connected to the pooler over a failover, and must not trust the settings of the old server."""
+    with (
+        standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby,
+        Pooler(tmp_path / "pooler", server.port) as pooler,
+        Accountant(f"{pooler.address(server.create_database())}?partitions=4&ha=quorum") as accountant,
+    ):
+        accountant.set_policy("default", ["lifetime=9"])
+        for key in ("first", "second"):
+            assert accountant.spend("alice", coin(1), key=key)
+        pooler.lead_to(standby.port)
+        server.kill()
+        standby.promote()
+
+        def refused() -> bool:
+            with pytest.raises(LedgerError) as told:
+                accountant.spend("alice", coin(1), key="third")
+            return "with ha=quorum its server must set synchronous_standby_names" in str(told.value)
+
+        wait_until(refused, "it is not refused for its settings")
+        assert entries(accountant, "alice") == 2
+        standby.run("ALTER SYSTEM SET synchronous_standby_names = 'next'")
+        standby.run("SELECT pg_reload_conf()")
+        with standby_of(standby, tmp_path / "next", "next", synchronous=True):
+            assert settle(lambda: accountant.spend("alice", coin(1), key="third")).status == "spent"
+            assert accountant.spend("alice", coin(1), key="second").repeated
+            assert spent(accountant, "alice") == {"lifetime": 3}
+            check(accountant)
+
+
+def test_hidden_pooler_is_detected_by_lost_settings(place: BehindPooler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that shows the number of a session of the server, as the server does, and gives out others."""
+    from ldp_budget.ledger.postgres import pool
+
+    check_settings = pool.check_settings
+
+    def unseen(*arguments: Any) -> bool:
+        return check_settings(*arguments) and False
+
+    monkeypatch.setattr(pool, "check_settings", unseen)
+    with Accountant(place.address) as one, Accountant(place.address) as other:
+        one.set_policy("default", ["lifetime=90"])
+        for _ in range(10):
+            for each in (one, other):
+                assert each.spend("alice", coin(1))
+        assert sum(each.repeated.get(code, 0) for each in (one, other) for code in ("26000", "42P05"))
+        assert {code for each in (one, other) for code in each.repeated} <= {"26000", "42P05"}
+        assert spent(one, "alice") == {"lifetime": 20}
+        check(other)

@@ -1,0 +1,87 @@
+"""Two ledgers with one key file: neither accepts a receipt of the other."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from fixed_clock import Clock
+from ldp_budget import Accountant, LedgerError, UnknownName
+from ledger_contract import check, coin
+from postgres_faults import ask
+from postgres_places import new_ledger
+
+
+def reserve(accountant: Accountant) -> str:
+    """The same requests in each, so that the entries have the same numbers."""
+    accountant.set_policy("default", ["lifetime=9"])
+    receipt = accountant.reserve("alice", coin(1)).receipt
+    assert receipt is not None
+    return receipt
+
+
+def check_apart(one: Accountant, other: Accountant) -> None:
+    first, second = reserve(one), reserve(other)
+    assert first.partition("-")[0] == second.partition("-")[0]
+    for mine, theirs in ((one, second), (other, first)):
+        with pytest.raises(UnknownName):
+            mine.commit(theirs)
+        with pytest.raises(UnknownName):
+            mine.void(theirs)
+    assert one.keyed_digest(b"x") != other.keyed_digest(b"x")
+    assert one.commit(first).status == "committed"
+    assert other.void(second).status == "voided"
+
+
+def test_receipt_of_another_ledger_with_the_same_key_is_unknown_on_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """`LDP_BUDGET_KEY` named one file for two ledgers: one committed and voided what the other had reserved."""
+    monkeypatch.setenv("LDP_BUDGET_KEY", str(tmp_path / "one.key"))
+    addresses = new_ledger(1), new_ledger(1)
+    with Accountant(addresses[0], clock=clock) as one, Accountant(addresses[1], clock=clock) as other:
+        check_apart(one, other)
+        check(one)
+    ask(addresses[0], "UPDATE meta SET value = 'x' WHERE name = 'ledger_id'")
+    with pytest.raises(LedgerError, match="meta was changed"):
+        Accountant(addresses[0], create=False)
+
+
+def test_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, clock: Clock) -> None:
+    """A key file copied to where the second ledger was to be made."""
+    with Accountant(tmp_path / "one.db", clock=clock) as one:
+        target = tmp_path / "other.db"
+        with Accountant(":memory:", clock=clock) as memory:
+            assert memory.keyed_digest(b"x") != one.keyed_digest(b"x")
+        # A ledger of its own with the key of the first.
+        from ldp_budget.ledger.sqlite import SqliteStore
+
+        SqliteStore(target, create=True, secret=one._ledger.key.secret).close()
+        with Accountant(target, create=False, clock=clock) as other:
+            check_apart(one, other)
+    connection = sqlite3.connect(target)
+    connection.execute("UPDATE meta SET value = x'00' WHERE name = 'ledger_id'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="meta was changed"):
+        Accountant(target, create=False)
+
+
+@pytest.mark.parametrize("on_server", [False, True])
+def test_receipt_is_valid_in_a_backup_and_after_a_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, on_server: bool
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with Accountant(tmp_path / "source.db", clock=clock) as source:
+        receipt = reserve(source)
+        digest = source.keyed_digest(b"x")
+        source.backup(tmp_path / "backup.db")
+        place = new_ledger(2) if on_server else str(tmp_path / "target.db")
+        source.ledger.move_to(place)
+    for where in (place, str(tmp_path / "backup.db")):
+        with Accountant(where, create=False, clock=clock) as opened:
+            assert opened.keyed_digest(b"x") == digest
+            assert opened.commit(receipt).status == "committed"
+            check(opened)

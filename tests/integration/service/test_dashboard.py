@@ -1,0 +1,487 @@
+"""The dashboard and the privacy officer's page in a real browser: their figures are those of the ledger."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+import axe_core
+from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget.accounting.api_keys import ApiKeys
+from survey_site import CHROMIUM, Site, chromium, running
+
+RR = mechanism("randomized-response")
+OUE = mechanism("oue")(epsilon="0.25", domain_size=3)
+SECRET = b"a secret of at least 24 bytes"
+TABLES = ("activity", "refusals", "limits", "spread", "mechanisms", "ledger")
+
+
+class Past:
+    """A clock that is some days behind, and advances normally."""
+
+    def __init__(self, days: int) -> None:
+        self.days = days
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) - timedelta(days=self.days)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder, clock = tmp_path_factory.mktemp("office"), Past(3)
+    with Accountant(folder / "budget.db", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=4", "day=1"])
+        accountant.set_policy("=research", ["lifetime=2,1e-6,zcdp"])  # a spreadsheet would take it for a formula
+        accountant.add_collection(Collection("coins, many", OUE, ("heads", "tails", "edge")))
+        for day in range(4):
+            clock.days = 3 - day
+            for number in range(2 + 3 * day):
+                accountant.spend(f"user {number}", accountant.collection("coins, many"), key=f"{day} {number}")
+            accountant.spend("user 0", RR(epsilon="0.75"), key=f"more {day}")
+            accountant.spend("user 1", RR(epsilon=3), key=f"too much {day}")
+        accountant.erase("user 7")
+        with running(accountant, usage_seconds=0) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def secrets(site: Site) -> dict[str, str]:
+    keys = ApiKeys(site.accountant)
+    return {scope: keys.create(f"{scope}-key", [scope])[1] for scope in ("read", "policy", "audit", "spend", "admin")}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
+        yield started
+        started.close()
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(browser: Any, site: Site, secrets: dict[str, str]) -> Iterator[Open]:
+    """Open a page with the key of a scope, or without one; fail on script errors and on requests to other hosts."""
+    contexts, wrong, asked = [], list[str](), list[str]()
+
+    def open_page(path: str = "/", scope: str | None = "read", **options: Any) -> Any:
+        context = browser.new_context(locale="en", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{site.origin}{path}")
+        page.wait_for_selector("#sign-in:not([hidden])")
+        if scope is not None:
+            enter(page, secrets[scope])
+            page.wait_for_selector("html[data-ready=true]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        assert context.cookies() == []
+        context.close()
+    assert wrong == []
+    assert [url for url in asked if not url.startswith((site.origin, "blob:"))] == []
+
+
+def enter(page: Any, secret: str) -> None:
+    page.fill("#key", secret)
+    page.keyboard.press("Enter")
+
+
+def cells(page: Any, name: str) -> list[list[str]]:
+    """Return the cells of a table, open or collapsed."""
+    rows = page.eval_on_selector_all(
+        f"[data-table={name}] tr",
+        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))",
+    )
+    return [[plain(cell) for cell in row] for row in rows]
+
+
+def plain(shown: str) -> str:
+    """A cell without what only people need: commas in numbers, a dash for nothing."""
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", shown)
+    return "" if text == "–" else text
+
+
+def saved(page: Any, name: str) -> list[list[str]]:
+    """The CSV file under a table."""
+    with page.expect_download() as download:
+        page.click(f"[data-table={name}] button:has-text('CSV')")
+    assert re.fullmatch(rf"ldp-budget-{name}-\d{{4}}-\d\d-\d\d\.csv", download.value.suggested_filename)
+    return list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+
+
+def figure(page: Any, name: str) -> str:
+    return plain(page.inner_text(f"[data-figure={name}] .number"))
+
+
+# -- the dashboard -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+@pytest.mark.some(3)
+def test_dashboard_numbers_are_those_of_the_ledger(site: Site, opened: Open) -> None:
+    page, accountant = opened(), site.accountant
+    stats, balances = accountant.stats(), list(accountant.balances())
+    assert figure(page, "users") == str(stats["users"])
+    near = sum(state.spent_units.epsilon >= 0.8 * 10**9 for each in balances for state in each.limits[1:])
+    assert figure(page, "near") == str(near) == "1"
+    header, *days = cells(page, "activity")
+    charged = [row for row in accountant.journal() if row["kind"] == "spent"]
+    assert header[1:3] == ["Users charged", "Charges"]
+    for day, users, charges, *_ in days:
+        of_day = [row["account"] for row in charged if row["at"].startswith(day)]
+        assert (users, charges) == (str(len(set(of_day))), str(len(of_day)))
+    assert sum(int(row[2]) for row in days) == len(charged)
+    assert [row[3] for row in cells(page, "refusals")[1:]] == ["1"] * 4
+    assert dict(cells(page, "ledger"))["Head"] == stats["head"]
+    bars = page.locator("#activity svg rect.charged")
+    assert bars.count() == sum(int(row[1]) > 0 for row in days)
+    # A CSV file holds what its table shows, and no cell that a spreadsheet takes for a formula.
+    shown, file = cells(page, "limits"), saved(page, "limits")
+    assert [[cell.removeprefix("'") for cell in row] for row in file] == shown
+    assert "'=research" in {row[0] for row in file}
+
+
+@pytest.mark.exhaustive
+def test_csv_files_equal_their_tables(opened: Open) -> None:
+    page = opened(scope="admin")
+    for name in TABLES:
+        shown, file = cells(page, name), saved(page, name)
+        times = [at for at, title in enumerate(shown[0]) if title == "Last"]
+        for row in (*shown, *file):
+            for at in times:  # people get a time to the minute
+                del row[at]
+        assert [[cell.removeprefix("'") for cell in row] for row in file] == shown, name
+
+
+@pytest.mark.exhaustive
+def test_dashboard_shows_the_remaining_budget_by_tenths(site: Site, opened: Open) -> None:
+    page = opened()
+    page.select_option("#policy", "default")
+    shown: dict[tuple[str, str], list[int]] = {}
+    for policy, period, _, _, users in cells(page, "spread")[1:]:
+        shown.setdefault((policy, period), []).append(int(users))
+    balances = [balance for balance in site.accountant.balances() if not balance.erased]
+    for place, period in enumerate(("lifetime", "day")):
+        tenths = [0] * 11
+        for balance in balances:
+            state = balance.limits[place]
+            assert state.spent_units.epsilon is not None
+            assert state.limit.capacity.epsilon is not None
+            tenths[10 * state.spent_units.epsilon // state.limit.capacity.epsilon] += 1
+        assert shown["default", period] == tenths
+        said = page.locator("#limits svg").nth(place).get_attribute("aria-label")
+        assert f" of {len(balances)}. Users with nothing left: " in said
+
+
+@pytest.mark.exhaustive
+def test_day_slider_works_by_keyboard_and_announces_the_day(opened: Open) -> None:
+    page = opened()
+    days = cells(page, "activity")[:0:-1]
+    slider = page.locator("#activity [role=slider]")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert f"users {days[0][1]}, charges {days[0][2]}" in slider.get_attribute("aria-valuetext")
+    page.keyboard.press("ArrowRight")
+    assert f"users {days[1][1]}, charges {days[1][2]}" in slider.get_attribute("aria-valuetext")
+    page.keyboard.press("End")
+    assert slider.get_attribute("aria-valuenow") == str(len(days) - 1)
+    assert page.inner_text("#activity .readout") == slider.get_attribute("aria-valuetext")
+
+
+@pytest.mark.exhaustive
+def test_dashboard_controls_are_reached_by_keyboard(opened: Open) -> None:
+    page = opened()
+    page.evaluate("document.activeElement.blur()")
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("document.activeElement.id || document.activeElement.getAttribute('aria-label')")
+        )
+    for wanted in ("sign-out", "policy", "Users charged by day", "Refusals by day"):
+        assert wanted in reached
+    assert sum(str(each).startswith("Download as CSV") for each in reached) >= 6
+
+
+@pytest.mark.exhaustive
+def test_dashboard_updates_itself_and_says_if_it_cannot(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+    page = opened()
+    before = int(figure(page, "charged"))
+    site.accountant.spend("user 3", RR(epsilon="0.01"))
+    page.check("input[value='7']")
+    page.wait_for_selector(f"[data-figure=charged] .number:text-is('{before + 1}')")
+    page.context.set_offline(True)
+    page.check("input[value='90']")
+    page.wait_for_selector("text=Not updated since")
+    page.context.set_offline(False)
+    page.check("input[value='30']")
+    page.wait_for_selector("text=updated every 15 seconds")
+
+
+@pytest.mark.exhaustive
+def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
+    opened: Open, site: Site, secrets: dict[str, str]
+) -> None:
+    def round_of(name: str, share: float) -> dict[str, Any]:
+        answers = [
+            {"answer": answer, "count": 100 * part, "share": part, "share_low": part - 0.05, "share_high": part + 0.1}
+            for answer, part in (("heads", share), ("tails", 0.9 - share), ("edge", 0.1))
+        ]
+        return {"round": name, "reports": 100, "answers": answers}
+
+    page = opened(scope=None)
+    rounds = [round_of("first", 0.25), round_of("second", 0.5)]
+    page.route(
+        "**/v1/collections/coins%2C%20many/estimate?by_round=true&consistent=true",
+        lambda route: route.fulfill(json={"rounds": rounds}),
+    )
+    enter(page, secrets["read"])
+    page.wait_for_selector("html[data-ready=true]")
+    assert page.locator("#collections svg .dot").count() == 3 + 3 * 2
+    header, *rows = cells(page, "collections")
+    assert [dict(zip(header, row, strict=True))["Share"] for row in rows] == [
+        "0.25",
+        "0.65",
+        "0.1",
+        "0.5",
+        "0.4",
+        "0.1",
+    ]
+    assert rows[0][-2:] == ["0.2", "0.35"]
+    assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
+
+
+@pytest.mark.exhaustive
+def test_dashboard_without_sealed_round_says_that_reports_wait(opened: Open) -> None:
+    """The page said "found 0" of a collection whose reports waited for a round."""
+    assert "no sealed round has enough reports. Reports wait in the inbox" in opened().inner_text("#collections")
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", ["/", "/officer"])
+def test_sign_in_with_a_wrong_key_shows_the_reason_and_forgets_the_key(
+    opened: Open, secrets: dict[str, str], path: str
+) -> None:
+    page = opened(path, None)
+    enter(page, "ldpb_nobody")
+    page.wait_for_selector("#key-error:has-text('The key is unknown, expired or revoked')")
+    enter(page, secrets["spend"])
+    page.wait_for_selector("#key-error:has-text('this API key lacks the scope')")
+    assert page.evaluate("sessionStorage.length + localStorage.length") == 0
+    assert page.input_value("#key") == ""
+
+
+@pytest.mark.exhaustive
+def test_sign_in_key_is_stored_for_the_tab_until_sign_out(opened: Open, site: Site) -> None:
+    page = opened()
+    page.reload()
+    page.wait_for_selector("html[data-ready=true]")
+    page.click("text=Privacy officer")
+    page.wait_for_selector("#key-error:has-text('this API key lacks the scope policy')")
+    page = opened()
+    page.click("#sign-out")
+    assert page.evaluate("sessionStorage.length") == 0
+    assert not page.locator("#content").is_visible()
+    assert page.evaluate("document.activeElement.id") == "key"
+    page.reload()
+    page.wait_for_selector("#sign-in:not([hidden])")
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_revoked_key_signs_out(site: Site, opened: Open) -> None:
+    keys = ApiKeys(site.accountant)
+    page = opened(scope=None)
+    enter(page, keys.create("short", ["read"])[1])
+    page.wait_for_selector("html[data-ready=true]")
+    keys.revoke("short")
+    page.wait_for_timeout(1100)  # what the service knows of keys may be a second old
+    page.click("input[value='7']")
+    page.wait_for_selector("#sign-in:not([hidden])")
+    assert page.locator("#content > *").count() == 0
+
+
+# -- the privacy officer's page ------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_officer_page_shows_the_author_of_each_policy(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+    key = ApiKeys(site.accountant).find(secrets["admin"])
+    assert key is not None
+    site.accountant.acting_for(key.caller).set_policy("third", ["lifetime=1"])
+    page = opened("/officer", "policy")
+    newest = cells(page, "policies")[1]
+    assert newest[1:] == ["third", "1", "first", "lifetime=1", "admin-key"]
+    assert figure(page, "erased") == "1"
+    names = {row[0] for row in cells(page, "keys")[1:]}
+    assert {"read-key", "policy-key", "admin-key"} <= names
+    assert not [secret for secret in secrets.values() if secret in page.content()]
+
+
+def proposed(page: Any, policy: str, *limits: str) -> Any:
+    """Propose a change on the officer's page, and return its article."""
+    page.click("summary")
+    page.fill("#proposed-policy", policy)
+    page.press("#proposed-policy", "Tab")  # the form is filled with the current terms first
+    page.fill("#proposed-limits", "\n".join(limits))
+    page.click("#propose button")
+    said = page.wait_for_selector("#proposals-said:has-text('waits for a second person')").inner_text()
+    return page.locator(f"[data-proposal='{said.split()[1]}']")
+
+
+@pytest.mark.exhaustive
+def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open, secrets: dict[str, str]) -> None:
+    accountant = site.accountant
+    accountant.set_policy("raised", ["lifetime=1"])
+    first = opened("/officer", "policy")
+    first.on("dialog", lambda dialog: dialog.accept())
+    first.click("text=Require approval from now on")
+    first.wait_for_selector("text=no single key can raise a limit")
+    mine = proposed(first, "raised", "lifetime=2")
+    assert "it raises the limit lifetime=1 to lifetime=2" in mine.inner_text()
+    assert "Another person must approve it" in mine.inner_text()
+    assert mine.get_by_role("button").all_inner_texts() == ["Withdraw"]
+    # Nor does the API let one key do both, or set it without the other.
+    number, bearer = mine.get_attribute("data-proposal"), {"Authorization": f"Bearer {secrets['policy']}"}
+    alone = first.request.post(f"{site.origin}/v1/proposals/{number}/approve", headers=bearer)
+    assert (alone.status, alone.json()["type"]) == (409, "/problems/approval-conflict")
+    body = {"limits": ["lifetime=2"]}
+    alone = first.request.put(f"{site.origin}/v1/policies/raised", headers=bearer, data=body)
+    assert (alone.status, alone.json()["type"]) == (409, "/problems/approval-needed")
+    assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=1"]
+
+    second = opened("/officer", "admin")
+    theirs = second.locator(f"[data-proposal='{number}']")
+    theirs.get_by_role("button", name="Approve").click()
+    second.wait_for_selector(f"#proposals-said:has-text('Proposal {number} is approved')")
+    theirs.get_by_role("button", name="Set it").click()
+    second.wait_for_selector("#proposals-said:has-text('Policy raised is set, as version 2')")
+    assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=2"]
+    second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('allows more')")
+    newest = cells(second, "policies")[1]
+    assert newest[1:] == ["raised", "2", "allows more", "lifetime=2", "admin-key"]
+    (row,) = [row for row in cells(second, "proposals")[1:] if row[0] == number]
+    assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
+
+
+@pytest.mark.exhaustive
+def test_officer_page_withdraws_a_proposal_and_refuses_an_invalid_one(opened: Open) -> None:
+    page = opened("/officer", "policy")
+    mine = proposed(page, "given up", "lifetime=7")
+    mine.get_by_role("button", name="Withdraw").click()
+    page.wait_for_selector("#proposals-said:has-text('is withdrawn')")
+    mine.wait_for(state="detached")
+    page.click("summary")
+    page.fill("#proposed-policy", "given up")
+    page.fill("#proposed-limits", "a fortnight=1")
+    page.click("#propose button")
+    page.wait_for_selector("#proposals-said:has-text('period')")
+
+
+@pytest.mark.exhaustive
+def test_officer_page_verification_is_recorded_and_shown(opened: Open) -> None:
+    page = opened("/officer", "admin")
+    page.click("text=Verify the ledger now")
+    page.wait_for_selector("text=No problem found in")
+    page.wait_for_selector("[data-table=records] td:text-is('verified')")
+    page = opened("/", "read")
+    assert figure(page, "verified") == "Passed"
+
+
+@pytest.mark.exhaustive
+def test_officer_page_action_without_scope_shows_the_reason(opened: Open) -> None:
+    page = opened("/officer", "policy")
+    page.click("text=Verify the ledger now")
+    page.wait_for_selector("#verification-said:has-text('this API key lacks the scope audit')")
+
+
+# -- how the pages are made ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "name", ["dashboard.js", "office.js", "charts.js", "tables.js", "office.css", "office.en.json"]
+)
+def test_page_with_a_changed_file_does_not_run_it(browser: Any, site: Site, name: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+
+    def changed(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.body() + b" ")
+
+    page.route(f"**/{name}", changed)
+    page.goto(site.origin)
+    page.wait_for_load_state("networkidle")
+    if name == "office.css":
+        assert page.evaluate("document.styleSheets.length") == 0
+    else:
+        assert not page.locator("#sign-in").is_visible()
+    context.close()
+
+
+@pytest.mark.exhaustive
+def test_content_security_policy_blocks_other_scripts(opened: Open) -> None:
+    page = opened(scope=None)
+    found = page.evaluate(
+        """async () => {
+            const tried = {};
+            const attempt = async (name, act) => {
+                try { tried[name] = String(await act()); } catch (error) { tried[name] = error.name; }
+            };
+            // Called from outside it would be let through.
+            await attempt("eval", () => new Promise((done, failed) => setTimeout(() => {
+                try { done(new Function("return 1")()); } catch (error) { failed(error); }
+            })));
+            await attempt("markup", () => { document.body.innerHTML = "<p>x</p>"; return "written"; });
+            await attempt("inline", async () => {
+                const script = document.createElement("script");
+                script.textContent = "window.ran = true";
+                document.head.append(script);
+                return window.ran ?? "stopped";
+            });
+            await attempt("elsewhere", () => fetch("https://example.org/"));
+            return tried;
+        }"""
+    )
+    assert found == {
+        **{"eval": "EvalError", "markup": "TypeError", "inline": "TypeError", "elsewhere": "TypeError"},
+    }
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_core.installed(tmp_path_factory.mktemp("axe"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", ["/", "/officer"])
+def test_axe_finds_no_violation(opened: Open, axe: str, path: str) -> None:
+    page = opened(path, None)
+    assert axe_core.violations(page, axe) == []
+    for options in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 800}}):
+        page = opened(path, "admin", **options)
+        page.evaluate("document.querySelectorAll('button[aria-expanded=false]').forEach((button) => button.click())")
+        assert axe_core.violations(page, axe) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

@@ -1,0 +1,172 @@
+"""Statistics of the ledger over HTTP: correct, about no single user, and for authorized callers only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+from ldp_budget import Accountant, mechanism
+from ldp_budget.accounting.api_keys import SCOPES
+from ldp_budget_service.settings import Settings
+from service_threads import Served
+
+RR = mechanism("randomized-response")
+READ = ["", "/activity", "/refusals", "/limits", "/mechanisms"]
+OFFICER = ["", "/policies", "/keys", "/records"]
+PATHS = {
+    **{("GET", f"/v1/overview{path}"): "read" for path in READ},
+    **{("GET", f"/v1/officer{path}"): "policy" for path in OFFICER},
+    ("POST", "/v1/ledger/verifications"): "audit",
+}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=4", "day=1"])
+        for user, epsilon, key in (("alice", "0.5", "a"), ("bob", "0.9", "b"), ("alice", "0.7", "c")):
+            accountant.spend(user, RR(epsilon=epsilon), key=key, note="at the door")
+        with Served(accountant, Settings(usage_seconds=0)) as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def secrets(served: Served) -> dict[str, str]:
+    return {scope: served.secret(scope, name=f"key-{scope}") for scope in SCOPES}
+
+
+def told(served: Served, path: str, secret: str) -> Any:
+    answer = served.ask("GET", path, secret=secret)
+    assert answer.status == 200, answer.body
+    assert answer.headers["Journal-Position"] == served.accountant.position()
+    return answer.json()
+
+
+# -- who may ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda part: part)
+def test_overview_routes_need_their_scope_or_admin(
+    served: Served, secrets: dict[str, str], method: str, path: str
+) -> None:
+    allowed = {PATHS[method, path], "admin"}
+    statuses = {scope: served.ask(method, path, secret=secret).status for scope, secret in secrets.items()}
+    assert {scope for scope, status in statuses.items() if status in (200, 202)} == allowed
+    assert {status for scope, status in statuses.items() if scope not in allowed} == {403}
+    assert served.ask(method, path).status == 401
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS, ids=lambda part: part)
+def test_overview_refuses_a_bound_key(served: Served, method: str, path: str) -> None:
+    for bound in ({"policies": ["default"]}, {"collections": ["coins"]}):
+        answer = served.ask(method, path, secret=served.secret("admin", **bound))
+        assert (answer.status, answer.json()["type"]) == (403, "/problems/forbidden")
+
+
+# -- figures -------------------------------------------------------------------------------------------------------
+
+
+def test_overview_figures_are_those_of_the_ledger(served: Served, secrets: dict[str, str]) -> None:
+    read = secrets["read"]
+    summary, stats = told(served, "/v1/overview", read), served.accountant.stats()
+    assert summary["totals"] == {
+        **{"users": stats["users"], "erased": 0, "charges": 2, "reports": 2},
+        **{"refused": 1, "refused_in_bulk": 0},
+    }
+    assert summary["recent"] == {"hours": 24, "charges": 2, "refused": 1}
+    assert summary["ledger"]["head"] == stats["head"]
+    assert summary["ledger"]["entries"] == stats["entries"]
+    (day,) = told(served, "/v1/overview/activity?days=7", read)["rows"]
+    assert (day["users"], day["charges"], day["refused"]) == (2, 2, 1)
+    (refused,) = told(served, "/v1/overview/refusals", read)["rows"]
+    assert (refused["limit"], refused["refused"]) == ("day", 1)
+    lifetime, today = told(served, "/v1/overview/limits", read)["rows"]
+    assert (lifetime["used"][12], lifetime["used"][22], today["used"][50], today["used"][90]) == (1, 1, 1, 1)
+    rows = told(served, "/v1/overview/mechanisms", read)["rows"]
+    assert {(row["mechanism"], row["checked"], row["charges"]) for row in rows} == {
+        ("randomized-response", "exact", 1)
+    }
+
+
+def test_overview_level_of_a_charge_depends_on_its_parameters() -> None:
+    """It was that of the mechanism: "exact" at ε = 21, where nothing is proved."""
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=50"])
+        for epsilon in (1, 21):
+            accountant.spend("alice", mechanism("oue")(epsilon=epsilon, domain_size=4))
+        with Served(accountant, Settings()) as made:
+            rows = told(made, "/v1/overview/mechanisms", made.secret("read", name="reads"))["rows"]
+    assert sorted((row["declared"], row["checked"]) for row in rows) == [
+        ('{"domain_size":4,"epsilon":"1"}', "exact"),
+        ('{"domain_size":4,"epsilon":"21"}', "audited"),
+    ]
+
+
+def test_overview_contains_no_user(served: Served, secrets: dict[str, str]) -> None:
+    said = b"".join(
+        served.ask(method, path, secret=secrets["admin"]).body for method, path in PATHS if method == "GET"
+    )
+    assert not [word for word in (b"alice", b"bob", b"at the door") if word in said]
+
+
+def test_records_do_not_contain_the_hash_of_a_secret(served: Served, secrets: dict[str, str]) -> None:
+    rows = told(served, "/v1/officer/records", secrets["policy"])["rows"]
+    keys = [row for row in rows if row["kind"] == "key"]
+    assert keys
+    assert not [row for row in keys if "hash" in row["body"]]
+    assert [row["number"] for row in rows] == sorted((row["number"] for row in rows), reverse=True)
+    assert len(told(served, "/v1/officer/records?most=2", secrets["policy"])["rows"]) == 2
+
+
+def test_policy_versions_name_the_key_of_their_author(served: Served, secrets: dict[str, str]) -> None:
+    body = {"limits": ["lifetime=3"]}
+    assert served.ask("PUT", "/v1/policies/research", body, secret=secrets["admin"]).status == 200
+    newest = told(served, "/v1/officer/policies", secrets["policy"])["rows"][0]
+    assert (newest["policy"], newest["by"], newest["change"]) == ("research", "key-admin", "first")
+
+
+def test_verification_is_recorded_with_the_name_of_its_caller(served: Served, secrets: dict[str, str]) -> None:
+    answer = served.ask("POST", "/v1/ledger/verifications", secret=secrets["audit"])
+    assert answer.json()["ok"]
+    verified = told(served, "/v1/overview", secrets["read"])["ledger"]["verified"]
+    assert (verified["ok"], verified["problems"], verified["by"]) == (True, 0, "key-audit")
+    assert verified["entries"] == served.accountant.stats()["entries"] - 1  # that which says so came after
+
+
+@pytest.mark.parametrize("query", ["days=0", "days=732", "days=x"])
+def test_span_of_days_has_bounds(served: Served, secrets: dict[str, str], query: str) -> None:
+    assert served.ask("GET", f"/v1/overview/activity?{query}", secret=secrets["read"]).status == 400
+
+
+# -- the files of the pages ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/officer"])
+def test_pages_are_public_and_contain_no_data(served: Served, path: str) -> None:
+    answer = served.ask("GET", path)
+    assert (answer.status, answer.headers.get_content_type()) == (200, "text/html")
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    assert "Set-Cookie" not in answer.headers
+    text = answer.body.decode()
+    assert " style=" not in text
+    assert " onclick=" not in text
+    assert "<style" not in text
+    assert text.count("<script") == 1  # by its address
+    again = served.ask("GET", path, If_None_Match=answer.headers["ETag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_scripts_write_no_html() -> None:
+    folder = Path(__file__).parents[3] / "service" / "ldp_budget_service" / "web" / "static"
+    for name in ("office", "tables", "charts", "dashboard", "officer"):
+        text = (folder / f"{name}.js").read_text()
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http:", "cookie"):
+            assert word not in text.replace("http://www.w3.org/2000/svg", ""), (name, word)

@@ -1,0 +1,240 @@
+"""`ldp-budget serve` and `serve`: the started server, its settings and its messages."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import CommandLine
+from ldp_budget import Accountant, InvalidParameter
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_cli import serve as command_serve
+from ldp_budget_service import server as running
+from ldp_budget_service.app import create_app
+from ldp_budget_service.observability.verification import Verifications
+from ldp_budget_service.request_context import RequestContext
+from ldp_budget_service.settings import Settings
+from service_farm import HOST, Caller, Farm, new_ledger
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Record the server in place of running it."""
+    found: dict[str, Any] = {}
+
+    class Unserved(running.Server):
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            assert sockets is not None
+            found.update(server=self, ports=[listener.getsockname() for listener in sockets])
+            for listener in sockets:
+                listener.close()
+
+    monkeypatch.setattr(running, "Server", Unserved)
+    monkeypatch.setattr(running.logs, "logging_to", lambda *_, **__: nullcontext())
+    return found
+
+
+def test_serve_listens_on_loopback_by_default(started: dict[str, Any], tmp_path: Path) -> None:
+    said: list[str] = []
+    running.serve(tmp_path / "budget.db", port=0, say=said.append)
+    assert [host for host, *_ in started["ports"]] == [HOST]
+    assert not any("WARNING" in line for line in said)
+
+
+@pytest.mark.parametrize(("proxies", "warned"), [((), True), (("127.0.0.1",), False)])
+def test_serve_beyond_loopback_without_tls_warns(
+    started: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], warned: bool
+) -> None:
+    said: list[str] = []
+    with pytest.raises(InvalidParameter, match=r"port must be a free port of 192\.0\.2\.1: got 0"):
+        running.serve(tmp_path / "budget.db", "192.0.2.1", 0, proxies=proxies, say=said.append)  # nobody's address
+    assert any("WARNING: 192.0.2.1 is beyond this machine" in line for line in said) is warned
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_serve_first_makes_the_ledger_and_says_how_to_create_a_key(started: dict[str, Any], tmp_path: Path) -> None:
+    said: list[str] = []
+    running.serve(tmp_path / "budget.db", port=0, say=said.append)
+    assert said[0] == f"ledger: {tmp_path / 'budget.db'}"
+    assert "type: ldp-budget api-key create NAME --scope spend" in said[1]
+    with Accountant(tmp_path / "budget.db", create=False) as accountant:
+        ApiKeys(accountant).create("app", ["spend"])
+    running.serve(tmp_path / "budget.db", port=0, say=(again := list[str]()).append)
+    assert len(again) == 1
+
+
+def test_serve_in_memory_needs_its_option_and_prints_a_key(started: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter, match="in memory ends with the process"):
+        running.serve(":memory:", port=0)
+    said: list[str] = []
+    running.serve(":memory:", port=0, in_memory=True, say=said.append)
+    assert re.search(r"its API key is: ldpb_\S{43}$", said[-1])
+
+
+def test_serve_on_a_port_in_use_is_refused(started: dict[str, Any], tmp_path: Path) -> None:
+    with socket.create_server((HOST, 0)) as taken, pytest.raises(InvalidParameter, match="Address already in use"):
+        running.serve(tmp_path / "budget.db", port=taken.getsockname()[1])
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_serve_of_a_sandbox_says_so(started: dict[str, Any], tmp_path: Path) -> None:
+    Accountant(tmp_path / "budget.db", sandbox=True).close()
+    said: list[str] = []
+    running.serve(tmp_path / "budget.db", port=0, say=said.append)
+    assert "sandbox: nothing counts in it" in said
+
+
+def test_serve_ends_at_once_on_a_second_signal(farm: Farm, tmp_path: Path) -> None:
+    place = str(tmp_path / "budget.db")
+    new_ledger(place, "lifetime=1")
+    server = farm.start(place, notice=20.0)
+    with Caller(server.port, None) as caller:
+        assert caller.ask("GET", "/livez").status == 200
+    begun = time.monotonic()
+    server.signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert server.end() == 0
+    assert time.monotonic() - begun < 10
+
+
+# -- the command ---------------------------------------------------------------------------------------------
+
+
+class Service:
+    """In the service's place: what it was asked for."""
+
+    Settings = Settings
+
+    def serve(self, *arguments: Any, **options: Any) -> None:
+        self.asked = arguments, options
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    made = Service()
+    monkeypatch.setattr(command_serve, "import_module", lambda name: made)
+    return made
+
+
+def test_serve_options_become_settings(command: CommandLine, service: Service) -> None:
+    command("serve")
+    (ledger, host, port), options = service.asked
+    assert (ledger, host, port) == (str(command.ledger), "127.0.0.1", 8000)
+    assert options["settings"] == Settings()
+    assert options["proxies"] == ()
+    command("serve", "--rate", 5, "--burst", 7, "--open-metrics", "--port", 81, "--drain", 3, "--behind-tls-proxy")
+    (_, _, port), options = service.asked
+    assert options["settings"] == Settings(rate=5, burst=7, open_metrics=True)
+    assert (port, options["drain"], options["proxies"]) == (81, 3, ("127.0.0.1", "::1"))
+    command("serve", "--behind-tls-proxy", "--proxy", "192.0.2.1")
+    assert service.asked[1]["proxies"] == ("192.0.2.1",)
+
+
+def test_serve_help_states_the_defaults_of_the_settings(command: CommandLine) -> None:
+    told = " ".join(command("serve", "--help").stdout.split())
+    defaults = {field.name: field.default for field in fields(Settings)}
+    for option, name in [
+        ("--burst", "burst"),
+        ("--address-rate", "address_rate"),
+        ("--address-burst", "address_burst"),
+        ("--threads", "threads"),
+    ]:
+        found = re.search(rf"{option} \S+ RANGE .*?\[default: (\d+)\]", told)
+        assert found is not None, option
+        assert int(found[1]) == defaults[name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("serve", "--at", "2028-01-01"), "--at"),
+        (("serve", "--proxy", "192.0.2.1"), "--proxy"),
+        (("serve", "--port", "65536"), "65536 is not in the range"),
+        (("serve", "--in-memory"), "--in-memory uses no ledger file"),
+    ],
+)
+def test_serve_with_invalid_options_is_refused(
+    command: CommandLine, service: Service, arguments: tuple[str, ...], why: str
+) -> None:
+    assert why in command.error(*arguments, code=2)
+    assert not hasattr(service, "asked")
+
+
+def test_serve_without_the_extra_names_it(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'fastapi.responses'", name="fastapi.responses")
+
+    monkeypatch.setattr(command_serve, "import_module", missing)
+    assert "The service needs fastapi. Install it: pip install 'ldp-budget[service]'" in command.error("serve")
+
+
+def test_tracing_without_its_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    monkeypatch.setattr(running.logs, "logging_to", lambda *_, **__: nullcontext())
+    with pytest.raises(InvalidParameter, match=r"pip install 'ldp-budget\[tracing\]'"):
+        running.serve(tmp_path / "budget.db", port=0, settings=Settings(tracing=True), say=lambda text: None)
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_command_line_starts_without_the_service() -> None:
+    code = "import sys, ldp_budget_cli.serve; print([name for name in sys.modules if 'fastapi' in name])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+# -- the guide -----------------------------------------------------------------------------------------------
+
+GUIDES = Path(__file__).parents[3] / "docs" / "guides"
+OPERATING = (
+    "api-keys",
+    "backup",
+    "detect-rollback",
+    "monitoring",
+    "operations",
+    "rate-limits",
+    "rotate-the-ledger-key",
+)
+
+
+def test_guide_names_existing_options(command: CommandLine) -> None:
+    told = "\n".join((GUIDES / f"{name}.md").read_text(encoding="utf-8") for name in OPERATING)
+    told = re.sub(r"^\$ curl.*?(?=^[^>])|^sudo.*$", "", told, flags=re.DOTALL | re.MULTILINE)
+    commands = (
+        ("serve",),
+        ("spend", "alice", "oue"),
+        ("api-key", "create"),
+        ("api-key", "list"),
+        ("api-key", "rotate"),
+        ("ledger", "rotate-key"),
+        ("invite",),
+    )
+    helps = [command(*words, "--help").stdout for words in commands]
+    known = set(re.findall(r"--[a-z-]+", " ".join([*helps, "--ledger --limit --expect"])))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told))
+    assert len(named) > 10
+    assert named <= known
+
+
+def test_guide_names_all_metrics_and_no_others() -> None:
+    told = set(
+        re.findall(r"^\| `(ldp_budget_\w+)`", (GUIDES / "monitoring.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        Verifications(accountant).run()
+        metrics = create_app(accountant).state.metrics
+        metrics.count("refused", 1, ["day"])
+        metrics.answered("GET", "/", 200, 0.1, RequestContext(caller="app", code="x"))
+        families = list(metrics.registry.collect())
+    names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    ours = {name for name in names if name.startswith("ldp_budget") and name != "ldp_budget"}
+    assert told == ours

@@ -1,0 +1,976 @@
+"""The survey page in a real browser, over a real server: requests of the device, and texts for the respondent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+from ldp_budget import mechanism
+from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.registry.public_definition import digest_of
+from survey_site import CHROMIUM, WAYS, Site, chromium, ledger, running
+
+REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
+ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
+SEND = "button[type=submit]"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("survey")
+    with ledger(folder / "budget.db") as accountant, running(accountant) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def device(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Make pages, each of its own device; fail on any script error."""
+    contexts, wrong = [], []
+
+    def made(**options: Any) -> Any:
+        context = browser.new_context(locale="en", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        return page
+
+    yield made
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def opened(page: Any, link: str) -> Any:
+    page.goto(link)
+    page.wait_for_selector("body[data-ready]")
+    return page
+
+
+def answered(page: Any, link: str, answer: str = "bike") -> Any:
+    opened(page, link)
+    page.get_by_label(answer).check()
+    page.click(SEND)
+    return page
+
+
+def sent_by(page: Any) -> list[Any]:
+    """Record the requests that carry a report from now on."""
+    found: list[Any] = []
+    page.on("request", lambda request: found.append(request) if REPORTS.search(request.url) else None)
+    return found
+
+
+def entries(page: Any) -> Any:
+    """Return the data stored on the device."""
+    return page.evaluate(
+        """() => new Promise((done) => {
+            const request = indexedDB.open("ldp-budget");
+            request.onsuccess = () => {
+                const stores = request.result.transaction(["outbox", "budget"]);
+                const kept = stores.objectStore("outbox").getAll();
+                const budget = stores.objectStore("budget").get("device");
+                budget.onsuccess = () => {
+                    request.result.close();
+                    const spent = budget.result.spent.lifetime / 1e9;
+                    const shown = (each) => ({ ...each, report: each.report && [...each.report] });
+                    done({ spent, kept: kept.result.map(shown) });
+                };
+            };
+        })"""
+    )
+
+
+# -- many respondents ----------------------------------------------------------------------------------------------
+
+
+class Respondent:
+    """A respondent who answers in one of several ways, in a browser of their own."""
+
+    def __init__(self, number: int, way: str) -> None:
+        self.user, self.way = f"respondent {number}", way
+        self.answer = WAYS[(0, 1, 1, 2, 3, 3, 3)[number % 7]]
+        self.receipt: str | None = None
+        self.refused = False
+
+    async def take_part(self, page: Any, site: Site) -> None:
+        await page.goto(site.link(self.user))
+        await self.play(page, site)
+        await page.wait_for_selector(f"{ARRIVED}, {REFUSED}")
+        self.refused = await page.locator(REFUSED).count() > 0
+        if not self.refused:
+            self.receipt = await page.inner_text("#number")
+
+    async def play(self, page: Any, site: Site) -> None:
+        await self.choose(page)
+        if self.way == "reload":
+            await page.reload()
+            await self.choose(page)
+            await page.click(SEND)
+            await page.reload()
+            # If the reload came before a report was stored, nothing was drawn, and the respondent answers again.
+            await page.wait_for_selector(f"{SEND}, {ARRIVED}, {WAITING}")
+            if await page.locator(SEND).count():
+                await self.choose(page)
+                await page.click(SEND)
+        elif self.way == "double-click":
+            await page.dblclick(SEND)
+        elif self.way == "offline":
+            await page.context.set_offline(True)
+            await page.click(SEND)
+            await page.wait_for_selector(WAITING)
+            assert site.charged(self.user) == 0
+            await page.context.set_offline(False)
+        elif self.way == "used up":
+            spent = site.accountant.spend(self.user, site.accountant.collection("commute").mechanism, reports=2)
+            assert spent.status == "spent"
+            await page.click(SEND)
+        else:
+            await page.click(SEND)
+
+    async def choose(self, page: Any) -> None:
+        await page.get_by_label(self.answer).check()
+
+
+def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> None:
+    program = chromium()
+    from playwright.async_api import async_playwright
+
+    async def play() -> None:
+        async with async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path=program, args=CHROMIUM)
+            waiting = iter(respondents)
+
+            async def one_after_the_other() -> None:
+                context = await browser.new_context(locale="en")
+                page = await context.new_page()
+                page.set_default_timeout(30_000)
+                inside = await context.new_cdp_session(page)
+                for respondent in waiting:
+                    await respondent.take_part(page, site)
+                    # The next one has another device: where that were a new context, or came from another site, it
+                    # would be a new process of the browser as well, which takes several times as long.
+                    await page.goto(f"{site.origin}/static/survey.svg")
+                    await inside.send(
+                        "Storage.clearDataForOrigin", {"origin": site.origin, "storageTypes": "indexeddb"}
+                    )
+
+            await asyncio.gather(*(one_after_the_other() for _ in range(at_once)))
+            await browser.close()
+
+    asyncio.run(play())
+
+
+def check_all(site: Site, respondents: list[Respondent], refused: int) -> None:
+    """Check one receipt, one charge and one report of each respondent who was not refused, and a correct estimate."""
+    took_part = [each for each in respondents if not each.refused]
+    assert [each.way for each in respondents if each.refused] == ["used up"] * refused
+    assert len({each.receipt for each in took_part}) == len(took_part) == len(respondents) - refused
+    assert {site.charged(each.user) for each in took_part} == {1}
+    taken = site.taken()
+    assert len(taken) == len(took_part)
+    mechanism = site.accountant.collection("commute").mechanism
+    reports = np.frombuffer(b"".join(taken), np.uint8).reshape(len(taken), 1)
+    low, high = mechanism.estimate(reports).interval(1 - 1e-9)
+    true = [sum(each.answer == way for each in took_part) for way in WAYS]
+    assert ((low <= true) & (true <= high)).all(), (low, true, high)
+
+
+def ways(**counts: int) -> list[Respondent]:
+    named = [
+        way.replace("_", " ").replace("double ", "double-") for way, count in counts.items() for _ in range(count)
+    ]
+    return [Respondent(number, way) for number, way in enumerate(named)]
+
+
+@pytest.fixture
+def own_site(tmp_path: Path) -> Iterator[Site]:
+    with ledger(tmp_path / "budget.db") as accountant, running(accountant) as made:
+        yield made
+
+
+@pytest.mark.exhaustive
+def test_respondents_answering_in_five_ways_are_charged_once_each(own_site: Site) -> None:
+    respondents = ways(plain=1, reload=1, double_click=1, offline=1, used_up=1)
+    all_take_part(own_site, respondents, at_once=2)
+    check_all(own_site, respondents, refused=1)
+
+
+@pytest.mark.exhaustive
+def test_respondents_two_hundred_get_one_receipt_and_report_each(own_site: Site) -> None:
+    respondents = ways(plain=155, reload=20, double_click=10, offline=10, used_up=5)
+    all_take_part(own_site, respondents, at_once=6)
+    check_all(own_site, respondents, refused=5)
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("shown", agreed=False))
+    said = page.inner_text("main")
+    for text in (
+        *("Getting to work", "How did you come to work today?", "To plan parking", "mobility desk", "ε = 1"),
+        "a person who sees your report can be at most 2.72 times as sure of your answer as before",
+        *("0 of ε = 4 used; 1 after this report", "0 of ε = 2 used; 1 after this report. Starts again on"),
+        "0 of ε = 16 used; 1 after this report",
+    ):
+        assert text in said
+    assert page.get_by_role("radio", checked=True).count() == 0
+    page.get_by_text("How it works").click()
+    assert site.accountant.collection("commute").client in page.inner_text("main")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("collection", "said"),
+    [
+        ("height", ["at most 1.65 times as sure", "A number from 140 to 210"]),
+        (
+            "start page",
+            [
+                "at most 1.65 times as sure of your answer",
+                "all of its reports together make a person at most 1.65 times as sure of it",
+                "all of your reports for this survey together make a person at most 7.39 times as sure",
+                "does not hide that your answer changed, or that an earlier answer came back",
+            ],
+        ),
+        (
+            "weight",
+            [
+                "Your report can make one of them, compared with the other, at most 2.72 times as likely as before",
+                "a probability of at most 0.000001: then the report may reveal your answer",
+                "does not count this report",
+            ],
+        ),
+    ],
+)
+def test_page_states_the_guarantee_of_its_kind(site: Site, device: Any, collection: str, said: list[str]) -> None:
+    page = opened(device(), site.link("promised", collection))
+    for text in said:
+        assert text in page.inner_text("main")
+
+
+@pytest.mark.exhaustive
+def test_page_after_sending_shows_the_bytes_and_their_probabilities(site: Site, device: Any) -> None:
+    page = device()
+    sent = sent_by(page)
+    answered(page, site.link("curious")).wait_for_selector(ARRIVED)
+    [request] = sent
+    left = request.post_data_buffer
+    assert page.inner_text("#hex") == left.hex(" ")
+    bits = [(left[0] >> place) & 1 for place in range(4)]
+    assert [f"{way}: {bit}" in page.inner_text("main") for way, bit in zip(WAYS, bits, strict=True)] == [True] * 4
+    shown = page.locator("table.likely tbody tr").all_inner_texts()
+    # OUE of ε = 1: the bit of the answer is one with 1/2, every other one with q = 1/(e + 1).
+    q = 1 / (np.e + 1)
+    chances = [
+        0.5 * np.prod([q if bit else 1 - q for other, bit in enumerate(bits) if other != place]) for place in range(4)
+    ]
+    for row, way, chance in zip(shown, WAYS, chances, strict=True):
+        assert row.split("\t")[:2] == [way, f"{100 * chance:.1f}".removesuffix(".0") + "%"]
+    assert left in site.taken()
+
+
+@pytest.mark.exhaustive
+def test_receipt_file_has_no_answer_and_no_link(site: Site, device: Any, tmp_path: Path) -> None:
+    link = site.link("saver")
+    page = answered(device(), link, "bus")
+    page.wait_for_selector(ARRIVED)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save the receipt").click()
+    saved.value.save_as(tmp_path / "receipt.json")
+    text = (tmp_path / "receipt.json").read_text()
+    found = json.loads(text)
+    assert saved.value.suggested_filename == "commute.receipt.json"
+    assert found["receipt"]["receipt"] == page.inner_text("#number")
+    assert bytes.fromhex(found["report"]).hex(" ") == page.inner_text("#hex")
+    assert found["definition"] == site.accountant.collection("commute").client
+    assert link.partition("#")[2].partition("~")[0] not in text
+    assert not {"answer", "token"} & set(found)
+
+
+@pytest.mark.exhaustive
+def test_page_after_declining_sends_and_stores_nothing(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("absent"))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.get_by_label("car").check()
+    page.get_by_role("button", name="Don’t take part").click()
+    page.wait_for_selector("text=You are not taking part")
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    page.wait_for_timeout(500)
+    assert (requests, site.charged("absent")) == ([], 0)
+    assert entries(page) == {"spent": 0, "kept": []}
+    page.reload()
+    page.wait_for_selector("[data-notice=nolink]")
+
+
+@pytest.mark.exhaustive
+def test_page_without_an_answer_sends_nothing_and_says_so(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("hasty"))
+    sent = sent_by(page)
+    page.click(SEND)
+    assert (
+        page.inner_text("#error") == "Please choose or enter an answer that this question allows. Nothing was sent."
+    )
+    assert page.evaluate("document.activeElement.name") == "answer"
+    assert (sent, entries(page)["kept"]) == ([], [])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("collection", "fill"),
+    [
+        ("height", lambda page: page.fill("#answer", "181.5")),
+        ("weight", lambda page: page.fill("#answer", "70")),
+        ("words", lambda page: page.fill("#answer", "bicycle")),
+        ("many", lambda page: page.select_option("#answer", "choice 7")),
+    ],
+)
+def test_page_accepts_every_kind_of_answer(site: Site, device: Any, collection: str, fill: Any) -> None:
+    page = opened(device(), site.link(f"answers {collection}", collection))
+    fill(page)
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert bytes.fromhex(page.inner_text("#hex")) in site.taken(collection)
+
+
+@pytest.mark.exhaustive
+def test_page_refuses_a_number_out_of_range_without_a_charge(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("tall", "height"))
+    page.fill("#answer", "300")
+    page.click(SEND)
+    page.wait_for_selector("#error:not(:empty)")
+    assert entries(page) == {"spent": 0, "kept": []}
+
+
+# -- once ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_tabs_of_one_link_send_one_report(site: Site, device: Any) -> None:
+    first = opened(device(), site.link("tabs"))
+    second = opened(first.context.new_page(), site.link("tabs"))
+    for page, answer in ((first, "walk"), (second, "car")):
+        page.get_by_label(answer).check()
+    first.evaluate(f"document.querySelector('{SEND}').click()")
+    second.evaluate(f"document.querySelector('{SEND}').click()")
+    for page in (first, second):
+        page.wait_for_selector(ARRIVED)
+    assert first.inner_text("#hex") == second.inner_text("#hex")
+    assert site.charged("tabs") == 1
+    assert entries(first)["spent"] == 1
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_lost_response_retries_with_the_same_key(site: Site, device: Any) -> None:
+    page = device()
+    sent = sent_by(page)
+    lost = []
+
+    def lose(route: Any) -> None:
+        lost.append(route.fetch().status)  # the service has taken it, and the device gets no answer
+        route.abort()
+
+    page.route(REPORTS, lose, times=2)
+    answered(page, site.link("unlucky")).wait_for_selector(ARRIVED)
+    assert lost == [200, 200]
+    assert len({(each.headers["idempotency-key"], each.post_data_buffer) for each in sent}) == 1
+    assert site.charged("unlucky") == 1
+
+
+@pytest.mark.exhaustive
+def test_page_retries_a_busy_service_after_its_delay(site: Site, device: Any) -> None:
+    page = device()
+    page.route(REPORTS, lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, body="{}"), times=1)
+    answered(page, site.link("patient")).wait_for_selector(ARRIVED)
+    assert site.charged("patient") == 1
+
+
+@pytest.mark.exhaustive
+def test_page_reopened_sends_a_waiting_report(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("traveller"))
+    page.route(REPORTS, lambda route: route.abort())
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector(WAITING)
+    kept = entries(page)["kept"][0]["report"]
+    # A person who saw it now could stop it from being sent, and so reveal something.
+    assert (page.locator("#hex").count(), page.locator("table").count()) == (0, 0)
+    page.close()
+    assert site.charged("traveller") == 0
+    # Any page of the service sends it, also that of the budget.
+    later = opened(page.context.new_page(), f"{site.origin}/me")
+    later.wait_for_selector("text=received")
+    assert bytes(kept) in site.taken()
+
+
+@pytest.mark.exhaustive
+def test_page_with_another_link_of_the_round_shows_the_receipt(site: Site, device: Any) -> None:
+    page = answered(device(), site.link("again"))
+    page.wait_for_selector(ARRIVED)
+    number = page.inner_text("#number")
+    page.goto("about:blank")
+    opened(page, site.link("again"))
+    assert page.inner_text("#number") == number
+    page.goto(site.link("again", round="2"))  # in the page that is open
+    page.wait_for_selector(SEND)
+
+
+@pytest.mark.exhaustive
+def test_page_with_link_used_on_another_device_says_that_the_first_report_counts(site: Site, device: Any) -> None:
+    """The second device got 422 for another report and 200 for the same one, which told what the first had sent."""
+    link = site.link("two devices", "many")
+    pages = [device(), device()]
+    for page in pages:
+        opened(page, link)
+        page.select_option("#answer", "choice 7")
+        page.click(SEND)
+        page.wait_for_selector(ARRIVED)
+        assert "counts one report for this link: the first that reached it" in page.inner_text("main")
+    assert pages[0].inner_text("#number") == pages[1].inner_text("#number")
+    assert site.charged("two devices") == 1
+
+
+@pytest.mark.exhaustive
+def test_page_after_the_answer_keeps_no_link_on_the_device(site: Site, device: Any) -> None:
+    """The token of a link stayed in IndexedDB: on a shared device the next user found the earlier user's charges."""
+    link = site.link("shared device")
+    token = link.partition("#")[2].partition("~")[0]
+    page = answered(device(), link)
+    page.wait_for_selector(ARRIVED)
+    page.reload()
+    page.wait_for_selector(ARRIVED)  # this tab still has it
+    kept = page.evaluate(
+        """async () => {
+            const found = [JSON.stringify(localStorage), document.cookie];
+            for (const { name } of await indexedDB.databases()) {
+                const opened = await new Promise((done) => {
+                    const request = indexedDB.open(name);
+                    request.onsuccess = () => done(request.result);
+                });
+                for (const store of opened.objectStoreNames) {
+                    const all = await new Promise((done) => {
+                        const request = opened.transaction(store).objectStore(store).getAll();
+                        request.onsuccess = () => done(request.result);
+                    });
+                    found.push(JSON.stringify(all));
+                }
+                opened.close();
+            }
+            return found.join();
+        }"""
+    )
+    assert "shared device" not in kept
+    assert token not in kept
+    next_user = opened(page.context.new_page(), site.page())
+    assert next_user.locator("[data-notice=nolink]").count() == 1
+    next_user.goto(f"{site.origin}/me")
+    next_user.wait_for_selector("#services")
+    assert next_user.locator("#services .service").count() == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("status", "code", "state"),
+    [(422, "key-conflict", "taken"), (409, "wrong-collection", "changed"), (400, "not-supported", "rejected")],
+)
+def test_page_with_lost_answer_and_refused_retry_does_not_say_that_nothing_was_charged(
+    site: Site, device: Any, status: int, code: str, state: str
+) -> None:
+    """An instance took and charged a report, its answer was lost, and another instance refused the retry: the page
+    said "not counted, nothing charged"."""
+    user, page = f"unknowing {state}", device()
+
+    tries: list[int] = []
+
+    def lose_then_refuse(route: Any) -> None:
+        if tries:
+            route.fulfill(status=status, json={"type": f"/problems/{code}", "status": status})
+        else:
+            tries.append(route.fetch().status)
+            route.abort()
+
+    page.route(REPORTS, lose_then_refuse)
+    answered(page, site.link(user)).wait_for_selector(f"h1[data-state={state}]")
+    said = page.inner_text("main")
+    assert site.charged(user) == 1
+    assert "This page cannot know" in said
+    assert "charged nothing" not in said
+    assert "not counted" not in said
+
+
+@pytest.mark.exhaustive
+def test_page_repeats_a_memoized_answer_and_charges_the_device_once(site: Site, device: Any) -> None:
+    page, spent, reports = device(), [], []
+    for round, answer in (("1", "bus"), ("2", "bus"), ("3", "car")):
+        answered(page, site.link("regular", "start page", round=round), answer).wait_for_selector(ARRIVED)
+        reports.append(page.inner_text("#hex"))
+        spent.append(entries(page)["spent"])
+        assert "opaque label" in page.inner_text("main")
+    assert reports[0] == reports[1]
+    assert spent == [0.5, 0.5, 1]
+    assert [row["labelled"] for row in site.accountant.history("regular")] == [True] * 3
+
+
+# -- refused -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_refused_report_names_the_limit_and_its_reset(site: Site, device: Any, coin: Any) -> None:
+    page = opened(device(), site.link("spender"))
+    assert site.accountant.spend("spender", coin("1.5"))
+    sent = sent_by(page)
+    page.get_by_label("walk").check()
+    page.click(SEND)
+    page.wait_for_selector(REFUSED)
+    said = page.inner_text("main")
+    assert "Your budget per day has too little left for this report. It starts again on" in said
+    assert ("Nothing more will be sent" in said, page.locator("#hex").count()) == (True, 0)
+    [kept] = entries(page)["kept"]
+    assert (kept["state"], kept.get("report"), kept["about"].get("token")) == ("refused", None, None)
+    page.reload()
+    page.wait_for_selector(REFUSED)
+    assert len(sent) == 1
+
+
+@pytest.mark.exhaustive
+def test_page_without_budget_offers_and_draws_nothing(site: Site, device: Any, coin: Any) -> None:
+    assert site.accountant.spend("empty", coin("1.5"))
+    page = opened(device(), site.link("empty"))
+    assert "Your budget per day has too little left" in page.inner_text("[data-notice=noservice]")
+    assert "How did you come to work today?" in page.inner_text("main")
+    assert page.locator(SEND).count() == 0
+
+
+@pytest.mark.exhaustive
+def test_page_refuses_a_report_beyond_the_device_budget(device: Any) -> None:
+    with ledger() as accountant, running(accountant, device_lifetime="0.75") as small:
+        page = opened(device(), small.link("careful"))
+        assert page.locator("[data-notice=nodevice]").count() == 1
+        # Of a memoised answer it is known when the answer is: the second one costs as much again.
+        answered(page, small.link("careful", "start page"), "bus").wait_for_selector(ARRIVED)
+        answered(page, small.link("careful", "start page", round="2"), "car")
+        page.wait_for_selector("[data-notice=nodevice]")
+        assert entries(page)["spent"] == 0.5
+        assert small.charged("careful") == 1
+
+
+@pytest.mark.exhaustive
+def test_page_with_an_expired_link_says_so(site: Site, device: Any) -> None:
+    revoked = site.link("gone", "many")
+    Invitations(site.accountant).revoke("many", "gone")
+    site_now = site.accountant.now()
+    while site.accountant.now() < site_now + timedelta(seconds=1.1):  # what is remembered of the records gets old
+        pass
+    for link in (revoked, f"{site.page()}#{'A' * 40}.{'B' * 22}"):
+        page = opened(device(), link)
+        assert page.locator("h1[data-problem=unauthorized]").count() == 1
+        assert page.locator(SEND).count() == 0
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_link_to_another_survey_says_so(site: Site, device: Any) -> None:
+    fragment = site.link("astray", "many").partition("#")[2].partition("~")[0]
+    page = opened(device(), f"{site.page()}#{fragment}")
+    assert page.locator("h1[data-problem=forbidden]").count() == 1
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_link_that_expires_keeps_the_report_and_says_so(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("late"))
+    page.route(REPORTS, lambda route: route.fulfill(status=401, json={"type": "/problems/unauthorized"}), times=1)
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector("text=The link is no longer valid")
+    assert entries(page)["kept"][0]["state"] == "waiting"
+    page.get_by_role("button", name="Try now").click()
+    page.wait_for_selector(ARRIVED)
+
+
+# -- nothing believed ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_changed_definition_sends_nothing(site: Site, device: Any) -> None:
+    def changed(route: Any) -> None:
+        found = route.fetch().json()
+        route.fulfill(json={**found, "question": "Did you vote?"})
+
+    page = device()
+    page.route(re.compile(r"/v1/collections/commute$"), changed)
+    opened(page, site.link("watchful"))
+    assert page.locator("h1[data-problem=changed]").count() == 1
+    assert page.locator(SEND).count() == 0
+
+
+def without_noise(made: dict[str, Any]) -> None:
+    made["steps"][-1] = ["row", ["onehot", "value", 4]]
+
+
+def of_epsilon_20(made: dict[str, Any]) -> None:
+    made["steps"] = mechanism("oue")(epsilon=20, domain_size=4).client_program().to_json()["steps"]
+
+
+def with_side_channel(made: dict[str, Any]) -> None:
+    made["steps"].append(["copy", ["add", "value", 0]])
+    made["report"]["parts"].append(["uint", "copy", 1, 1])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("attack", [without_noise, of_epsilon_20, with_side_channel], ids=lambda each: each.__name__)
+def test_page_with_program_that_gives_away_more_sends_nothing(
+    site: Site, device: Any, attack: Callable[[dict[str, Any]], None]
+) -> None:
+    """The service stated ε = 1 of a program without noise, of ε = 20, or that sends the answer too. The page showed
+    ε = 1, charged 1 and sent the report."""
+    made = site.accountant.collection("commute").definition()
+    attack(made)
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    opened(page, site.link(f"believing {attack.__name__}", agreed=False))
+    assert page.locator("h1[data-problem=unconfirmed]").count() == 1
+    assert page.locator(SEND).count() == 0
+    assert "ε = 1" not in page.inner_text("main")
+    assert entries(page)["spent"] == 0
+
+
+@pytest.mark.exhaustive
+def test_page_of_a_program_that_repeats_draws_says_that_a_change_is_not_hidden(site: Site, device: Any) -> None:
+    """A definition that left out `answer_epsilon` was confirmed, and the page did not say that a change can show."""
+    made = site.accountant.collection("start page").definition()
+    del made["guarantee"]["answer_epsilon"]
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/start%20page$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    opened(page, site.link("repeating", "start page", agreed=False))
+    assert "does not hide that your answer changed" in page.inner_text("main")
+
+
+@pytest.mark.exhaustive
+def test_page_with_a_link_of_another_definition_sends_nothing(site: Site, device: Any) -> None:
+    page = opened(device(), f"{site.link('agreed', agreed=False)}~{'0' * 32}")
+    assert page.locator("h1[data-problem=changed]").count() == 1
+
+
+@pytest.mark.exhaustive
+def test_page_with_another_definition_than_at_the_first_visit_sends_nothing(site: Site, device: Any) -> None:
+    other = site.accountant.collection("many").definition()
+    page = opened(device(), site.link("returning", agreed=False))
+    page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=other))
+    opened(page, site.page())
+    assert page.locator("h1[data-problem=changed]").count() == 1
+
+
+@pytest.mark.exhaustive
+def test_service_with_another_definition_takes_no_report(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("mixed up"))
+    page.route(REPORTS, lambda route: route.continue_(headers={**route.request.headers, "x-collection": "0" * 64}))
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector("h1[data-state=changed]")
+    assert site.charged("mixed up") == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["survey.js", "survey.css"])
+def test_page_with_a_file_changed_by_one_byte_does_not_use_it(site: Site, device: Any, name: str) -> None:
+    page = device()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+
+    def tampered(route: Any) -> None:
+        body = route.fetch().body()
+        route.fulfill(body=body[:-1] + b" ", content_type="text/css" if name.endswith("css") else "text/javascript")
+
+    page.route(f"**/static/{name}", tampered)
+    page.goto(site.link("target"))
+    page.wait_for_timeout(1000)
+    assert any("integrity" in text for text in said)
+    if name == "survey.js":
+        assert page.locator(SEND).count() == 0
+        assert page.evaluate("document.body.dataset.ready ?? null") is None
+        page.get_by_text("was changed on the way and your browser did not run it").wait_for(state="visible")
+    else:
+        page.wait_for_selector(SEND)
+        assert page.evaluate("document.styleSheets.length") == 0
+
+
+@pytest.mark.exhaustive
+def test_content_security_policy_blocks_other_scripts_and_requests(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("policed"))
+    found = page.evaluate(
+        """async () => {
+            const tried = {};
+            const attempt = async (name, work) => {
+                try { tried[name] = (await work()) ?? "done"; } catch (error) { tried[name] = error.name; }
+            };
+            window.ran = false;
+            await new Promise((done) => setTimeout(done)); // what is evaluated from outside may evaluate
+            await attempt("html", () => { document.body.innerHTML = "<p>x</p>"; });
+            await attempt("script", () => {
+                const made = document.createElement("script");
+                made.text = "ran = true";
+                document.body.append(made);
+            });
+            await attempt("eval", () => window.eval("ran = true"));
+            await attempt("host", () => fetch("https://example.org/"));
+            await attempt("frame", () => new Promise((done) => {
+                const told = ({ effectiveDirective: by }) => by.startsWith("frame") && done(by);
+                addEventListener("securitypolicyviolation", told);
+                const frame = document.createElement("iframe");
+                frame.src = "/me";
+                document.body.append(frame);
+            }));
+            await attempt("handler", () => { document.body.setAttribute("onclick", "ran = true"); });
+            document.body.click();
+            return { ...tried, ran: window.ran };
+        }"""
+    )
+    assert found == {
+        **{"html": "TypeError", "script": "TypeError", "eval": "EvalError", "host": "TypeError"},
+        **{"frame": "frame-src", "handler": "TypeError", "ran": False},
+    }
+
+
+@pytest.mark.exhaustive
+def test_page_sends_the_link_nowhere_and_contacts_no_other_host(site: Site, device: Any) -> None:
+    page = device()
+    requests: list[Any] = []
+    page.on("request", lambda request: requests.append(request))
+    link = site.link("private", lang="de")
+    token = link.partition("#")[2].partition("~")[0]
+    opened(page, link)
+    assert page.url == f"{site.page()}?lang=de"
+    page.get_by_label("zu Fuß").check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    opened(page, f"{site.origin}/me?lang=de")
+    page.wait_for_selector("#services table")
+    assert {
+        request.url.partition("/s/")[0].partition("/v1/")[0] for request in requests if "blob:" not in request.url
+    }
+    assert all(request.url.startswith(f"{site.origin}/") for request in requests)
+    for request in requests:
+        headers = request.all_headers()
+        assert token not in request.url.partition("#")[0]
+        assert "referer" not in headers
+        assert "cookie" not in headers
+        assert (token in headers.get("authorization", "")) == (
+            "/v1/me" in request.url or bool(REPORTS.search(request.url))
+        )
+    assert page.evaluate("history.length") <= 3
+
+
+# -- my budget -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_my_budget_lists_answered_surveys_and_charges(site: Site, device: Any) -> None:
+    page = device()
+    answered(page, site.link("owner")).wait_for_selector(ARRIVED)
+    answered(page, site.link("owner", "start page")).wait_for_selector(ARRIVED)
+    page.get_by_role("link", name="My budget").first.click()
+    page.wait_for_selector("#services table")
+    assert "1.5 of ε = 16 used." in page.inner_text("section:has(#device)")
+    rows = page.locator("section:has(#sent) tbody tr").all_inner_texts()
+    assert [(row.split("\t")[0], *row.split("\t")[2:]) for row in rows] == [
+        ("start page", "ε = 0.5", "received"),
+        ("Getting to work", "ε = 1", "received"),
+    ]
+    assert "1.5 of ε = 4 used." in page.inner_text("#services")
+    page.get_by_role("button", name="Forget this link").first.click()
+    page.wait_for_selector("#services .service:only-child")
+    assert page.locator("section:has(#sent) tbody tr").count() == 2
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_my_budget_on_a_phone_cuts_no_table(site: Site, device: Any, spoken: str) -> None:
+    """The last column of each table was cut off."""
+    page = device(viewport={"width": 390, "height": 800})
+    opened(page, site.link(f"phone {spoken}", lang=spoken))
+    page.locator("input[type=radio]").first.check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    opened(page, f"{site.origin}/me?lang={spoken}")
+    page.wait_for_selector("#services table")
+    cut = page.eval_on_selector_all(
+        ".scroll", "(all) => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+    )
+    assert (page.locator(".scroll").count(), cut) == (2, 0)
+
+
+# -- accessibility ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_page_works_by_keyboard_only(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("typist"))
+
+    def focused() -> str:
+        return str(page.evaluate("(document.activeElement.innerText || document.activeElement.value || '').trim()"))
+
+    def tab_to(text: str) -> None:
+        for _ in range(15):
+            page.keyboard.press("Tab")
+            if text in focused():
+                outline = page.evaluate(
+                    """() => [document.activeElement, document.activeElement.closest("label")].some((each) =>
+                        each && getComputedStyle(each).outlineStyle !== "none")"""
+                )
+                assert outline, f"nothing shows where the focus is: {text}"
+                return
+        raise AssertionError(f"{text} is not reached")
+
+    page.keyboard.press("Tab")
+    assert focused() == "Skip to the content"
+    page.keyboard.press("Enter")
+    tab_to("walk")
+    page.keyboard.press("ArrowDown")
+    assert page.get_by_label("bike").is_checked()
+    tab_to("Randomize and send")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(ARRIVED)
+    page.wait_for_selector("h1:focus")
+    assert "Sent, and received" in page.inner_text("#status")
+    tab_to("Save the receipt")
+    tab_to("My budget")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/me*")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_page_without_javascript_says_why_and_that_nothing_was_sent(site: Site, device: Any, spoken: str) -> None:
+    texts = json.loads(
+        (Path(__file__).parents[3] / f"service/ldp_budget_service/web/texts/survey.{spoken}.json").read_text()
+    )
+    page = device(java_script_enabled=False)
+    page.goto(site.link("plain", lang=spoken))
+    assert page.get_by_role("heading", level=1).inner_text() == texts["noscript.title"]
+    assert texts["noscript.text"] in page.inner_text("main")
+    assert not page.get_by_text(texts["page.loading"]).is_visible()
+
+
+@pytest.mark.exhaustive
+def test_page_shows_the_question_in_its_language(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("polyglot", lang="ko"))
+    assert "오늘 어떻게 출근하셨나요?" in page.inner_text("main")
+    page.get_by_role("link", name="Deutsch").click()
+    page.wait_for_selector("text=Wie sind Sie heute zur Arbeit gekommen?")
+    page.get_by_label("Auto").check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert "Auto" in page.inner_text("table.likely")
+    assert site.charged("polyglot") == 1
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """axe-core, which looks for what keeps people from using a page."""
+    folder = tmp_path_factory.mktemp("axe")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on this machine")
+    (folder / "package.json").write_text("{}")
+    wanted = json.loads((Path(__file__).parents[3] / "clients" / "survey" / "package.json").read_text())
+    words = [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--no-package-lock",
+        f"axe-core@{wanted['devDependencies']['axe-core']}",
+    ]
+    done = subprocess.run([npm, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode:
+        pytest.skip("axe-core cannot be installed here")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+# In the dark a page is the same but for these.
+OF_COLOURS = ["color-contrast", "link-in-text-block"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_axe_finds_no_violation(site: Site, device: Any, axe: str, spoken: str, coin: Any) -> None:
+    page = device(reduced_motion="reduce", viewport={"width": 390, "height": 800})
+    user = f"axe {spoken}"
+
+    def check(view: str) -> None:
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(f"{axe}; void 0")
+        for scheme, rules, least in (("light", RULES, 21), ("dark", OF_COLOURS, 1)):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            found = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", rules)
+            wrong = [
+                (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
+                for each in found["violations"]
+            ]
+            assert wrong == [], (view, scheme, wrong)
+            assert len(found["passes"]) >= least
+
+    opened(page, site.link(user, lang=spoken))
+    page.locator("summary").click()
+    check("asking")
+    page.locator("input[type=radio]").first.check()
+    check("chosen")
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    check("sent")
+    opened(page, f"{site.origin}/me?lang={spoken}")
+    page.wait_for_selector("#services table")
+    check("my budget")
+    opened(page, site.link(user, "many", lang=spoken))
+    page.click(SEND)
+    check("something is missing")
+    page.route(REPORTS, lambda route: route.abort())
+    page.select_option("#answer", index=3)
+    page.click(SEND)
+    page.wait_for_selector(WAITING)
+    check("waiting")
+    assert site.accountant.spend(f"{user} poor", coin("1.9"))
+    opened(page, site.link(f"{user} poor", lang=spoken))
+    check("refused beforehand")
+    opened(page, f"{site.origin}/s/nix?lang={spoken}")
+    check("no such survey")
+    opened(page, site.link(user, "weight", lang=spoken))
+    check("a number")

@@ -1,0 +1,78 @@
+"""Numbers in balances and receipts: spent is rounded up, left is rounded down, and the exact units are included."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_budget import Accountant, Limit, mechanism
+from ldp_budget.accounting.receipts import Amounts, LimitState
+from ldp_budget.guarantees import Approximate
+from ldp_budget.guarantees.fixed_point import LARGEST, Costs, from_units
+from ledger_contract import promising
+
+OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
+DIGITS = {"epsilon": 9, "delta": 18, "rho": 12, "mu_squared": 12}
+
+
+def test_balance_states_spent_as_number_and_as_units(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4", "day=1"])
+    accountant.spend("alice", OUE)
+    for state, capacity in zip(accountant.balance("alice").limits, (4, 1), strict=True):
+        assert state.spent.epsilon == 0.5
+        assert state.remaining.epsilon == capacity - 0.5
+        assert state.capacity.epsilon == capacity
+        assert (state.spent_units.epsilon, state.limit.capacity.epsilon) == (500_000_000, capacity * 10**9)
+
+
+def test_receipt_states_its_cost(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"])
+    receipt = accountant.spend("alice", OUE, reports=3)
+    assert (receipt.epsilon, receipt.cost.epsilon, receipt.cost.delta) == (1.5, 1.5, 0)
+    assert receipt.cost_units == OUE.guarantee.costs().times(3)
+
+
+def test_balance_has_none_for_uncounted_amounts(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4,1e-6,zcdp", "day=1", "week=4,1e-6,renyi:16"])
+    accountant.spend("alice", OUE)
+    zcdp, basic, renyi = accountant.balance("alice").limits
+    assert zcdp.spent.epsilon == basic.spent.epsilon == 0.5, "the sums belong to the account, under every rule"
+    assert (zcdp.remaining.epsilon, zcdp.capacity.epsilon) == (None, None)
+    assert zcdp.spent.rho is not None
+    assert zcdp.spent.rho + (zcdp.remaining.rho or 0) == pytest.approx(zcdp.capacity.rho)
+    assert basic.remaining == Amounts(epsilon=0.5, delta=0.0)
+    assert (renyi.spent.epsilon, renyi.spent.rho) == (None, None), "a divergence has sums of its own"
+    assert renyi.spent.renyi == renyi.to_json()["spent"]["renyi"]
+
+
+def test_balance_of_an_unbounded_sum_is_infinite(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4,1e-3"])
+    accountant.set_policy("zcdp", ["lifetime=4,1e-3,zcdp"])
+    receipt = accountant.spend("alice", promising(Approximate(1, "1e-6")))
+    assert receipt.cost == Amounts(1.0, 1e-6, math.inf, math.inf)
+    [state] = accountant.balance("alice", "zcdp").limits
+    assert (state.spent.rho, state.remaining.rho) == (math.inf, 0)
+
+
+@given(st.integers(0, LARGEST), st.sampled_from(list(DIGITS)))
+def test_balance_numbers_are_never_optimistic(units: int, name: str) -> None:
+    """Also where a double cannot hold the digits: it is shown as it prints, and that is on the safe side."""
+    limit = Limit("day", "4e9", "0.999", "basic") if name in ("epsilon", "delta") else Limit("day", 50, "0.9", "zcdp")
+    state = LimitState(limit, Costs(0, 0, 0, 0)._replace(**{name: units}), None)
+    spent, left, most = (getattr(each, name) for each in (state.spent, state.remaining, state.capacity))
+    assert Decimal(repr(spent)) >= from_units(units, DIGITS[name])
+    admitted, remaining = (getattr(each, name) for each in (limit.capacity, limit.remaining(state.spent_units)))
+    for shown, exact in ((left, remaining), (most, admitted)):
+        assert (shown is None) == (exact is None)
+        assert exact is None or Decimal(repr(shown)) <= from_units(exact, DIGITS[name])
+
+
+def test_balance_numbers_of_many_digits_round_outward() -> None:
+    limit = Limit("day", "4000000000.000000009")
+    state = LimitState(limit, Costs(10**18 + 1, 0, 0, 0), None)
+    assert (state.spent.epsilon, state.remaining.epsilon) == (1000000000.0000001, 3000000000.0)
+    assert state.to_json()["remaining"]["epsilon"] == 3000000000.0000005, "what is printed is rounded up, as it was"

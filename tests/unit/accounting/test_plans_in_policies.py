@@ -1,0 +1,430 @@
+"""A plan in a policy: its reports are admitted in any order, and not one report more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ldp_budget
+from fixed_clock import Clock
+from ldp_budget import Accountant, InvalidParameter, Mechanism
+from ldp_budget.accounting import policies
+from ldp_budget.accounting.policies import Plan
+from ldp_budget.composition import Bound, compose
+from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Laplace, Memoised
+from ldp_budget.guarantees.fixed_point import decimal
+from ledger_contract import CURVE, check, coin, everything, promising, spent
+
+ONE, HALF, TENTH = coin(1), coin("0.5"), coin("0.1")
+DELTA = Decimal("1e-6")
+
+
+def plan(*charges: tuple[Any, int]) -> Plan:
+    return Plan(charges, DELTA)
+
+
+def used(accountant: Accountant, user: str, policy: str = "default") -> list[tuple[int, int]]:
+    """(quota, used) of each of the plan's guarantees."""
+    quotas = accountant.balance(user, policy).to_json().get("quotas", [])
+    assert all(row["left"] == row["quota"] - row["used"] for row in quotas)
+    return sorted((row["quota"], row["used"]) for row in quotas)
+
+
+# -- quotas --------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from((ONE, HALF, TENTH)), st.integers(1, 3)), max_size=12))
+def test_plan_admits_any_order_up_to_the_quotas(asked: list[tuple[Mechanism, int]]) -> None:
+    quotas = {ONE: 2, HALF: 4, TENTH: 5}
+    left = Counter(quotas)
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", [], plan=plan(*quotas.items()))
+        for mechanism, reports in asked:
+            fits = reports <= left[mechanism]
+            quote = accountant.quote("alice", mechanism, reports=reports)
+            assert quote.affordable_reports == left[mechanism]
+            receipt = accountant.spend("alice", mechanism, reports=reports)
+            assert (receipt.status, receipt.binding) == (("spent", ()) if fits else ("refused", ("plan",)))
+            left[mechanism] -= reports * fits
+            assert receipt.affordable_reports == left[mechanism]
+        assert used(accountant, "alice") == sorted((count, count - left[m]) for m, count in quotas.items())
+        check(accountant)
+
+
+def test_plan_costs_less_than_its_reports_one_by_one(accountant: Accountant) -> None:
+    """That is what it is for: a list fixed beforehand may be priced exactly."""
+    weekly = plan((HALF, 52))
+    assert weekly.epsilon == compose([(HALF.guarantee, 52)], delta=DELTA, rule="exact").epsilon < 26
+    accountant.set_policy("default", [], plan=weekly)
+    assert accountant.spend("alice", HALF, reports=52).status == "spent"
+    assert accountant.spend("alice", HALF).status == "refused"
+
+
+def test_plan_quota_belongs_to_a_guarantee_and_not_to_a_mechanism(accountant: Accountant) -> None:
+    """Mechanisms that promise the same share a quota; so one more of either is refused."""
+    yes, no = (ldp_budget.mechanism("gaussian")(epsilon=1, delta="1e-9", sensitivity=s) for s in (1, 2))
+    assert yes.fingerprint != no.fingerprint
+    assert yes.guarantee == no.guarantee
+    accountant.set_policy("default", [], plan=plan((yes, 2), (no, 1)))
+    assert [accountant.spend("alice", mechanism).status for mechanism in (no, no, yes)] == ["spent"] * 3
+    assert not accountant.spend("alice", yes)
+    assert used(accountant, "alice") == [(3, 3)]
+    check(accountant)
+
+
+def test_plan_refuses_a_report_outside_it(accountant: Accountant) -> None:
+    accountant.set_policy("default", [], plan=plan((ONE, 2)))
+    refused = accountant.spend("alice", coin("1e-9"))
+    assert (refused.status, refused.affordable_reports) == ("refused", 0)
+    assert "plan of policy default does not include this mechanism" in refused.explain()
+    assert not accountant.spend("alice", coin("0.999999999")), "a smaller ε is another charge"
+
+
+def test_plan_quotas_are_per_user(accountant: Accountant) -> None:
+    accountant.set_policy("default", [], plan=plan((ONE, 1)))
+    assert [bool(accountant.spend(user, ONE)) for user in ("alice", "bob", "alice")] == [True, True, False]
+    assert (used(accountant, "alice"), used(accountant, "carol")) == ([(1, 1)], [(1, 0)])
+
+
+def test_plan_quota_is_returned_by_a_void_and_not_by_an_expiry(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", [], plan=plan((ONE, 2)))
+    voided = accountant.reserve("alice", ONE).receipt or ""
+    accountant.reserve("alice", ONE, expires=5)
+    assert not accountant.spend("alice", ONE)
+    accountant.void(voided)
+    accountant.void(voided)
+    assert used(accountant, "alice") == [(2, 1)]
+    assert accountant.spend("alice", ONE).status == "spent"
+    clock.advance(seconds=5)
+    assert not accountant.spend("alice", ONE)
+    check(accountant)
+
+
+def test_plan_with_memoized_reports_uses_the_quota_at_their_cap(accountant: Accountant) -> None:
+    rappor = promising(CURVE)
+    both = plan((rappor, 2))
+    accountant.set_policy("default", [], plan=both)
+    assert both.epsilon > 8, "two values at the cap of 4.39 each"
+    assert [accountant.spend("alice", rappor, label="home").status for _ in range(3)] == ["spent", "spent", "refused"]
+    check(accountant)
+
+
+def test_plan_under_a_relation_admits_only_guarantees_of_it(accountant: Accountant) -> None:
+    pattern = promising(Memoised((1,), 2, None, SAME_CHANGE_PATTERN))
+    accountant.set_policy("default", [], plan=plan((pattern, 2)), relation="any")
+    assert "admits only guarantees for any inputs" in accountant.spend("alice", pattern).explain()
+
+
+# -- with limits --------------------------------------------------------------------------------------------
+
+
+def test_plan_with_limits_enforces_both(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=4,1e-6", "day=1"], plan=plan((HALF, 5)))
+    assert [accountant.spend("alice", HALF).binding for _ in range(3)] == [(), (), ("day",)]
+    clock.advance(days=1)
+    assert accountant.spend("alice", HALF, reports=2).status == "spent"
+    assert used(accountant, "alice") == [(5, 4)]
+    clock.advance(days=1)
+    assert accountant.spend("alice", HALF, reports=2).binding == ("plan",)
+    check(accountant)
+
+
+def test_plan_lifetime_limit_counts_charges_of_other_policies(accountant: Accountant) -> None:
+    accountant.set_policy("other", ["lifetime=9"])
+    accountant.set_policy("default", ["lifetime=3,1e-6"], plan=plan((ONE, 2)))
+    accountant.spend("alice", coin("1.5"), policy="other")
+    assert accountant.spend("alice", ONE).status == "spent"
+    assert accountant.spend("alice", ONE).binding == ("lifetime",)
+
+
+def test_plan_price_above_the_lifetime_limit_raises(accountant: Accountant) -> None:
+    two = plan((ONE, 2))
+    for limit in (f"lifetime={two.epsilon - 1e-6:.9f},1e-6", f"lifetime={two.epsilon},1e-7", "lifetime=9"):
+        with pytest.raises(InvalidParameter, match="plan must be within the lifetime limit"):
+            accountant.set_policy("default", [limit], plan=two)
+    assert accountant.policies() == []
+    accountant.set_policy("default", [f"lifetime={two.epsilon},1e-6"], plan=two)
+
+
+def test_plan_without_limits_is_accepted(accountant: Accountant) -> None:
+    """It is a bound for a lifetime itself; without one, a policy says that it is unbounded."""
+    with pytest.raises(InvalidParameter):
+        accountant.set_policy("default", [])
+    accountant.set_policy("default", [], plan=plan((ONE, 1)))
+    accountant.set_policy("daily", ["day=1"], plan=plan((ONE, 1)))
+    assert "worst_epsilon_per_year" not in accountant.balance("alice", "daily").to_json()
+
+
+# -- successors ----------------------------------------------------------------------------------------------
+
+WIDE = "lifetime=99,1e-3"
+"""A lifetime limit that all of these plans fit in together."""
+
+
+def test_plan_successor_adds_its_full_price(accountant: Accountant) -> None:
+    first, second, third = plan((ONE, 2)), plan((HALF, 3)), plan((TENTH, 9))
+    accountant.set_policy("default", [], plan=first)
+    accountant.spend("alice", ONE)
+    accountant.set_policy("default", [WIDE], plan=second)
+    prices = [decimal(p.epsilon) for p in (first, second, third)]
+    assert accountant.policy().planned() == (prices[0] + prices[1], 2 * DELTA), "though one report was charged of two"
+    assert not accountant.spend("alice", ONE), "what the old plan had left is gone"
+    accountant.spend("bob", HALF)
+    accountant.set_policy("default", [WIDE], plan=third)
+    assert accountant.policy().planned() == (sum(prices), 3 * DELTA)
+    check(accountant)
+
+
+def test_plan_successor_without_a_lifetime_limit_raises(accountant: Accountant) -> None:
+    """A plan alone is a bound for a lifetime; a row of plans is none."""
+    accountant.set_policy("default", [], plan=plan((ONE, 2)))
+    accountant.spend("alice", ONE)
+    for limits in ([], ["day=1"]):
+        with pytest.raises(
+            InvalidParameter, match="limit must be given for the lifetime, because this plan follows another"
+        ):
+            accountant.set_policy("default", limits, plan=plan((HALF, 3)))
+    assert accountant.policy().version == 1
+
+
+def test_plan_prices_together_must_fit_the_lifetime_limit(accountant: Accountant) -> None:
+    first, second = plan((ONE, 2)), plan((HALF, 3))
+    both = decimal(first.epsilon) + decimal(second.epsilon)
+    accountant.set_policy("default", [f"lifetime={both},2e-6"], plan=first)
+    accountant.spend("alice", ONE)
+    with pytest.raises(InvalidParameter, match=f"plan must be .*: got .*{both}"):
+        accountant.set_policy("default", [f"lifetime={both - Decimal('1e-9')},2e-6"], plan=second)
+    assert accountant.set_policy("default", [f"lifetime={both},2e-6"], plan=second).version == 2
+
+
+def test_plan_without_charges_costs_nothing(accountant: Accountant) -> None:
+    first, second = plan((ONE, 2)), plan((HALF, 3))
+    accountant.set_policy("default", [], plan=first)
+    assert not accountant.spend("alice", TENTH)
+    accountant.quote("alice", ONE)
+    accountant.set_policy("default", [], plan=second)
+    assert accountant.policy().planned() == (decimal(second.epsilon), DELTA)
+
+
+def test_plan_set_again_after_another_continues_with_its_quotas(accountant: Accountant) -> None:
+    first, second = plan((ONE, 2)), plan((HALF, 3))
+    for chosen, mechanism in ((first, ONE), (second, HALF)):
+        accountant.set_policy("default", [WIDE], plan=chosen)
+        assert accountant.spend("alice", mechanism)
+    accountant.set_policy("default", [WIDE], plan=first)
+    assert accountant.policy().planned() == (decimal(first.epsilon) + decimal(second.epsilon), 2 * DELTA)
+    assert used(accountant, "alice") == [(2, 1)]
+    assert [bool(accountant.spend("alice", ONE)) for _ in range(2)] == [True, False]
+    check(accountant)
+
+
+# -- the same plan again -------------------------------------------------------------------------------------
+
+
+def test_plan_set_again_changes_nothing(accountant: Accountant) -> None:
+    same = plan((ONE, 2))
+    accountant.set_policy("default", [], plan=same)
+    accountant.spend("alice", ONE)
+    before = everything(accountant)
+    for again in (same, plan((ONE, 1), (ONE, 1)), Plan.from_json(same.to_json())):
+        assert accountant.set_policy("default", [], plan=again).version == 1
+    assert everything(accountant) == before, "not even an entry in the journal"
+    assert accountant.policy().planned() == (decimal(same.epsilon), DELTA)
+    assert used(accountant, "alice") == [(2, 1)]
+
+
+@pytest.mark.parametrize("change", [1e-12, 1e-3])
+def test_plan_with_a_changed_price_gives_no_fresh_quota(accountant: Accountant, change: float) -> None:
+    """A release of the library that computes another price finds the plan that was declared, at its first price."""
+    first = plan((ONE, 2))
+    accountant.set_policy("default", [], plan=first)
+    accountant.spend("alice", ONE, reports=2)
+    later = Plan(first.charges, DELTA, price=first.epsilon + change)
+    assert accountant.set_policy("default", [], plan=later).version == 1
+    assert accountant.set_policy("default", ["day=9"], plan=later).version == 2, "something else is new"
+    assert accountant.set_policy("other", ["day=9"], plan=later).version == 1
+    for name in ("default", "other"):
+        assert accountant.policy(name).planned() == (decimal(first.epsilon), DELTA)
+        assert not accountant.spend("alice", ONE, policy=name)
+        assert used(accountant, "alice", name) == [(2, 2)]
+    check(accountant)
+
+
+@pytest.fixture
+def sealed_at(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan, float], None]:
+    """Set a plan as a release would have that found another price, and charge it."""
+
+    def seal(terms: Plan, price: float) -> None:
+        with monkeypatch.context() as release:
+            release.setattr(policies, "compose", lambda charges, delta, rule: Bound(price, price, float(delta)))
+            accountant.set_policy("default", [], plan=Plan(terms.charges, DELTA))
+        assert accountant.spend("alice", HALF).status == "spent"
+
+    return seal
+
+
+def test_plan_price_of_an_earlier_release_stays(
+    accountant: Accountant, sealed_at: Callable[[Plan, float], None]
+) -> None:
+    """Both certified prices are valid: the stored one is sealed, although it could not be declared now."""
+    now = plan((HALF, 40), (promising(Laplace("0.3")), 3))
+    lower = compose(now.charges, delta=DELTA, rule="exact").lower
+    then = (lower + now.epsilon) / 2
+    assert lower < then < now.epsilon
+    sealed_at(now, then)
+    assert accountant.set_policy("default", [], plan=now).version == 1
+    assert accountant.policy().planned() == (decimal(then), DELTA)
+    check(accountant)
+
+
+def test_plan_with_an_impossible_stored_price_gets_a_new_price_when_set_again(
+    accountant: Accountant, sealed_at: Callable[[Plan, float], None]
+) -> None:
+    now = plan((HALF, 40))
+    sealed_at(now, 1.0)
+    assert accountant.spend("alice", HALF).status == "spent", "the ledger opens and its quotas hold"
+    assert accountant.set_policy("default", [], plan=now).version == 2
+    assert accountant.policy().planned() == (decimal(now.epsilon), DELTA)
+    assert used(accountant, "alice") == [(40, 2)]
+    assert accountant.set_policy("default", [], plan=now).version == 2
+    accountant.set_policy("other", [WIDE], plan=plan((ONE, 1)))
+    both = decimal(now.epsilon) + decimal(plan((ONE, 1)).epsilon)
+    accountant.set_policy("scant", [f"lifetime={both - Decimal('1e-9')},1e-3"], plan=plan((ONE, 1)))
+    assert f"cost (ε = {both:.12g}" in accountant.spend("alice", ONE, policy="scant").why
+    assert accountant.spend("alice", ONE, policy="other").status == "spent"
+    check(accountant)
+
+
+def test_plan_equals_its_declaration() -> None:
+    """Its charges and its δ; not what they were found to cost."""
+    one = plan((ONE, 2))
+    assert one.identity == Plan(((ONE, 1), (ONE, 1)), DELTA, price=one.epsilon + 1).identity
+    others = [plan((ONE, 3)), plan((HALF, 2)), plan((ONE, 2), (HALF, 1)), Plan(((ONE, 2),), Decimal("1e-7"))]
+    assert len({each.identity for each in (one, *others)}) == 5
+
+
+def test_plan_changed_gets_a_new_version_and_an_equal_one_does_not(accountant: Accountant) -> None:
+    """Limits set again are a version of their own, as they have always been."""
+    assert [accountant.set_policy("plain", ["lifetime=1"]).version for _ in range(2)] == [1, 2]
+    assert [accountant.set_policy("planned", [], plan=plan((ONE, 2))).version for _ in range(2)] == [1, 1]
+    assert [row["kind"] for row in accountant.journal()] == ["policy"] * 3
+
+
+# -- every plan that a user has used -------------------------------------------------------------------------
+
+
+def test_plan_under_another_policy_name_adds_its_price(accountant: Accountant) -> None:
+    first, second = plan((ONE, 2)), plan((HALF, 3))
+    both = decimal(first.epsilon) + decimal(second.epsilon)
+    accountant.set_policy("first", [], plan=first)
+    accountant.set_policy("alone", [], plan=second)
+    accountant.set_policy("scant", [f"lifetime={both - Decimal('1e-9')},1e-3"], plan=second)
+    accountant.set_policy("strict", [f"lifetime={both},1.9e-6"], plan=second)
+    accountant.set_policy("enough", [f"lifetime={both},2e-6"], plan=second)
+    assert accountant.spend("alice", ONE, policy="first")
+
+    refused = accountant.spend("alice", HALF, policy="alone")
+    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
+    assert (
+        "this user has used another plan, and policy alone has no lifetime limit that both plans fit in"
+        in refused.why
+    )
+    for name in ("scant", "strict"):
+        refused = accountant.spend("alice", HALF, policy=name)
+        assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
+        assert f"cost (ε = {both:.12g}, δ = 0.000002)" in refused.why
+        assert f"the lifetime limit of policy {name}" in refused.explain()
+    assert accountant.quote("alice", HALF, policy="alone").why
+    assert accountant.reserve("alice", HALF, policy="alone").status == "refused"
+    assert accountant.spend("alice", HALF, policy="enough").status == "spent"
+    assert accountant.spend("bob", HALF, policy="alone").status == "spent", "who has used no other plan"
+    check(accountant)
+
+
+def test_plan_prices_of_two_used_plans_are_in_every_sum(accountant: Accountant) -> None:
+    """Also in that of the plan that came first, and of one that a policy held long ago."""
+    first, second, third = plan((ONE, 2)), plan((HALF, 3)), plan((TENTH, 9))
+    accountant.set_policy("first", [], plan=first)
+    accountant.set_policy("second", [WIDE], plan=second)
+    accountant.spend("alice", ONE, policy="first")
+    accountant.spend("alice", HALF, policy="second")
+    assert "another plan" in accountant.spend("alice", ONE, policy="first").why
+    accountant.set_policy("first", ["lifetime=9"])
+    prices = sum(decimal(each.epsilon) for each in (first, second, third))
+    accountant.set_policy("third", [f"lifetime={prices - Decimal('1e-9')},1e-3"], plan=third)
+    assert not accountant.spend("alice", TENTH, policy="third")
+    accountant.set_policy("third", [f"lifetime={prices},1e-3"], plan=third)
+    assert accountant.spend("alice", TENTH, policy="third").status == "spent"
+    check(accountant)
+
+
+def test_plan_with_all_quota_returned_no_longer_counts(accountant: Accountant) -> None:
+    accountant.set_policy("first", [], plan=plan((ONE, 2)))
+    accountant.set_policy("second", [], plan=plan((HALF, 3)))
+    held = accountant.reserve("alice", ONE, policy="first").receipt or ""
+    assert not accountant.spend("alice", HALF, policy="second")
+    accountant.void(held)
+    assert accountant.spend("alice", HALF, policy="second").status == "spent"
+    check(accountant)
+
+
+def test_plan_charges_a_plain_limit_the_cost_of_its_reports(accountant: Accountant) -> None:
+    """Charges under a plan are in the sums as well, so a plain lifetime limit does not add the price."""
+    accountant.set_policy("planned", [], plan=plan((HALF, 4)))
+    accountant.set_policy("plain", ["lifetime=2"])
+    accountant.spend("alice", HALF, policy="planned", reports=3)
+    assert [bool(accountant.spend("alice", HALF, policy="plain")) for _ in range(2)] == [True, False]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(("0", "2", "4", "99"))), max_size=8))
+def test_plan_random_histories_fit_the_lifetime_limit(steps: list[tuple[int, str]]) -> None:
+    """Compare with a sum over the journal's quotas."""
+    three = [plan((ONE, 2)), plan((HALF, 4)), plan((TENTH, 9))]
+    mechanisms = [ONE, HALF, TENTH]
+    seen: set[int] = set()
+    with Accountant(":memory:") as accountant:
+        for number, (chosen, lifetime) in enumerate(steps):
+            limits = [] if lifetime == "0" else [f"lifetime={lifetime},1e-3"]
+            accountant.set_policy(str(number), limits, plan=three[chosen])
+            price = sum(decimal(three[each].epsilon) for each in {*seen, chosen})
+            fits = price <= Decimal(lifetime) if limits else seen <= {chosen}
+            answer = accountant.spend("alice", mechanisms[chosen], policy=str(number))
+            assert bool(answer) <= fits
+            assert fits or answer.why
+            assert bool(answer) == (fits and not answer.binding)
+            seen |= {chosen} if answer else set()
+        check(accountant)
+
+
+def test_plan_under_two_policy_names_is_one_plan(accountant: Accountant) -> None:
+    for name in ("one", "other"):
+        accountant.set_policy(name, [], plan=plan((ONE, 2)))
+    granted = [bool(accountant.spend("alice", ONE, policy=name)) for name in ("one", "other", "one", "other")]
+    assert granted == [True, True, False, False]
+
+
+def test_plan_dropped_keeps_its_charges_counted(accountant: Accountant) -> None:
+    accountant.set_policy("default", [], plan=plan((HALF, 4)))
+    accountant.spend("alice", HALF, reports=3)
+    accountant.set_policy("default", ["lifetime=2"])
+    assert spent(accountant, "alice") == {"lifetime": Decimal("1.5")}
+    assert [bool(accountant.spend("alice", HALF)) for _ in range(2)] == [True, False]
+    check(accountant)
+
+
+def test_plan_without_a_certified_price_raises() -> None:
+    mixed = plan((ONE, 2), (promising(Approximate("0.5", "1e-8")), 3))
+    total = compose([(ONE.guarantee, 2), (Approximate("0.5", "1e-8"), 3)], delta=DELTA, rule="exact")
+    assert total.lower <= mixed.epsilon == total.epsilon
+    with pytest.raises(ldp_budget.NotSupported, match="finite price"):
+        plan((promising(Approximate("0.5", "1e-6")), 3))
+    with pytest.raises(ValueError, match="at least"):
+        Plan(((ONE, 2),), DELTA, price=0.5)

@@ -1,0 +1,264 @@
+"""Sub-limits of a policy: the budget that one team may charge a user, within the limit for all."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixed_clock import Clock
+from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget.accounting.batch import Spend
+from ldp_budget.accounting.limits import as_shares
+from ldp_budget.accounting.policies import Policy
+from ledger_contract import check, coin, made
+
+SHARES: dict[str, Any] = {"team-a": ["lifetime=1"], "team-b": ["lifetime=3"]}
+
+
+def team(accountant: Accountant, share: str | None) -> Accountant:
+    return accountant.acting_for(made(accountant, f"key-of-{share}", share))
+
+
+def told(accountant: Accountant, user: str = "alice") -> dict[str, float | None]:
+    return {limit["period"]: limit["spent"]["epsilon"] for limit in accountant.balance(user).to_json()["limits"]}
+
+
+def test_spend_with_a_share_must_fit_the_share_and_the_limit(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    a, b = team(accountant, "team-a"), team(accountant, "team-b")
+    assert a.spend("alice", coin("0.75"))
+    refused = a.spend("alice", coin("0.5"))
+    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("lifetime (team-a)",), 0)
+    state = refused.to_json()["limits"][1]
+    assert (state["period"], state["share"], state["remaining"]) == (
+        "lifetime (team-a)",
+        "team-a",
+        {"epsilon": 0.25, "delta": 0.0},
+    )
+    assert "The lifetime (team-a) limit (basic) of ε = 1 has ε = 0.75 spent and ε = 0.25 left" in refused.explain()
+    assert a.quote("alice", coin("0.1")).affordable_reports == 2
+    assert b.spend("alice", coin(3))
+    assert accountant.spend("alice", coin("0.25")), "a caller without a share must fit the limit alone"
+    both = a.spend("alice", coin("0.5"))
+    assert both.binding == ("lifetime", "lifetime (team-a)")
+    assert a.spend("alice", coin("0.25")).binding == ("lifetime",), "a share is no promise of budget"
+    assert told(accountant) == {"lifetime": 4, "lifetime (team-a)": 0.75, "lifetime (team-b)": 3}
+    assert told(a) == {"lifetime": 4, "lifetime (team-a)": 0.75}
+    check(accountant)
+
+
+def test_share_is_counted_by_user_and_by_window(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=9", "day=3"], shares={"team-a": ["day=1", "lifetime=2"]})
+    a = team(accountant, "team-a")
+    assert [a.spend("alice", coin("0.6")).status for _ in range(2)] == ["spent", "refused"]
+    assert a.spend("bob", coin("0.6"))
+    clock.advance(days=1)
+    assert a.spend("alice", coin("0.6"))
+    clock.advance(days=1)
+    assert a.spend("alice", coin("0.9")).binding == ("lifetime (team-a)",)
+    check(accountant)
+
+
+def test_spend_with_a_share_unknown_to_the_policy_is_refused(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    accountant.set_policy("other", ["lifetime=4"])
+    a = team(accountant, "team-a")
+    for answer in (a.spend("alice", coin(1), policy="other"), team(accountant, "team-c").spend("alice", coin(1))):
+        assert (answer.status, answer.affordable_reports) == ("refused", 0)
+        assert "has no share team-" in answer.why
+    assert a.spend_many(["alice"], coin(1), policy="other").refused == 1
+    check(accountant)
+
+
+def test_share_is_the_same_in_every_policy(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    accountant.set_policy("other", ["lifetime=9"], shares={"team-b": ["lifetime=2"], "new": ["lifetime=1"]})
+    numbers = [{share.name: share.number for share in policy.shares} for policy in accountant.policies()]
+    assert numbers == [{"team-a": 1, "team-b": 2}, {"team-b": 2, "new": 3}]
+    b = team(accountant, "team-b")
+    assert b.spend("alice", coin("1.5"))
+    assert b.spend("alice", coin(1), policy="other").binding == ("lifetime (team-b)",)
+    check(accountant)
+
+
+def test_share_counts_batches_labeled_reports_and_reservations(accountant: Accountant, clock: Clock) -> None:
+    from ledger_contract import CURVE, promising
+
+    accountant.set_policy("default", ["lifetime=40", "day=30"], shares={"team-a": ["lifetime=9", "day=8"]})
+    a = team(accountant, "team-a")
+    rappor = promising(CURVE)
+    assert a.spend("alice", rappor, label="home").epsilon == 2.04
+    assert told(accountant)["lifetime (team-a)"] == 2.04
+    assert a.spend_many(["alice", "bob", "alice"], coin(2)).spent == 3
+    assert told(accountant)["day (team-a)"] == 6.04
+    held = a.reserve("alice", rappor, label="home").receipt or ""
+    assert told(accountant)["day (team-a)"] == 7.39, "along the curve, while no other share repeats the value"
+    assert a.spend_many(["alice", "bob"], coin("0.7")).refused_users == ["alice"]
+    assert accountant.void(held).status == "voided"
+    assert told(accountant)["day (team-a)"] == 6.04
+    assert a.spend_many(["alice", "bob"], coin("0.7")).refused_users == []
+    check(accountant)
+
+
+def test_share_after_reports_of_others_is_charged_their_part(accountant: Accountant) -> None:
+    """A share began the curve of a label again after reports that others had charged: 2.04 where 5.43 can be lost."""
+    from ledger_contract import CURVE, promising
+
+    accountant.set_policy("default", ["lifetime=90"], shares={"team-a": ["lifetime=30"]})
+    a, rappor = team(accountant, "team-a"), promising(CURVE)
+    assert accountant.spend("alice", rappor, label="home").epsilon == 2.04
+    assert a.spend("alice", rappor, label="home").epsilon == 1.35, "along the user's own curve"
+    assert told(accountant)["lifetime (team-a)"] == 5.43, "2.04 + 3.39"
+    assert accountant.spend("alice", rappor, label="home").epsilon == 0.63
+    held = a.reserve("alice", rappor, label="home").receipt or ""
+    assert told(accountant)["lifetime (team-a)"] == 13.84, "and 4.02 + 4.39, after three"
+    assert accountant.void(held).status == "voided"
+    assert told(accountant)["lifetime (team-a)"] == 13.84, "how many came before is not known any more"
+    assert told(accountant)["lifetime"] == 4.02
+    check(accountant)
+
+
+@pytest.mark.parametrize("lines", [2, 20])
+def test_sub_limit_counts_lines_of_batches_and_keyed_spends(accountant: Accountant, lines: int) -> None:
+    """Few of them are charged one by one, many by statements over all of them."""
+    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
+    a, users = team(accountant, "team-a"), [f"user-{number}" for number in range(lines)]
+    assert {each.status for each in a.spend_batch([Spend(user, coin("0.4")) for user in users], key="run")} == {
+        "spent"
+    }
+    assert all(a.spend_each([Spend(user, coin("0.4"), key="k") for user in users]))
+    refused = a.spend_batch([Spend(user, coin("0.4")) for user in users], key="again")
+    assert {(each.status, each.binding) for each in refused} == {("refused", ("lifetime (team-a)",))}
+    assert not any(a.spend_each([Spend(user, coin("0.4"), key="l") for user in users]))
+    for user in users:
+        assert told(a, user) == {"lifetime": 0.8, "lifetime (team-a)": 0.8}
+    check(accountant)
+
+
+def test_share_is_unchanged_by_charges_and_voids_of_others(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
+    assert team(accountant, "team-a").spend("alice", coin("0.5"))
+    for other in (accountant, team(accountant, "team-b")):
+        assert other.spend_many(["alice", "bob"], coin("0.25")).spent == 2
+        other.void(other.reserve("alice", coin(2)).receipt or "")
+        assert told(accountant)["lifetime (team-a)"] == 0.5
+    assert told(accountant, "bob") == {"lifetime": 0.5, "lifetime (team-a)": 0, "lifetime (team-b)": 0.25}
+    check(accountant)
+
+
+def test_spend_with_used_key_and_share_returns_the_first_receipt(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    a = team(accountant, "team-a")
+    for epsilon, key in (("0.5", "granted"), ("0.75", "refused")):
+        first = a.spend("alice", coin(epsilon), key=key)
+        assert a.spend("alice", coin(epsilon), key=key).to_json() == {**first.to_json(), "repeated": True}
+
+
+def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accountant, clock: Clock) -> None:
+    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
+    a, b = team(accountant, "team-a"), team(accountant, "team-b")
+    a.spend("alice", coin("0.5"))
+    b.spend("alice", coin(2))
+    accountant.spend("alice", coin(3))
+    accountant.set_policy(
+        "default",
+        ["lifetime=40", "day=20", "week=20,1e-6,zcdp"],
+        shares={"team-a": ["lifetime=1", "day=1", "week=9"]},
+    )
+    state = {limit["period"]: limit for limit in accountant.balance("alice").to_json()["limits"]}
+    assert state["day (team-a)"]["spent"]["epsilon"] == 0.5
+    assert state["week (team-a)"]["rule"] == "zcdp"
+    assert a.spend("alice", coin("0.6")).binding == ("lifetime (team-a)", "day (team-a)")
+    check(accountant)
+
+
+def test_share_under_another_rule_uses_its_sums(accountant: Accountant) -> None:
+    limits = ["lifetime=8,1e-6,renyi:3", "month=9,9e-7+1e-7,zcdp"]
+    accountant.set_policy("default", limits, shares={"team-a": ["lifetime=7.5", "month=2"]})
+    a = team(accountant, "team-a")
+    assert a.spend("alice", coin("0.2"))
+    assert accountant.spend("alice", coin("0.2"))
+    assert a.spend("alice", coin("0.1"))
+    assert a.spend_many(["alice", "bob"], coin("0.1")).spent == 2
+    check(accountant)
+
+
+@pytest.mark.parametrize(
+    ("shares", "why"),
+    [
+        ({"team-a": ["lifetime=3"], "team-b": ["lifetime=1.000000001"]}, "together exceed its"),
+        ({"team-a": ["lifetime=1,1e-9"]}, "together exceed its"),
+        ({"team-a": ["day=1"]}, "a share of one of the policy's limits"),
+        ({"team-a": ["lifetime=1,1e-9,zcdp"]}, "a share of one of the policy's limits"),
+        ({"team-a": []}, "with at least one limit"),
+        ({"team-a": ["lifetime=1", "lifetime=2"]}, "limited once for each period and rule"),
+        ({"team a": ["lifetime=1"]}, "1 to 64 ASCII letters"),
+        ({"team-a": "lifetime=1"}, "a dict of names"),
+        ({"team-a": ["lifetime"]}, "PERIOD=EPSILON"),
+        (["team-a"], "a dict of names"),
+    ],
+)
+def test_share_with_invalid_limits_raises(accountant: Accountant, shares: Any, why: str) -> None:
+    with pytest.raises(InvalidParameter, match=why):
+        accountant.set_policy("default", ["lifetime=4"], shares=shares)
+    assert accountant.policies() == []
+
+
+def test_limit_lowered_below_its_shares_raises(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    with pytest.raises(InvalidParameter, match="with the other shares: got team-a:lifetime=1, team-b:lifetime=3"):
+        accountant.set_policy("default", ["lifetime=3.9"])
+    assert accountant.set_policy("default", ["lifetime=5"]).shares == accountant.policy().shares
+    assert [share.name for share in accountant.policy().shares] == ["team-a", "team-b"]
+    assert accountant.set_policy("default", ["lifetime=3"], shares={}).shares == ()
+    check(accountant)
+
+
+def test_share_after_a_charge_keeps_its_delta(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=1,1e-7"]})
+    assert team(accountant, "team-a").spend("alice", coin("0.5"))
+    with pytest.raises(InvalidParameter, match=r"for lifetime \(team-a\), which users were charged by"):
+        accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=1,2e-7"]})
+    accountant.set_policy("default", ["lifetime=4,1e-6"], shares={"team-a": ["lifetime=2,1e-7"]})
+    check(accountant)
+
+
+def test_verify_with_an_entry_of_another_share_finds_it(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
+    caller = made(accountant, "team-a", "team-a")
+    accountant.acting_for(caller).spend("alice", coin("0.1"))
+    check(accountant)
+    accountant.acting_for(caller._replace(share="team-b")).spend("alice", coin("0.1"))
+    accountant.acting_for(caller._replace(share=None)).spend("alice", coin("0.1"))
+    problems = accountant.verify().problems
+    assert [problem.rpartition("have ")[2] for problem in problems] == ["another share, 0", "another share, 2"]
+
+
+def test_policy_with_shares_round_trips() -> None:
+    limits = (Limit.parse("lifetime=4"), Limit.parse("day=9,1e-6,renyi:3"))
+    shares = as_shares({"b": ["lifetime=1"], "a": ["day=8", "lifetime=3"]}, limits)
+    policy = Policy("default", limits, shares=tuple(share.numbered(7 + n) for n, share in enumerate(shares)))
+    assert Policy.from_json(policy.to_json()) == policy
+    assert [limit.gauge for limit in policy.all_limits] == [
+        "lifetime",
+        "day renyi:3",
+        "day renyi:3 share:7",
+        "lifetime share:7",
+        "lifetime share:8",
+    ]
+    assert "shares" not in Policy("default", limits).to_json(), "what has none is stored as before there were such"
+
+
+@given(parts=st.lists(st.decimals("0.000000001", "2", places=9), min_size=1, max_size=5))
+def test_share_limits_fit_exactly_if_their_sum_does(parts: list[Decimal]) -> None:
+    limits = (Limit("lifetime", 4),)
+    shares = as_shares({f"team-{n}": [Limit("lifetime", part)] for n, part in enumerate(parts)}, limits)
+    if sum(parts) <= 4:
+        assert Policy("default", limits, shares=shares).shares == shares
+    else:
+        with pytest.raises(InvalidParameter, match="together exceed its"):
+            Policy("default", limits, shares=shares)

@@ -1,0 +1,400 @@
+"""Bulk commands say what they do: no user is left out, charged twice or passed over in silence."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ldp_budget.accounting import bulk_run
+from ldp_budget.reports import charged_release
+from ldp_budget_cli import spend
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
+
+OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
+POLL = ["poll", "oue", "--epsilon", "0.5", "--categories", "yes,no,perhaps"]
+
+
+def poll_of_a_half(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", *POLL)
+
+
+@pytest.fixture
+def budget(command: CommandLine, begun: Any) -> CommandLine:
+    """A ledger with a lifetime limit of 1 and a poll that costs half of it."""
+    begun(poll_of_a_half, command)
+    return command
+
+
+def file_of(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def spent(budget: CommandLine, *users: str) -> list[float]:
+    return [budget.json("balance", user)["limits"][0]["spent"]["epsilon"] for user in users]
+
+
+# -- the first line of a list -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["ann\nbob\n", "ann,Ulm\nbob,Bonn\n", "town,user\nUlm,ann\n"])
+def test_first_line_that_may_be_a_user_is_an_error(budget: CommandLine, tmp_path: Path, text: str) -> None:
+    message = budget.error("spend-many", file_of(tmp_path / "list.csv", text), *OUE, code=2)
+    first = text.splitlines()[0].partition(",")[0]
+    assert f"Is '{first}' (line 1 of " in message
+    assert "add --no-header. If it is a header, add --user-column NAME" in message
+    assert spent(budget, "ann", "bob", "Ulm") == [0, 0, 0]
+
+
+def test_no_header_charges_the_first_user(budget: CommandLine, tmp_path: Path) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", "ann\nbob\n"), *OUE, "--no-header")
+    assert done.stdout == "spent: 2, refused: 0, repeated: 0\n"
+    assert f"users from column 1 of {tmp_path / 'list.csv'}\n" in done.stderr
+    pairs = file_of(tmp_path / "pairs.csv", "Ulm,ann\nBonn,bob\n")
+    budget("spend-many", pairs, *OUE, "--no-header", "--user-column", "2")
+    assert spent(budget, "ann", "bob", "Ulm") == [1, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["user", "User ID", "id", "user_id", "E-Mail", "respondent", "NAME", "employee id"])
+def test_user_column_with_a_known_name_is_used(budget: CommandLine, tmp_path: Path, name: str) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", f"{name},town\nann,Ulm\n"), *OUE)
+    assert f"users from column {name} of {tmp_path / 'list.csv'}\n" in done.stderr
+    assert spent(budget, "ann") == [0.5]
+
+
+def test_user_column_option_is_used(budget: CommandLine, tmp_path: Path) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", "who\nann\n"), *OUE, "--user-column", "who")
+    assert "users from column who of" in done.stderr
+    assert spent(budget, "ann", "who") == [0.5, 0]
+
+
+def test_list_with_only_a_header_charges_no_user(budget: CommandLine, tmp_path: Path) -> None:
+    done = budget("spend-many", file_of(tmp_path / "list.csv", "user\n"), *OUE)
+    assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
+    assert done.stderr == f"no user is in column user of {tmp_path / 'list.csv'}, so no user was charged\n"
+    assert spent(budget, "user") == [0]
+
+
+# -- users who are listed twice ---------------------------------------------------------------------------------
+
+TWICE = "user,answer\nann,yes\nbob,no\nann,no\nann,perhaps\ncy,no\ncy,no\n"
+WARNING = "Warning: 2 users appear more than once and are charged for each row (3 extra charges). Use --once"
+
+
+@pytest.fixture
+def randomize(budget: CommandLine, tmp_path: Path) -> Callable[..., Any]:
+    """Randomize a file for the poll."""
+
+    def run(text: str, *options: object, column: str = "answer", code: int = 0) -> Any:
+        source = file_of(tmp_path / "answers.csv", text)
+        out = [tmp_path / "r", *([] if "--spend" in options else ["--overwrite"])]
+        return budget("randomize", "poll", source, "--column", column, *options, "--out", *out, code=code)
+
+    return run
+
+
+def test_repeated_user_is_charged_twice_with_a_warning(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    assert WARNING in randomize(TWICE, "--user-column", "user", "--spend").stderr
+    assert spent(budget, "ann", "bob", "cy") == [1, 0.5, 1], "and ann's third report was refused"
+    assert WARNING in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
+    (tmp_path / "r").unlink()
+    assert "Warning" not in randomize(TWICE).stderr, "no user is charged"
+
+
+SPELT = "user,answer\nZoë,yes\n Zoë,no\nZoe\u0308\t,no\nzoë,yes\nann,no\nAnn ,no\n"
+CASE = "Warning: 4 names differ from another name only by case, and each has its own budget"
+
+
+def test_spellings_of_one_name_are_one_user(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    """A trailing space, a tab or another Unicode form gave a user in a CSV file a budget of their own."""
+    told = randomize(SPELT, "--user-column", "user", "--spend").stderr
+    assert "Warning: 1 user appears more than once and is charged for each row (2 extra charges)" in told
+    assert CASE in told
+    assert spent(budget, "Zoë", "zoë", "ann", "Ann") == [1, 0.5, 0.5, 0.5], "and the third report was refused"
+    assert CASE in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
+    listed = budget("spend-many", "-", *OUE, "--once", input=SPELT)
+    assert CASE in listed.stderr
+    assert "appears more than once" not in listed.stderr
+    (tmp_path / "r").unlink()
+    once = randomize(SPELT, "--user-column", "user", "--spend", "--once").stderr
+    assert "2 rows left out: a repeated user (--once)" in once
+    (tmp_path / "r").unlink()
+    blank = randomize('user,answer\nann,yes\n" ",no\n', "--user-column", "user", code=1).stderr
+    assert "the user is missing" in blank
+
+
+def test_once_charges_each_user_once(budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]) -> None:
+    done = randomize(TWICE, "--user-column", "user", "--spend", "--once")
+    assert "Warning" not in done.stderr
+    assert "3 rows left out: a repeated user (--once)" in done.stderr
+    assert "3 reports written" in done.stderr
+    assert spent(budget, "ann", "bob", "cy") == [0.5, 0.5, 0.5]
+    again = budget("spend-many", tmp_path / "answers.csv", *OUE, "--once")
+    assert (again.stdout, "Warning" in again.stderr) == ("spent: 3, refused: 0, repeated: 0\n", False)
+    assert "--once needs --spend" in randomize(TWICE, "--once", code=2).stderr
+
+
+def test_repeated_user_of_a_stream_is_warned_about_at_the_end(budget: CommandLine) -> None:
+    assert WARNING in budget("spend-many", "-", *OUE, input=TWICE).stderr
+
+
+# -- who was charged --------------------------------------------------------------------------------------------
+
+
+def test_randomize_without_spend_says_that_no_user_was_charged(
+    budget: CommandLine, randomize: Callable[..., Any]
+) -> None:
+    free = "; no user was charged (add --spend to charge)\n"
+    assert free in randomize("user,answer\nann,yes\n").stderr
+    assert free in randomize("user,answer\nann,yes\n", "--json").stderr
+    (Path(budget.ledger).parent / "r").unlink()
+    assert "no user was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
+    assert spent(budget, "ann") == [0.5]
+
+
+def test_randomize_with_refused_to_writes_the_refused_users(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    refused = tmp_path / "refused.csv"
+    done = randomize(TWICE, "--user-column", "user", "--spend", "--refused-to", refused)
+    assert "5 reports written" in done.stderr
+    assert "1 user was refused and sent nothing" in done.stderr
+    assert refused.read_text().split() == ["user", "ann"]
+    assert "--refused-to needs --spend" in randomize(TWICE, "--refused-to", refused, code=2).stderr
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stopping(users: int | None) -> Iterator[Callable[[int], None]]:
+    """Replace the progress bar by a user who stops the command in the second batch."""
+    batches = iter([None])
+
+    def advance(batch: int) -> None:
+        if next(batches, batch) is not None:
+            raise KeyboardInterrupt
+
+    yield advance
+
+
+def test_stopped_run_without_a_key_prints_a_key_to_continue(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = file_of(tmp_path / "list.csv", "user\n" + "".join(f"u{number}\n" for number in range(6)))
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(spend, "charging", stopping)
+        message = budget.error("spend-many", people, *OUE)
+    told = re.search(
+        r"Stopped: 4 users were charged and 0 refused. To continue, run the same command again with (--key \S+):",
+        message,
+    )
+    assert told is not None, message
+    assert message.rstrip().endswith("it charges no user twice.")
+    done = budget("spend-many", people, *OUE, *told[1].split())
+    assert done.stdout == "spent: 2, refused: 0, repeated: 4\n"
+    assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
+
+
+def test_stopped_run_with_a_key_continues_with_it(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(spend, "charging", stopping)
+        message = budget.error("spend-many", people, *OUE, "--key", "monday")
+    assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again: it" in message
+    assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
+
+
+def test_stream_with_a_wrong_row_prints_a_key_to_continue(
+    budget: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
+    message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
+    assert "-, line 5, column user: the user is missing" in message
+    assert ". 2 users were charged and 0 refused. Correct this, then run" in message
+    [key] = re.findall(r"then run the same command again with (--key \S+): it charges", message)
+    done = budget("spend-many", "-", *OUE, *key.split(), input="user\na\nb\nc\nd\n")
+    assert done.stdout == "spent: 2, refused: 0, repeated: 2\n"
+
+
+def test_file_with_a_wrong_row_charges_no_user(
+    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
+    people = file_of(tmp_path / "list.csv", 'user\na\nb\nc\n""\n')
+    assert "line 5, column user: the user is missing. To leave" in budget.error("spend-many", people, *OUE)
+    assert spent(budget, "a") == [0]
+
+
+def test_stopped_randomize_continues_with_the_same_command(
+    budget: CommandLine, monkeypatch: pytest.MonkeyPatch, randomize: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(charged_release, "_BATCH", 2)
+    text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
+    options = ["--user-column", "user", "--spend"]
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "charging", stopping)
+        message = randomize(text, *options, code=1).stderr
+    assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
+    assert "r.partial and charges no user twice" in message
+    assert "6 reports written" in randomize(text, *options).stderr
+    assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "name", "said"),
+    [
+        (["balance", "ann"], "app", "ledger_path", "Nothing was changed. Run it again."),
+        (["policy", "list"], "app", "ledger_path", "To see: ldp-budget policy list"),
+        (["erase", "ann", "--yes"], "app", "ledger_path", "Run the same command again"),
+        (["spend", "ann", "poll", "--key", "k"], "spend", "_answer", "it charges nothing twice"),
+        (["spend", "ann", "poll"], "spend", "_answer", "To see: ldp-budget history ann"),
+    ],
+)
+def test_stopped_command_ends_with_a_sentence(
+    budget: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str], module: str, name: str, said: str
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    budget("spend", "ann", "poll")
+    monkeypatch.setattr(importlib.import_module(f"ldp_budget_cli.{module}"), name, stop)
+    message = budget.error(*words)
+    assert message.startswith("Stopped: ")
+    assert said in message
+    assert message.count("\n") == 1
+
+
+# -- sketches are estimated from the command line -----------------------------------------------------------------
+
+
+@pytest.fixture
+def towns(budget: CommandLine, tmp_path: Path) -> Path:
+    rows = [f"u{number},{['zürich', 'ulm', 'ulm', '12', '012'][number % 5]}" for number in range(1000)]
+    return file_of(tmp_path / "towns.csv", "\n".join(["user,town", *rows]))
+
+
+SKETCHES = {
+    "cms": ["cms", "--epsilon", "6", "--hashes", "16", "--width", "64"],
+    "hcms": ["hcms", "--epsilon", "6", "--hashes", "16", "--width", "64"],
+    "rappor": [
+        "rappor",
+        "--bits",
+        "64",
+        "--hashes",
+        "2",
+        "--cohorts",
+        "4",
+        "--f",
+        "0.02",
+        "--p",
+        "0.02",
+        "--q",
+        "0.98",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ["cms", "hcms"])
+def test_estimate_of_a_sketch_counts_the_candidates(
+    budget: CommandLine, tmp_path: Path, towns: Path, kind: str
+) -> None:
+    budget("collection", "add", "towns", *SKETCHES[kind])
+    budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
+    named = file_of(tmp_path / "named.txt", "zürich\nulm\n012\n12\nbonn\n")
+    truth = {"zürich": 200, "ulm": 400, "012": 200, "12": 200, "bonn": 0}
+    for candidates in (named, ",".join(truth)):
+        rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", candidates)["answers"]
+        assert [row["answer"] for row in rows] == list(truth)
+        for row in rows:
+            assert abs(row["count"] - truth[row["answer"]]) < 5 * row["std_error"]
+            assert row["std_error"] < 40
+    top = budget("estimate", "towns", tmp_path / "t", "--candidates", named, "--top", "1").stdout
+    assert "The 1 largest of 5 answers" in top
+    assert ("ulm" in top, "bonn" in top) == (True, False)
+    message = budget.error("estimate", "towns", tmp_path / "t", code=2)
+    assert "--candidates is missing: it must be the answers to count" in message
+
+
+def test_estimate_of_rappor_counts_the_candidates(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
+    budget("collection", "add", "towns", *SKETCHES["rappor"], "--any-inputs")
+    budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
+    rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", "ulm,bonn,zürich,12,012")["answers"]
+    assert abs(rows[0]["count"] - 400) < 5 * rows[0]["std_error"]
+
+
+def test_candidates_and_top_select_listed_answers(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    randomize("answer\n" + "no\n" * 3000 + "yes\n" * 100)  # nine standard errors apart
+    everything = {row["answer"]: row for row in budget.json("estimate", "poll", tmp_path / "r")["answers"]}
+    some = budget.json("estimate", "poll", tmp_path / "r", "--candidates", "perhaps,no")["answers"]
+    assert some == [everything["perhaps"], everything["no"]]
+    assert budget.json("estimate", "poll", tmp_path / "r", "--top", "1")["answers"] == [everything["no"]]
+    assert len(budget.json("estimate", "poll", tmp_path / "r", "--top", "9")["answers"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--candidates", "no,other"],
+            "--candidates must be answers of poll (one of yes, no, perhaps): got 'other'",
+        ),
+        (["--candidates", "no,no"], "--candidates must be distinct answers: got 'no' 2 times"),
+        (["--candidates", ""], "--candidates must be answers of poll"),
+        (["--top", "0"], "--top must be a whole number >= 1: got 0"),
+        (["--top", "two"], "--top must be a whole number >= 1: got two"),
+        (["--confidence", "95"], "--confidence must be a number > 0 and < 1: got 95"),
+        (["--confidence", "high"], "--confidence must be a finite number: got high"),
+    ],
+)
+def test_estimate_with_a_wrong_choice_names_the_option(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any], options: list[str], said: str
+) -> None:
+    randomize("answer\nno\n")
+    assert said in budget.error("estimate", "poll", tmp_path / "r", *options, code=2)
+
+
+def test_estimate_intervals_have_the_given_confidence(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    randomize("answer\n" + "no\nyes\n" * 500)
+    widths = []
+    for level in ("0.5", "0.95", "0.999"):
+        row = budget.json("estimate", "poll", tmp_path / "r", "--confidence", level)["answers"][0]
+        assert 0 <= row["low"] <= row["count"] <= row["high"] <= 1000
+        widths.append(row["high"] - row["low"])
+    # Those of half a chance are no longer than 0.6745 standard deviations to each side.
+    assert widths[0] == pytest.approx(2 * 0.6744898 * row["std_error"], rel=0.05)
+    assert widths[0] < widths[1] < widths[2]
+    told = budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
+    assert "1000 reports; 99.9 % confidence intervals\n" in told
+    assert "; 95 % confidence intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
+
+
+def test_estimate_of_a_mean_refuses_candidates_and_top(budget: CommandLine, tmp_path: Path) -> None:
+    budget("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
+    source = file_of(tmp_path / "ages.csv", "age\n20\n")
+    budget("randomize", "age", source, "--column", "age", "--out", tmp_path / "a")
+    for options in (["--top", "1"], ["--candidates", "20"]):
+        message = budget.error("estimate", "age", tmp_path / "a", *options, code=2)
+        assert f"{options[0]} must be left out, because the answers of collection age are numbers" in message
+    assert budget.json("estimate", "age", tmp_path / "a", "--confidence", "0.5")["reports"] == 1

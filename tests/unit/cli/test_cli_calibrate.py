@@ -1,0 +1,215 @@
+"""`ldp-budget`, its help, and `calibrate`: what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ldp_budget
+from ldp_budget.registry.plugins import registry
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
+
+TOY = """
+import ldp_budget
+from ldp_budget.sdk.parameters import choice, flag, integer, real
+from ldp_budget.guarantees import Pure
+class Toy(ldp_budget.Mechanism):
+    name = "toy"
+    aliases = ("plaything",)
+    summary = "a toy for tests"
+    source = "nowhere"
+
+    epsilon = real("privacy loss of one report", above=0, at_most=9)
+    rounds = integer("how many rounds", at_least=1, default=2)
+    order = choice("which order", "sorted", "drawn", default="sorted")
+    visible = flag("whether the order can be seen")
+
+    @property
+    def parameters(self):
+        return {"step": float(self.epsilon) / self.rounds}
+
+    @property
+    def guarantee(self):
+        return Pure(self.epsilon)
+
+@ldp_budget.hookimpl
+def register_mechanisms(register):
+    register(Toy)
+"""
+
+
+@pytest.fixture
+def toy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A third party's distribution, installed: a mechanism with every kind of field, and no word about options."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "toy_box.py").write_text(TOY)
+    information = site / "toy_box-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-box\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[ldp_budget]\ntoy = toy_box\n")
+    monkeypatch.syspath_prepend(site)
+    registry.cache_clear()
+    yield
+    registry.cache_clear()
+    sys.modules.pop("toy_box", None)
+
+
+# -- help ----------------------------------------------------------------------------------------------------
+
+
+def test_help_lists_the_commands(command: CommandLine) -> None:
+    from ldp_budget_cli.app import COMMANDS
+
+    printed = command("--help").stdout
+    for name, (_, line) in COMMANDS.items():
+        assert name in printed
+        assert line.split(";")[0].split(",")[0] in printed
+
+
+def test_help_of_every_command_is_shown(command: CommandLine) -> None:
+    from ldp_budget_cli.app import COMMANDS
+
+    for name in COMMANDS:
+        assert "Usage:" in command(name, "--help").stdout
+
+
+def test_help_of_a_mechanism_lists_its_fields(command: CommandLine) -> None:
+    printed = command("calibrate", "gaussian", "--help").stdout
+    fields = ldp_budget.mechanism("gaussian").fields
+    for name, field in fields.items():
+        offered = f"--{name} " in printed
+        assert offered != field.derived, "a parameter that replaces a target is no target"
+    assert "tail|exact" in printed
+    assert "[default: tail]" in printed
+    assert "--sigma" in command("spend", "alice", "gaussian", "--help").stdout
+
+
+def test_unknown_command_or_mechanism_is_wrong_usage(command: CommandLine) -> None:
+    assert "No such command 'calibrat'" in command.error("calibrat", code=2)
+    assert "No mechanism or collection is named 'que'. Did you mean 'sue' or 'oue'?" in command.error(
+        "calibrate", "que", code=2
+    )
+
+
+# -- calibrate -----------------------------------------------------------------------------------------------
+
+
+def test_calibrate_json_equals_the_python_result(command: CommandLine) -> None:
+    printed = command.json("calibrate", "oue", "--epsilon", "1", "--domain-size", "7", "--users", "944")
+    oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
+    assert printed == json.loads(json.dumps(oue.describe(944)))
+    assert printed["mechanism"] == "oue"
+    assert printed["parameters"] == {"p": 0.5, "q": pytest.approx(1 / (math.e + 1))}
+    assert (printed["guarantee"]["epsilon"], printed["guarantee"]["delta"]) == (1, 0)
+    assert printed["utility"]["std_error"] > 0
+
+
+def test_calibrate_two_fair_coins_gives_ln_3(command: CommandLine) -> None:
+    printed = command.json("calibrate", "randomized-response", "--truth", "0.5", "--yes", "0.5")
+    assert printed["parameters"] == {"p": 0.75, "q": 0.25}
+    assert math.log(3) <= printed["guarantee"]["epsilon"] <= math.log(3) + 1e-15
+
+
+def test_calibrate_by_alias_gives_the_same_mechanism(command: CommandLine) -> None:
+    options = ["--epsilon", "1", "--domain-size", "7"]
+    assert command.json("calibrate", "optimized-unary-encoding", *options) == command.json(
+        "calibrate", "oue", *options
+    )
+
+
+def test_calibrate_text_has_the_values_of_the_json(command: CommandLine) -> None:
+    printed = command("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-5").stdout
+    assert "4.37" in printed
+    assert "Note: The printed δ" in printed
+
+
+def test_calibrate_creates_no_ledger(command: CommandLine) -> None:
+    command("calibrate", "oue", "--epsilon", "1", "--domain-size", "7")
+    assert not list(command.ledger.parent.iterdir())
+
+
+OUE = ["oue", "--epsilon", "1", "--domain-size", "7"]
+GAUSSIAN = ["gaussian", "--epsilon", "1", "--delta", "0.001"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "expected", "found"),
+    [
+        (["oue", "--domain-size", "7"], "--epsilon", "a number > 0", "is missing"),
+        (["oue", "--epsilon", "1"], "--domain-size", "a whole number from 2", "is missing"),
+        *((["oue", "--epsilon", bad, "--domain-size", "7"], "--epsilon", "a number > 0", f"got {bad}") for bad in
+          ("0", "-1", "nan", "inf", "-inf", "1e-600000", "1e600000", "one", "")),
+        *((["oue", "--epsilon", "1", "--domain-size", bad], "--domain-size", "a whole number from 2", f"got {bad}")
+          for bad in ("1", "0", "-7", "7.5", "nan", "1e30", "seven")),
+        *((["gaussian", "--epsilon", "1", "--delta", bad], "--delta", "< 1", f"got {bad}") for bad in
+          ("0", "1", "1.5", "-0.1", "nan", "inf")),
+        ([*GAUSSIAN, "--method", "best"], "--method", "one of tail, exact", "got best"),
+        ([*GAUSSIAN, "--lower", "0", "--upper", "0"], "--upper", "greater than lower, 0", "got 0"),
+        ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "got inf"),
+        ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "is missing"),
+        ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "got 0"),
+        (["randomized-response"], "--epsilon", "Give epsilon, or truth and yes", "is missing"),
+        (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "got 1"),
+        ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "got 0"),
+        ([*OUE, "--users", "many"], "--users", "integer", "many"),
+    ],
+)  # fmt: skip
+def test_calibrate_with_a_bad_target_names_option_range_and_value(
+    command: CommandLine, arguments: list[str], option: str, expected: str, found: str
+) -> None:
+    message = command.error("calibrate", *arguments, "--json", code=2)
+    assert option in message
+    assert expected in message
+    assert found in message
+
+
+def test_calibrate_offers_no_derived_parameters(command: CommandLine) -> None:
+    assert "No such option '--sigma'" in command.error("calibrate", "gaussian", "--sigma", "3", code=2)
+
+
+# -- a third party's mechanism -------------------------------------------------------------------------------
+
+
+def test_calibrate_third_party_mechanism_from_its_fields(command: CommandLine, toy: None) -> None:
+    printed = command.json("calibrate", "toy", "--epsilon", "3", "--rounds", "4", "--order", "drawn", "--visible")
+    assert printed["parameters"] == {"step": 0.75}
+    assert printed["guarantee"]["epsilon"] == 3
+    assert printed["source"] == "nowhere"
+    helped = command("calibrate", "plaything", "--help").stdout
+    for words in ("a toy for tests", "--epsilon NUMBER", "--rounds INTEGER", "sorted|drawn", "how many rounds", "2]"):
+        assert words in helped
+    assert "--epsilon must be a number > 0 and <= 9: got 10" in command.error(
+        "calibrate", "toy", "--epsilon", "10", code=2
+    )
+
+
+def test_spend_charges_a_third_party_mechanism(command: CommandLine, toy: None) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    assert command.json("quote", "alice", "toy", "--epsilon", "3")["affordable_reports"] == 1
+    assert command.json("spend", "alice", "toy", "--epsilon", "3", "--visible")["status"] == "spent"
+    assert command.json("spend", "alice", "plaything", "--epsilon", "3", code=3)["binding"] == ["lifetime"]
+    [row] = [row for row in command.json("mechanisms") if row["name"] == "toy"]
+    assert (row["plugin"], row["status"], row["aliases"]) == ("toy-box", "ok", ["plaything"])
+
+
+def test_history_without_the_plugin_stays_readable(
+    command: CommandLine, toy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    command("spend", "alice", "toy", "--epsilon", "3")
+    monkeypatch.setenv("LDP_BUDGET_NO_PLUGINS", "1")
+    registry.cache_clear()
+    assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 3
+    assert "No mechanism or collection is named 'toy'" in command.error(
+        "spend", "alice", "toy", "--epsilon", "1", code=2
+    )
+    assert (
+        command.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "3", code=3)["status"] == "refused"
+    )

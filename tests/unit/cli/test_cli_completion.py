@@ -1,0 +1,80 @@
+"""Shell completion: also without a ledger, and without creating one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from command_line import CommandLine
+from ldp_budget_cli.app import COMMANDS, cli
+
+
+def offered(*words: str) -> list[str]:
+    """Return the words that may replace the last word."""
+    *before, incomplete = words
+    complete = ShellComplete(cli, {}, "ldp-budget", "_LDP_BUDGET_COMPLETE")
+    return [item.value for item in complete.get_completions(before, incomplete)]
+
+
+@pytest.fixture
+def ledger(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    command("policy", "set", "daily", "--limit", "lifetime=4")
+    command("collection", "add", "party", "oue", "--epsilon", "1", "--categories", "a,b")
+    monkeypatch.setenv("LDP_BUDGET_LEDGER", str(command.ledger))
+
+
+def test_completion_offers_commands_mechanisms_collections_and_policies(ledger: None) -> None:
+    assert offered("") == list(COMMANDS)
+    assert offered("re") == ["reserve", "reservations"]
+    assert offered("ledger", "re") == ["repair-clock"]
+    assert offered("spend", "alice", "pa") == ["party"]
+    assert {"oue", "rappor", "party"} <= set(offered("spend", "alice", ""))
+    assert offered("spend", "alice", "collection:") == ["collection:party"]
+    for words in (("collection", "show"), ("estimate",), ("randomize",)):
+        assert offered(*words, "") == ["party"]
+    for words in (("policy", "show"), ("balance", "--policy"), ("spend", "alice", "party", "--policy")):
+        assert offered(*words, "d") == ["daily", "default"]
+
+
+def test_completion_offers_the_options_of_the_mechanism(ledger: None) -> None:
+    assert "--domain-size" in offered("spend", "alice", "oue", "--")
+    assert "--domain-size" not in offered("spend", "alice", "party", "--")
+    assert {"--csv", "--tsv", "--nl", "--json"} <= set(offered("balance", "--"))
+
+
+def test_completion_uses_the_ledger_of_the_line(
+    command: CommandLine, ledger: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LDP_BUDGET_LEDGER", str(tmp_path / "none.db"))
+    assert offered("collection", "show", "") == []
+    assert offered("--ledger", str(command.ledger), "collection", "show", "") == ["party"]
+    assert offered("collection", "show", "--ledger", str(command.ledger), "") == ["party"]
+    assert offered("collection", "show", "--ledger", "") == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no ledger at all"], ids=["nothing", "an empty file", "something"])
+def test_completion_without_a_ledger_creates_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    place = tmp_path / "place" / "budget.db"
+    place.parent.mkdir()
+    if content is not None:
+        place.write_bytes(content)
+    monkeypatch.setenv("LDP_BUDGET_LEDGER", str(place))
+    assert offered("collection", "show", "") == offered("policy", "show", "") == []
+    assert offered("spend", "alice", "ou") == ["oue"]
+    assert "--key" in offered("spend", "alice", "party", "--")
+    assert [file.name for file in place.parent.iterdir()] == ([] if content is None else ["budget.db"])
+
+
+def test_completion_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDP_BUDGET_LEDGER", "postgresql://192.0.2.1/nowhere")
+    assert offered("collection", "show", "") == []
+
+
+@pytest.mark.parametrize("words", [("nonsense", ""), ("spend", "alice", "nonsense", "--k"), ("spend", "--", "")])
+def test_completion_of_an_unknown_command_is_empty(ledger: None, words: tuple[str, ...]) -> None:
+    offered(*words)

@@ -1,0 +1,279 @@
+"""Rows: the same in every form, safe to read back, and of many users at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import CommandLine
+from ldp_budget import Accountant
+from ldp_budget.ledger.ledger import Ledger
+from ldp_budget_cli.output import CSV, TSV, cell, write_rows
+
+USERS = ["alice", "Bob, jr", '"quoted"', "=1+1", "-3", "+4", "@home", "'t Hooft", "two\nlines", "tab\there", "unseen"]
+
+ROWS = [
+    ["mechanisms"],
+    ["compare", "--epsilon", "1", "--domain-size", "7", "--users", "100", "--lower", "0", "--upper", "1"],
+    ["compose", "party", "--reports", "3"],
+    ["plan", "oue", "--domain-size", "3", "--reports", "3", "--total-epsilon", "1"],
+    ["policy", "list"],
+    ["collection", "list"],
+    ["history", "alice"],
+    ["reservations"],
+    ["reservations", "alice"],
+    ["balance", "alice"],
+    ["balance", "--all"],
+    ["balance", "--users", "users.csv"],
+    ["ledger", "export"],
+    ["ledger", "export", "--users", "users.csv"],
+    ["estimate", "party", "reports.bin"],
+]
+ONE_VALUE = ("compose", "plan", "estimate")
+"""Their JSON is one object, in which the rows stand."""
+
+
+def undone(text: str) -> str:
+    """Return a cell without the apostrophe that was added."""
+    return text.removeprefix("'")
+
+
+def charged_party(command: CommandLine) -> None:
+    folder = Path(command.ledger).parent
+    with (folder / "users.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["user"], *([user] for user in USERS)])
+    command("policy", "set", "default", "--limit", "lifetime=8,1e-6,zcdp", "--limit", "day=6")
+    command("collection", "add", "party", "oue", "--epsilon", "0.5", "--categories", "=yes,-no")
+    with Accountant(command.ledger) as accountant:
+        for user in USERS[:-1]:
+            accountant.spend(user, accountant.collection("party"), note=f"={user[0]}")
+        accountant.reserve("alice", accountant.collection("party"), note="-1")
+    (folder / "answers.csv").write_text("answer\n=yes\n-no\n")
+    reports = folder / "reports.bin"
+    command("randomize", "party", folder / "answers.csv", "--column", "answer", "--out", reports)
+
+
+@pytest.fixture(autouse=True)
+def ledger(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun(charged_party, command)
+
+
+@pytest.mark.parametrize("words", ROWS, ids=" ".join)
+def test_rows_are_equal_in_every_form(command: CommandLine, words: list[str]) -> None:
+    lines = [json.loads(line) for line in command(*words, "--nl").stdout.splitlines()]
+    assert [json.loads(line) for line in command(*words, "--json", "--nl").stdout.splitlines()] == lines
+    whole = json.loads(command(*words, "--json").stdout)
+    if words[0] in ONE_VALUE or words == ["balance", "alice"]:
+        assert isinstance(whole, dict)
+    else:
+        assert whole == lines
+    tables = []
+    for form, delimiter in (("--csv", ","), ("--tsv", "\t")):
+        text = command(*words, form).stdout
+        table = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        assert len(table) == len(lines) + 1
+        assert {len(row) for row in table} == {len(table[0])}
+        assert all(not text.startswith(("=", "@", "\t")) for row in table for text in row)
+        tables.append(table)
+    assert tables[0] == tables[1]
+    header, *rows = tables[0]
+    for line, row in zip(lines, rows, strict=True):
+        for name, text in zip(header, row, strict=True):
+            value = line.get(name)
+            if isinstance(value, str):
+                assert undone(text) == value
+            elif isinstance(value, bool):
+                assert text == str(value)
+            elif value is not None:
+                assert json.loads(text) == value
+
+
+@pytest.mark.some(5)
+@pytest.mark.parametrize("words", ROWS, ids=" ".join)
+@pytest.mark.parametrize("pair", [("--json", "--csv"), ("--nl", "--tsv"), ("--csv", "--tsv")])
+def test_two_output_forms_are_refused(command: CommandLine, words: list[str], pair: tuple[str, str]) -> None:
+    told = command.error(*words, *pair, code=2)
+    assert f"{pair[0]} and {pair[1]} exclude each other" in told
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
+def test_cells_of_csv_are_read_back(texts: list[str]) -> None:
+    for form, delimiter in ((CSV, ","), (TSV, "\t")):
+        written: list[str] = []
+        write_rows([{"text": text, "other": 1.5} for text in texts], form, written.append, ["text", "other"])
+        header, *rows = csv.reader(io.StringIO("".join(written), newline=""), delimiter=delimiter, strict=True)
+        assert header == ["text", "other"]
+        assert [undone(text) for text, _ in rows] == texts
+        assert not any(text.startswith(("=", "+", "-", "@")) for text, _ in rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("=SUM(A1)", "'=SUM(A1)"),
+        ("-3", "'-3"),
+        (-3, "-3"),
+        (-0.0, "0.0"),
+        ("'t Hooft", "''t Hooft"),
+        (None, ""),
+        (float("inf"), ""),
+        (True, "True"),
+        (["=a"], '["=a"]'),
+        ("＝1", "'＝1"),
+        ("a=b", "a=b"),
+    ],
+)
+def test_cell_that_starts_a_formula_gets_an_apostrophe(value: Any, shown: str) -> None:
+    assert cell(value) == shown
+
+
+# -- many balances -------------------------------------------------------------------------------------------
+
+
+def test_balance_of_a_list_equals_single_balances(command: CommandLine) -> None:
+    command("erase", "+4", "--yes")
+    rows = json.loads(command("balance", "--users", "users.csv", "--json").stdout)
+    assert [row["user"] for row in rows] == USERS
+    for user, row in zip(USERS, rows, strict=True):
+        one = json.loads(command("balance", "--json", "--", user).stdout)
+        del one["odometer"]
+        assert row == one
+    accounts = json.loads(command("balance", "--all", "--json").stdout)
+    assert [row["account"] for row in accounts] == list(range(1, len(USERS)))
+    assert [row["account"] for row in accounts if row.get("erased")] == [USERS.index("+4") + 1]
+    assert not any(user in command("balance", "--all", "--csv").stdout for user in USERS)
+
+
+def test_balance_of_many_users_needs_few_queries(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = [f"user-{number}" for number in range(2000)]
+    Path("many.csv").write_text("\n".join(users))
+    opened = 0
+    reading = Ledger.reading
+
+    def counting(self: Ledger, partition: int = 0) -> Any:
+        nonlocal opened
+        opened += 1
+        return reading(self, partition)
+
+    monkeypatch.setattr(Ledger, "reading", counting)
+    rows = command("balance", "--users", "many.csv", "--no-header", "--nl").stdout.splitlines()
+    assert [json.loads(row)["user"] for row in rows] == users
+    assert opened < 10
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        (b"alice\nbob\n", (), "user_column"),
+        (b"user,more\nalice,1\nbob\n", (), "line 3: 1 cell instead of 2, as in the header"),
+        (b"user\nalice\n\n\n", (), None),
+        (b"user\nalice\n\n  \n", (), "the user is missing"),
+        (b"user\n\xff\n", (), "not a CSV file in UTF-8"),
+        (b'user\n"unfinished\n', (), "not a CSV file"),
+        (b"\xef\xbb\xbfuser\r\nalice\r\n", (), None),
+        ("name;user\nx;alice\n".encode("utf-16"), ("--encoding", "utf-16", "--delimiter", ";"), None),
+        (b"", (), "is empty: it has no header line"),
+        (b'user\n""\n', (), "the user is missing"),
+        (b"user\n", (), None),
+    ],
+)
+def test_list_in_odd_form_is_read_or_named(
+    command: CommandLine, content: bytes, options: tuple[str, ...], told: str | None
+) -> None:
+    Path("list.csv").write_bytes(content)
+    for words in (("balance",), ("ledger", "export")):
+        arguments = (*words, "--users", "list.csv", "--csv", *options)
+        if told is None:
+            assert command(*arguments).stdout.startswith(("user,", "entry,"))
+        else:
+            code = 2 if told == "user_column" else 1
+            assert told.replace("_", "-") in command.error(*arguments, code=code).replace("_", "-")
+
+
+def test_balance_reads_a_list_from_standard_input(command: CommandLine) -> None:
+    rows = command("balance", "--users", "-", "--no-header", "--nl", input="alice\nalice\n").stdout.splitlines()
+    assert [json.loads(row)["user"] for row in rows] == ["alice", "alice"]
+
+
+def test_balance_of_an_empty_list_has_its_columns(command: CommandLine, tmp_path: Path) -> None:
+    Path("list.csv").write_text("user\n")
+    header = command("balance", "--users", "list.csv", "--csv").stdout
+    assert header.startswith("user,policy,erased,lifetime_rho_capacity,")
+    assert header == command("balance", "--users", "users.csv", "--csv").stdout.splitlines(keepends=True)[0]
+    assert json.loads(command("balance", "--users", "list.csv", "--json").stdout) == []
+    assert command("balance", "--users", "list.csv", "--nl").stdout == ""
+
+
+def test_unbounded_amount_is_written_as_unbounded(command: CommandLine) -> None:
+    command("policy", "set", "open", "--limit", "day=5,1e-6", "--unbounded")
+    command("spend", "alice", "gaussian", "--sigma", "9", "--policy", "open", code=3)
+    rows = list(csv.DictReader(io.StringIO(command("balance", "alice", "--policy", "open", "--csv").stdout)))
+    assert rows[0]["worst_epsilon_per_year"] == "1830.0"
+    assert float(rows[0]["day_epsilon_left"]) == 4.0
+
+
+def test_unknown_policy_is_an_error_before_any_row(command: CommandLine) -> None:
+    for words in (("--all",), ("--users", "users.csv")):
+        told = command.error("balance", *words, "--policy", "nothing", "--csv")
+        assert "no policy is named 'nothing'" in told
+
+
+# -- who is behind an account --------------------------------------------------------------------------------
+
+
+def test_export_with_users_names_them(command: CommandLine, tmp_path: Path) -> None:
+    Path("some.csv").write_text("user\nalice\nnobody\n")
+    rows = [json.loads(line) for line in command("ledger", "export", "--users", "some.csv").stdout.splitlines()]
+    assert {row["user"] for row in rows} == {None, "alice"}
+    assert {row["account"] for row in rows if row["user"]} == {1}
+    command("ledger", "export", "--users", "users.csv", "--csv", "--to", "journal.csv")
+    with open("journal.csv", newline="", encoding="utf-8") as file:
+        named = [undone(row["user"]) for row in csv.DictReader(file) if row["account"]]
+    assert named == [*USERS[:-1], "alice"]
+    command("erase", "alice", "--yes")
+    rows = [json.loads(line) for line in command("ledger", "export", "--users", "some.csv").stdout.splitlines()]
+    assert {row["user"] for row in rows} == {None}
+    assert {row["note"] for row in rows if row["account"] == 1} == {None}
+
+
+def test_history_shows_collections_and_notes(command: CommandLine) -> None:
+    command("collection", "add", "colour", "oue", "--epsilon", "0.5", "--categories", "red,blue")
+    command("spend", "carol", "party", "--note", "by telephone")
+    command("spend", "carol", "colour")
+    command("spend", "carol", "collection:colour", "--key", "k", "--note", "second wave")
+    again = command("spend", "carol", "colour", "--key", "k", "--note", "third wave")
+    assert "the stored answer of this key" in again.stdout
+    assert "was already used for a different request" in command.error(
+        "spend", "carol", "party", "--key", "k", code=1
+    )
+    rows = json.loads(command("history", "carol", "--json").stdout)
+    told = [("party", "by telephone"), ("colour", None), ("colour", "second wave")]
+    assert [(row["collection"], row["note"]) for row in rows] == told
+    Path("two.csv").write_text("user\ncarol\ndave\n")
+    command("spend-many", "two.csv", "party", "--note", "the bulk")
+    rows = json.loads(command("history", "dave", "--json").stdout)
+    assert [(row["collection"], row["note"]) for row in rows] == [("party", "the bulk")]
+    Path("answers.csv").write_text("user,answer\ndave,=yes\n")
+    arguments = ("--column", "answer", "--user-column", "user", "--out", "more.bin", "--spend")
+    command("randomize", "colour", "answers.csv", *arguments, code=1)
+    command("randomize", "party", "answers.csv", *arguments)
+    rows = json.loads(command("history", "dave", "--json").stdout)
+    assert [row["collection"] for row in rows] == ["party", "party"]
+
+
+def test_reservations_drop_resolved_ones(command: CommandLine) -> None:
+    [mine] = json.loads(command("reservations", "alice", "--json").stdout)
+    assert (mine["collection"], mine["note"], mine["account"]) == ("party", "-1", 1)
+    assert json.loads(command("reservations", "--json").stdout) == [mine]
+    for user in ("unseen", "-3"):
+        assert json.loads(command("reservations", "--json", "--", user).stdout) == []
+    command("void", mine["receipt"])
+    assert command("reservations").stderr == "no open reservations\n"

@@ -1,0 +1,333 @@
+"""`policy`, `quote`, `spend` and `balance` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ldp_budget.ledger.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
+
+
+OUE = ["oue", "--epsilon", "0.1", "--domain-size", "7"]
+
+
+@pytest.fixture
+def budget(command: CommandLine) -> CommandLine:
+    """A ledger with a lifetime limit of 1."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    return command
+
+
+def files(command: CommandLine) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in command.ledger.parent.iterdir()}
+
+
+# -- spending ------------------------------------------------------------------------------------------------
+
+
+def test_eleventh_spend_of_a_tenth_is_refused_with_exit_code_3(budget: CommandLine) -> None:
+    for _ in range(10):
+        assert budget.json("spend", "alice", *OUE)["status"] == "spent"
+    refused = budget.json("spend", "alice", *OUE, code=3)
+    assert refused["status"] == "refused"
+    assert refused["binding"] == ["lifetime"]
+    assert refused["affordable_reports"] == 0
+    assert refused["receipt"] is None
+    [limit] = refused["limits"]
+    assert limit["capacity"]["epsilon"] == limit["spent"]["epsilon"] == 1
+    assert limit["remaining"]["epsilon"] == 0
+
+
+def test_spend_json_has_the_documented_keys(budget: CommandLine) -> None:
+    spent = budget.json("spend", "alice", *OUE, "--reports", "3", "--key", "k")
+    assert set(spent) == {
+        "status", "repeated", "receipt", "user", "policy", "cost", "limits", "binding", "affordable_reports",
+        "checked",
+    }  # fmt: skip
+    assert (spent["user"], spent["policy"], spent["repeated"]) == ("alice", "default", False)
+    assert spent["cost"] == {"epsilon": 0.3, "delta": 0}
+    assert spent["affordable_reports"] == 7
+    [limit] = spent["limits"]
+    assert {"period", "rule", "capacity", "spent", "remaining", "resets_at"} <= set(limit)
+    assert (limit["period"], limit["rule"], limit["resets_at"]) == ("lifetime", "basic", None)
+    assert budget.json("spend", "alice", *OUE, "--reports", "3", "--key", "k") == {**spent, "repeated": True}
+
+
+def test_refusal_text_has_request_limit_and_what_fits(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1", "--limit", "day=0.5")
+    command("spend", "alice", *OUE, "--reports", "3")
+    message = command.error("spend", "alice", *OUE, "--reports", "3", code=3)
+    for words in ("refused: alice, 3 reports, ε = 0.3", "day (basic): ε = 0.3 of 0.5 spent",
+                  "spent, 0.2 left; resets at 20", "fits: 2 reports of this kind"):  # fmt: skip
+        assert words in message
+    assert "lifetime" not in message, "only the limits that bind are shown"
+
+
+def test_refusal_stores_only_the_key(budget: CommandLine) -> None:
+    before = budget.json("balance", "alice")
+    budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
+    assert budget.json("balance", "alice") == before
+    budget("policy", "set", "default", "--limit", "lifetime=9")
+    sticky = budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
+    assert (sticky["status"], sticky["repeated"]) == ("refused", True)
+
+
+def test_spend_with_a_used_key_for_another_request_fails(budget: CommandLine) -> None:
+    budget("spend", "alice", *OUE, "--key", "k", "--digest", "AB")
+    assert budget.json("spend", "alice", *OUE, "--key", "k", "--digest", "ab")["repeated"]
+    for other in (["alice", *OUE, "--digest", "ac"], ["alice", *OUE, "--reports", "2"]):
+        assert "key 'k' was already used for a different request" in budget.error("spend", *other, "--key", "k")
+    assert budget.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.1
+    assert not budget.json("spend", "bob", *OUE, "--key", "k")["repeated"], "a key is its user's own"
+
+
+def test_quote_shows_the_cost_and_changes_nothing(budget: CommandLine) -> None:
+    before = files(budget)
+    assert budget.json("quote", "alice", *OUE, "--reports", "10")["binding"] == []
+    over = budget.json("quote", "alice", *OUE, "--reports", "11", code=3)
+    assert (over["status"], over["binding"], over["affordable_reports"]) == ("quoted", ["lifetime"], 10)
+    assert "it fits" in budget("quote", "alice", *OUE).stdout
+    assert "it does not fit" in budget("quote", "alice", *OUE, "--reports", "11", code=3).stdout
+    assert files(budget) == before
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_quote_for_an_erased_user_exits_with_3(budget: CommandLine, form: tuple[str, ...]) -> None:
+    """No limit binds then."""
+    budget("spend", "alice", *OUE)
+    budget("erase", "alice", "--yes")
+    budget("quote", "alice", *OUE, *form, code=3)
+    budget("quote", "bob", *OUE, *form)
+
+
+def test_spend_takes_a_mechanism_by_its_parameters(budget: CommandLine) -> None:
+    coins = ["randomized-response", "--p", "0.6", "--q", "0.4"]
+    assert budget.json("spend", "alice", *coins)["cost"]["epsilon"] == pytest.approx(0.405465109, abs=1e-9)
+    unbounded = budget.json("spend", "alice", "gaussian", "--sigma", "3", code=3)
+    assert unbounded["cost"] == {"epsilon": None, "delta": None}, "basic charges a calibration point; there is none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["alice", *OUE, "--reports", "0"], "--reports must be a whole number from 1 to 1000000000: got 0"),
+        (["alice", *OUE, "--reports", "-1"], "--reports must be a whole number from 1 to 1000000000: got -1"),
+        (["alice", *OUE, "--reports", "1.5"], "--reports must be a whole number >= 1: got 1.5"),
+        (["alice", *OUE, "--key", ""], "--key must be a string of at least one character: got ''"),
+        (["alice", *OUE, "--digest", "xyz"], "--digest must be hexadecimal digits, two for each byte: got 'xyz'"),
+        (["", *OUE], "Error: USER must be a string of at least one character: got ''"),
+        (["alice", "oue", "--epsilon", "0", "--domain-size", "7"], "--epsilon must be a number > 0"),
+        (["alice", "oue", "--epsilon", "1", "--domain-size", "1"], "--domain-size must be a whole number from 2"),
+        (["alice"], "Usage: ldp-budget spend USER MECHANISM"),
+    ],
+)
+def test_spend_with_bad_input_charges_no_user(budget: CommandLine, arguments: list[str], said: str) -> None:
+    before = files(budget)
+    result = budget("spend", *arguments, code=2)
+    assert said in result.output
+    assert files(budget) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [["balance", ""], ["commit", ""], ["policy", "set", "", "--limit", "lifetime=1"]]
+)
+def test_error_names_an_argument_as_in_the_usage(budget: CommandLine, arguments: list[str]) -> None:
+    name = {"balance": "USER", "commit": "RECEIPT", "policy": "NAME"}[arguments[0]]
+    assert f"Error: {name} must be a " in budget.error(*arguments, code=2)
+
+
+def test_spend_without_ledger_or_policy_says_what_to_type(command: CommandLine) -> None:
+    assert (
+        "Create one: ldp-budget policy set default --limit lifetime=EPSILON, or ldp-budget ledger init"
+        in command.error("spend", "alice", *OUE)
+    )
+    assert "this ledger does not exist" in command.error("balance", "alice")
+    assert files(command) == {}, "only policy set, ledger init and collection add make one"
+    command("ledger", "init")
+    assert "Set one: ldp-budget policy set default --limit" in command.error("spend", "alice", *OUE)
+    assert "no policy is named 'mine'. There are no policies." in command.error(
+        "balance", "alice", "--policy", "mine"
+    )
+
+
+# -- policies ------------------------------------------------------------------------------------------------
+
+
+def test_policy_set_is_shown_listed_and_versioned(command: CommandLine) -> None:
+    limits = ["--limit", "lifetime=4,1e-6,zcdp", "--limit", "day=1"]
+    made = command.json("policy", "set", "default", *limits)
+    assert (made["name"], made["version"]) == ("default", 1)
+    described = [(limit["period"], limit["epsilon"], limit["delta"], limit["rule"]) for limit in made["limits"]]
+    assert described == [("lifetime", "4", "0.000001", "zcdp"), ("day", "1", "0", "basic")]
+    assert command.json("policy", "show", "default") == made
+    command("policy", "set", "loose", "--limit", "week=2", "--unbounded")
+    assert command.json("policy", "set", "default", *limits)["version"] == 2
+    assert [(policy["name"], policy["version"]) for policy in command.json("policy", "list")] == [
+        ("default", 2), ("loose", 1)
+    ]  # fmt: skip
+    lines = command("policy", "list", "--nl").stdout.splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["default", "loose"]
+
+
+def test_unbounded_policy_shows_the_cost_of_a_year(command: CommandLine) -> None:
+    assert (
+        "a year can cost ε = 36.6" in command("policy", "set", "default", "--limit", "day=0.1", "--unbounded").stdout
+    )
+    assert "a year can cost ε = 36.6" in command("balance", "alice").stdout
+    assert command.json("balance", "alice")["worst_epsilon_per_year"] == 36.6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["default"], "--limit"),
+        (["default", "--limit", "lifetime"], "--limit must be PERIOD=EPSILON[,DELTA[,RULE]]: got lifetime"),
+        (["default", "--limit", "lifetime=0"], "with a number > 0 as EPSILON: got 0"),
+        (["default", "--limit", "lifetime=nan"], "with a number > 0 as EPSILON: got nan"),
+        (["default", "--limit", "lifetime=inf"], "got inf"),
+        (["default", "--limit", "lifetime=1,1"], "with a number >= 0 and < 1 as DELTA: got 1"),
+        (
+            ["default", "--limit", "year=1"],
+            "one of the periods lifetime, day, week, month: got year",
+        ),
+        (
+            ["default", "--limit", "lifetime=1,1e-6,rdp"],
+            "one of the rules basic, zcdp, gdp, renyi: got rdp",
+        ),
+        (["default", "--limit", "lifetime=1,0,zcdp"], "with DELTA > 0 under rule zcdp"),
+        (
+            ["default", "--limit", "day=1"],
+            "has no lifetime limit. Add --limit lifetime=EPSILON, or --unbounded",
+        ),
+        (["default", "--limit", "lifetime=1", "--relation", "some"], "--relation must be any: got some"),
+        (["", "--limit", "lifetime=1"], "Error: NAME must be a string of at least one character: got ''"),
+    ],
+)
+def test_policy_set_with_a_wrong_limit_creates_no_ledger(
+    command: CommandLine, arguments: list[str], said: str
+) -> None:
+    assert said in command.error("policy", "set", *arguments, code=2)
+    assert files(command) == {}
+
+
+def test_policy_set_cannot_change_the_rule_of_a_charged_limit(budget: CommandLine) -> None:
+    budget("spend", "alice", *OUE)
+    message = budget.error("policy", "set", "default", "--limit", "lifetime=1,1e-6", code=2)
+    assert "--limit must be of rule basic with delta 0 for lifetime, which users were charged by" in message
+    assert budget.json("policy", "show", "default")["version"] == 1
+    assert budget.json("policy", "set", "default", "--limit", "lifetime=2")["version"] == 2
+    assert budget.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.1
+
+
+# -- balance -------------------------------------------------------------------------------------------------
+
+
+def test_balance_shows_every_limit(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1", "--limit", "day=0.5")
+    command("spend", "alice", *OUE)
+    balance = command.json("balance", "alice")
+    assert (balance["user"], balance["policy"]) == ("alice", "default")
+    assert [limit["period"] for limit in balance["limits"]] == ["lifetime", "day"]
+    assert [limit["remaining"]["epsilon"] for limit in balance["limits"]] == [0.9, 0.4]
+    text = command("balance", "alice").stdout
+    for words in ("alice, policy default", "lifetime", "day", "0.1", "0.9", "0.4"):
+        assert words in text
+    assert command.json("balance", "never-seen")["limits"][0]["spent"]["epsilon"] == 0
+
+
+# -- which ledger --------------------------------------------------------------------------------------------
+
+
+def test_ledger_option_overrides_the_environment(budget: CommandLine, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    budget("--ledger", other, "policy", "set", "mine", "--limit", "lifetime=9")
+    assert [policy["name"] for policy in budget.json("--ledger", other, "policy", "list")] == ["mine"]
+    assert [policy["name"] for policy in budget.json("policy", "list")] == ["default"]
+
+
+def test_ledger_init_twice_is_refused(command: CommandLine) -> None:
+    assert command.json("ledger", "init")["created"] is True
+    before = files(command)
+    assert "is a ledger already. It was not changed" in command.error("ledger", "init")
+    assert files(command) == before
+
+
+def test_broken_ledger_is_an_error_of_every_command(budget: CommandLine) -> None:
+    budget.ledger.write_bytes(b"no ledger" * 1000)
+    before = files(budget)
+    for arguments in (["balance", "alice"], ["spend", "alice", *OUE], ["policy", "list"], ["ledger", "init"],
+                      ["policy", "set", "default", "--limit", "lifetime=9"]):  # fmt: skip
+        assert "not a database" in budget.error(*arguments)
+    assert files(budget) == before
+    budget("calibrate", *OUE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["spend", "alice", *OUE],
+        ["spend", "alice", "poll"],
+        ["spend", "alice", "collection:poll"],
+        ["spend-many", "answers.csv", "poll"],
+        ["randomize", "poll", "answers.csv", "--column", "a", "--out", "r", "--user-column", "user", "--spend"],
+        ["collection", "add", "another", *OUE],
+        ["policy", "set", "planned", "--limit", "lifetime=1", "--plan", "poll=2"],
+    ],
+    ids=" ".join,
+)
+def test_command_opens_and_closes_the_ledger_once(
+    budget: CommandLine, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Though the names of its collections are looked up before the command runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("answers.csv").write_text("user,a\nalice,1\n")
+    budget("collection", "add", "poll", *OUE)
+    open_store, close_store = SqliteStore.__init__, SqliteStore.close
+    told: list[str] = []
+    stores: list[SqliteStore] = []
+
+    def opening(store: SqliteStore, *args: Any, **options: Any) -> None:
+        stores.append(store)
+        told.append("opened")
+        open_store(store, *args, **options)
+
+    def closing(store: SqliteStore) -> None:
+        if store in stores:  # and none that another test has left behind
+            told.append("closed")
+        close_store(store)
+
+    monkeypatch.setattr(SqliteStore, "__init__", opening)
+    monkeypatch.setattr(SqliteStore, "close", closing)
+    budget(*arguments)
+    assert told == ["opened", "closed"]
+
+
+def test_undecodable_name_is_an_error_without_a_traceback(budget: CommandLine) -> None:
+    """A byte that is no UTF-8 on the command line arrives as a lone surrogate."""
+    for arguments in (("policy", "show", "\udcff"), ("spend", "\udcff", *OUE)):
+        assert "without lone surrogates" in budget.error(*arguments, code=2)
+
+
+# -- in a process of its own ---------------------------------------------------------------------------------
+
+
+def test_plan_admits_the_planned_reports_of_each_collection(command: CommandLine) -> None:
+    for name, epsilon in (("poll", "0.5"), ("visits", "1")):
+        command("collection", "add", name, "randomized-response", "--epsilon", epsilon)
+    command("policy", "set", "default", "--plan", "poll=3", "--plan", "visits=1", "--plan-delta", "1e-6")
+    assert [command.json("spend", "alice", "poll")["status"] for _ in range(3)] == ["spent"] * 3
+    refused = command.json("spend", "alice", "poll", code=3)
+    assert refused["binding"] == ["plan"]
+    message = command.error("spend", "alice", "poll", "--reports", "2", code=3)
+    assert "plan of policy default: 0 reports of this kind left" in message
+    assert command.json("spend", "alice", "visits")["status"] == "spent"
+    assert [quota["left"] for quota in command.json("balance", "alice")["quotas"]] == [0, 0]
+    for words in (("--plan", "poll"), ("--plan", "poll=0"), ("--plan-delta", "1e-6")):
+        assert "--plan" in command.error("policy", "set", "default", *words, code=2)
+    assert "no collection is named 'nothing'" in command.error("policy", "set", "default", "--plan", "nothing=1")

@@ -1,0 +1,174 @@
+"""Tables and fields of text: no line is wider than the terminal, and nothing is broken within a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ldp_budget_cli.tables import KEPT, field_lines, fitted, wrap
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
+
+WIDTH = 80
+
+
+# -- fitting ------------------------------------------------------------------------------------------------------
+
+
+def test_fitted_table_that_fits_keeps_one_line_for_each_row() -> None:
+    lines, left_out = fitted(("name", "count"), [("ann", 1), ("bob", 20)], WIDTH)
+    assert lines == ["name  count", "ann       1", "bob      20"]
+    assert left_out == []
+
+
+def test_fitted_table_wraps_the_widest_text_at_spaces() -> None:
+    lines, _ = fitted(("name", "summary"), [("oue", "one bit for each answer, the least variance")], 30)
+    assert lines == ["name  summary", "oue   one bit for each answer,", "      the least variance"]
+
+
+def test_fitted_table_breaks_no_number_and_no_word() -> None:
+    rows = [("a-very-long-name-of-a-mechanism", 123456.789, "two words")]
+    lines, _ = fitted(("name", "value", "text"), rows, 51)
+    assert "a-very-long-name-of-a-mechanism" in lines[1]
+    assert "123457" in lines[1]
+
+
+def test_fitted_table_leaves_out_the_columns_that_may_go_in_their_order() -> None:
+    rows = [("x" * 20, "y" * 20, "z" * 20)]
+    lines, left_out = fitted(("one", "two", "three"), rows, 45, drop=("three", "two"))
+    assert left_out == ["three"]
+    assert max(map(len, lines)) <= 45
+    assert fitted(("one", "two", "three"), rows, 25, drop=("three", "two"))[1] == ["three", "two"]
+
+
+def test_fitted_table_that_never_fits_becomes_blocks_of_fields() -> None:
+    rows = [("x" * 20, "y" * 20), ("v" * 20, "w" * 20)]
+    lines, _ = fitted(("one", "two"), rows, 30)
+    assert lines == ["one  " + "x" * 20, "two  " + "y" * 20, "", "one  " + "v" * 20, "two  " + "w" * 20]
+
+
+def test_fitted_table_without_rows_has_its_header() -> None:
+    assert fitted(("one", "two"), [], WIDTH)[0] == ["one  two"]
+
+
+def test_fitted_table_counts_wide_characters_twice() -> None:
+    lines, _ = fitted(("name", "x"), [("한국", "y"), ("abcd", "z")], WIDTH)
+    assert lines == ["name  x", "한국  y", "abcd  z"]
+
+
+def test_wrap_keeps_a_time_in_one_piece() -> None:
+    assert wrap(f"2027-03-01{KEPT}09:30 later", 18) == [f"2027-03-01{KEPT}09:30", "later"]
+    assert fitted(("at",), [(f"2027-03-01{KEPT}09:30",)], WIDTH)[0][1] == "2027-03-01 09:30"
+
+
+def test_field_lines_wrap_values_below_their_first_word() -> None:
+    assert list(field_lines({"a": 1, "long": "one two three four five six"}, 24)) == [
+        "a     1",
+        "long  one two three four",
+        "      five six",
+    ]
+
+
+# -- every command ------------------------------------------------------------------------------------------------
+
+LONG = "a-collection-with-a-name-that-is-rather-long"
+TABLES = (
+    *("mechanisms", "mechanisms oue", "mechanisms random-substitution", "policy list", "policy show default"),
+    "policy simulate default oue --epsilon 0.5 --domain-size 7 --every day",
+    "compare --epsilon 1 --domain-size 7 --users 944 --lower 0 --upper 1 --reports 30 --total-delta 1e-6",
+    "compare --epsilon 10 --lower 1.67 --upper 1.85",
+    *(
+        "calibrate oue --epsilon 1 --domain-size 7 --users 100",
+        "calibrate rappor --bits 64 --hashes 2 --cohorts 8 --f 0.5 --p 0.5 --q 0.75",
+    ),
+    "plan oue --domain-size 7 --reports 50 --total-epsilon 8 --total-delta 1e-6",
+    "compose rappor --bits 64 --hashes 2 --cohorts 8 --f 0.5 --p 0.5 --q 0.75 --reports 50 --total-delta 1e-6",
+    *(
+        "collection list",
+        f"collection show {LONG}",
+        "balance alice",
+        "balance alice --policy shared",
+        "balance --all",
+    ),
+    *("balance --all --policy shared", "balance --users users.csv --policy plan", "balance alice --policy plan"),
+    *("history alice", "history eve", "reservations", "api-key list", "ledger stats"),
+    *(
+        f"estimate {LONG} {LONG}.reports",
+        f"estimate {LONG} {LONG}.reports --by-round --adjust simplex",
+        "estimate age age.reports",
+    ),
+    "estimate age age.reports --by-round",
+)
+
+
+@pytest.fixture
+def used(command: CommandLine, begun: Any, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """A ledger in which everything is long: names, notes, policies, shares, numbers."""
+    begun(much, command)
+    monkeypatch.chdir(Path(command.ledger).parent)
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    return command
+
+
+def much(command: CommandLine) -> None:
+    folder = Path(command.ledger).parent
+    users, source = folder / "users.csv", folder / "answers.csv"
+    users.write_text("user\n" + "".join(f"user-{number:09}\n" for number in range(3)))
+    source.write_text("user,answer,age\nalice,a-first-answer,20\nbob,a-second-answer,30.25\n")
+    answers = "a-first-answer,a-second-answer,an-answer-of-many-words-that-is-much-longer"
+    for words in (
+        "policy set default --limit lifetime=90.123456789,1e-6,zcdp --limit day=80.5,1e-5 --limit week=85,1.5e-7",
+        "policy set shared --limit lifetime=90 --limit month=50,1e-6,renyi --limit day=9,1e-6,gdp "
+        "--share a-team-with-a-long-name:day=1 --share b:lifetime=2",
+        f"collection add {LONG} oue --epsilon 0.123456789 --categories {answers}",
+        "collection add age laplace --epsilon 1 --lower 0 --upper 100",
+        f"policy set plan --plan {LONG}=365 --plan age=12 --plan-delta 1e-6",
+        f"spend alice {LONG} --note a-note-of-some-length --key k",
+        "spend alice gaussian --epsilon 0.5 --delta 1e-9 --lower 0 --upper 1",
+        f"spend bob {LONG} --policy plan",
+        f"reserve alice {LONG} --note another-note",
+        "reserve eve oue --epsilon 0.5 --domain-size 7",
+        "api-key create a-key-with-a-long-name --scope spend --scope read --scope collect --policy default "
+        f"--collection {LONG} --expires 30",
+        f"randomize {LONG} {source} --column answer --out {folder}/{LONG}.reports",
+        f"randomize age {source} --column age --out {folder}/age.reports",
+    ):
+        command(*words.split())
+    receipt = command.json("reserve", "eve", "oue", "--epsilon", "0.5", "--domain-size", "7")["receipt"]
+    command("void", receipt)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("words", TABLES)
+def test_no_line_of_a_table_is_wider_than_the_terminal(used: CommandLine, words: str) -> None:
+    shown = used(*words.split()).stdout
+    wide = [
+        line for line in shown.splitlines() if len(line) > WIDTH and " " in line.strip().partition("  ")[2].strip()
+    ]
+    assert wide == [], "only a single word may be wider, so that it can be copied"
+    assert len(shown.splitlines()) > 1
+
+
+def test_mechanisms_shows_a_narrow_table_and_everything_in_json(used: CommandLine) -> None:
+    header, *lines = used("mechanisms").stdout.splitlines()
+    assert header.split() == ["name", "checked", "summary"]
+    assert "random-substitution (grr)" in "\n".join(lines)
+    assert {"plugin", "plugin_version", "source", "proved", "aliases"} <= set(used.json("mechanisms")[0])
+
+
+@pytest.mark.parametrize("name", ["oue", "OUE", "optimized-unary-encoding"])
+def test_mechanisms_with_a_name_prints_its_card(command: CommandLine, name: str) -> None:
+    card = " ".join(command("mechanisms", name).stdout.split())
+    assert card.startswith("name oue aliases optimized-unary-encoding definition unary encoding")
+    assert "use for many answers, most of them rare" in card
+    assert "--domain-size number of possible answers: a whole number from 2 to 4000000 (required)" in card
+    assert "source Wang, Blocki, Li, Jha" in card
+    assert [row["name"] for row in command.json("mechanisms", name)] == ["oue"]
+
+
+def test_mechanisms_with_an_unknown_name_suggests_the_right_one(command: CommandLine) -> None:
+    message = command.error("mechanisms", "oeu", code=2)
+    assert "No mechanism is named 'oeu'. Did you mean 'oue'? List them: ldp-budget mechanisms" in message

@@ -1,0 +1,192 @@
+"""The page that compares libraries: all of it from what was measured, and the scripts that measure agree with it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPTS = ROOT / "benchmarks" / "peers"
+PAGE = ROOT / "docs" / "evidence" / "comparison.md"
+ADAPTERS = sorted((SCRIPTS / "adapters").glob("*.py"))
+OWN = ("environments", "measure", "page", "verdicts", "work", "worker")
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[dict[str, ModuleType]]:
+    """The modules of the command, which import each other from one folder."""
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        yield {name: importlib.import_module(name) for name in OWN}
+    finally:
+        sys.path.remove(str(SCRIPTS))
+        for name in [*OWN, *(name for name in sys.modules if name.partition(".")[0] == "adapters")]:
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def results() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((SCRIPTS / "results.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_comparison_page_equals_its_recorded_results(scripts: dict[str, ModuleType], results: dict[str, Any]) -> None:
+    assert PAGE.read_text(encoding="utf-8") == scripts["page"].page(results)
+
+
+def changed(value: Any) -> Any:
+    """Something else of the same kind."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value * 3 + 7
+    return [changed(each) for each in value] if isinstance(value, list) else f"{value}, said otherwise"
+
+
+SHOWN = (
+    "answer",
+    "lower",
+    "promised",
+    "delta_lost",
+    "accepted",
+    "reason",
+    "failed",
+    "bias",
+    "held",
+    "more",
+    "seconds",
+)
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_cell_is_by_hand(scripts: dict[str, ModuleType], results: dict[str, Any], name: str) -> None:
+    # Another measurement makes another page.
+    page = scripts["page"].page(results)
+    figures = [each for each in results["figures"] if each.get(name) and not each.get("table")]
+    if name in ("reason", "failed"):  # told once, where the answer would stand, and not again where its time would
+        figures = [each for each in figures if not (each.get("time") and each["task"] in ("calibrate", "compose"))]
+    if not figures:
+        pytest.skip(f"this time nothing {name}")
+    for figure in figures[:3] + figures[-3:]:
+        otherwise = {**figure, name: changed(figure[name])}
+        figures_but_one = [otherwise if each is figure else each for each in results["figures"]]
+        assert scripts["page"].page({**results, "figures": figures_but_one}) != page, figure
+
+
+def test_comparison_page_has_its_date_versions_and_machine(
+    scripts: dict[str, ModuleType], results: dict[str, Any]
+) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert results["made"] in text
+    assert f"Python {results['machine']['python']}" in text
+    assert f"{results['machine']['cores']} cores" in text
+    work = scripts["work"]
+    assert tuple(results["libraries"]) == work.LIBRARIES or set(results["libraries"]) == set(work.LIBRARIES)
+    for library, about in results["libraries"].items():
+        assert about["version"]
+        assert re.search(rf"^\| {library} \| {re.escape(about['version'])} \|", text, re.M)
+        if library != work.OURS:
+            [wanted, *_] = scripts["environments"].requirements(library)
+            assert wanted == f"{library}=={about['version']}"
+
+
+def test_comparison_page_names_no_path_of_the_machine(results: dict[str, Any]) -> None:
+    text = json.dumps(results) + PAGE.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w.])/(tmp|home|work|root|usr|var|opt|Users)\b", text)
+    assert "://" not in text
+    assert set(results["machine"]) == {"cores", "processor", "system", "python"}
+
+
+def test_comparison_adapters_answer_for_every_task(scripts: dict[str, ModuleType]) -> None:
+    work = scripts["work"]
+    assert [path.stem for path in ADAPTERS] == sorted(map(work.module_of, work.LIBRARIES))
+    for library in work.LIBRARIES:
+        adapter = importlib.import_module(f"adapters.{work.module_of(library)}")
+        offered = {name for name in work.ABILITIES if hasattr(adapter, name)}
+        assert offered | set(adapter.MISSING) == set(work.ABILITIES), library
+        assert not offered & set(adapter.MISSING), library
+        assert adapter.IMPORTS
+
+
+def test_every_figure_is_of_a_task_and_a_library_that_there_are(
+    scripts: dict[str, ModuleType], results: dict[str, Any]
+) -> None:
+    work = scripts["work"]
+    assert {each["task"] for each in results["figures"]} == {*work.TASKS, "memory"}
+    assert {each["library"] for each in results["figures"]} <= set(work.LIBRARIES)
+    for each in results["figures"]:
+        assert ("reason" in each) + ("failed" in each) <= 1
+        assert set(each) - {"task", "case", "library", "way", "time", "table"}
+
+
+@pytest.mark.parametrize("path", [*ADAPTERS, SCRIPTS / "worker.py", SCRIPTS / "work.py"], ids=lambda path: path.stem)
+def test_comparison_worker_imports_nothing_of_ours_nor_anything_at_start(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    anywhere = {name.partition(".")[0] for name in imported(ast.walk(tree))}
+    at_start = {name.partition(".")[0] for name in imported(tree.body)}
+    if path.stem != "ldp_budget":
+        assert not any(name.startswith("ldp_budget") for name in anywhere)
+    assert at_start <= {*sys.stdlib_module_names, "work"}
+
+
+def imported(nodes: Any) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+# -- what the verdicts mean -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("promised", "lower", "said"),
+    [
+        (1.0, 0.9, "safe"),
+        (1.0, 1.0, "safe"),
+        (1.0, 1.0 + 1e-12, "unsafe by rounding"),
+        (1.0, 1.1, "**unsafe**"),
+        (-0.8, 83.5, "**unsafe**"),
+    ],
+)
+def test_comparison_promise_below_the_certified_loss_is_unsafe(
+    scripts: dict[str, ModuleType], promised: float, lower: float, said: str
+) -> None:
+    assert scripts["verdicts"].verdict({"promised": promised, "lower": lower}) == said
+
+
+@pytest.mark.parametrize(
+    ("figure", "said"),
+    [
+        ({"accepted": [True, True, False], "right": [True, True, False]}, "right"),
+        ({"accepted": [True, False, False], "right": [True, True, False]}, "refuses what fits"),
+        ({"accepted": [True, False, True], "right": [True, True, False]}, "**unsafe**"),
+        ({"accepted": [True, True], "right": [True, False], "processes": 2}, "**forgets**"),
+        ({"accepted": 207, "capacity": 200}, "**unsafe**"),
+        ({"accepted": 200, "capacity": 200}, "right"),
+    ],
+)
+def test_comparison_account_gives_out_what_fits_and_no_more(
+    scripts: dict[str, ModuleType], figure: dict[str, Any], said: str
+) -> None:
+    assert scripts["verdicts"].account_verdict(figure) == said
+
+
+def test_two_runs_are_compared_by_their_ratios(scripts: dict[str, ModuleType]) -> None:
+    def run(ratio: float) -> dict[str, Any]:
+        same = {"task": "compose", "case": "c", "way": ""}
+        ours, theirs = {"library": "ldp-budget", "ratio": 1.0}, {"library": "autodp", "ratio": ratio}
+        return {"figures": [{**same, **ours}, {**same, **theirs}]}
+
+    assert scripts["measure"].moved(run(4.0), run(5.0)) == [("compose · c · autodp", 1.25)]

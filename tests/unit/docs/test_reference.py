@@ -1,0 +1,142 @@
+"""The reference: every public name, command, code and mechanism has its entry."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ldp_budget
+from ldp_budget.errors import LdpBudgetError
+from ldp_budget_cli.app import COMMANDS
+from ldp_budget_service.error_codes import STATUSES
+from public_surface import command_pages, everything, mechanism_cards, python_names
+
+ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = ROOT / "docs" / "reference"
+CARDS = sorted(page for page in (REFERENCE / "mechanisms").glob("*.md") if page.stem != "index")
+# `public_surface` puts the folder of these modules on the path.
+from reference_pages import error_page, http_pages, python_pages  # noqa: E402
+from reference_pages.docstrings import to_rst  # noqa: E402
+from reference_pages.examples import examples  # noqa: E402
+
+# -- commands ------------------------------------------------------------------------------------------------------
+
+
+def test_command_groups_compared_with_the_commands_have_each_once() -> None:
+    listed = [name for names in command_pages.groups().values() for name in names]
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_command_page_of_a_shared_option_only_names_it() -> None:
+    shared = dict(command_pages.shared_options())
+    assert {"--json", "--csv", "--tsv", "--nl"} <= set(shared)
+    [page] = [lines for path, lines in command_pages.pages() if path == "commands/users.md"]
+    text = "\n".join(page)
+    assert shared["--csv"] not in text
+    assert "`--csv`" in text
+
+
+def test_command_help_with_an_example_gets_a_block() -> None:
+    import click
+
+    command = click.Command("x", help="Do it.\n\n\b\nExample:\n  ldp-budget x --y\n")
+    assert list(command_pages.prose(command)) == [
+        "Do it.",
+        "",
+        "Example:",
+        "",
+        "```text",
+        "ldp-budget x --y",
+        "```",
+        "",
+    ]
+
+
+def test_command_help_with_options_marks_them_as_code_once() -> None:
+    assert command_pages.coded("Use --all, or `x --some`.") == "Use `--all`, or `x --some`."
+
+
+# -- HTTP ----------------------------------------------------------------------------------------------------------
+
+
+def test_http_pages_have_a_request_and_a_response_for_every_operation() -> None:
+    for path, lines in http_pages.pages():
+        sections = "\n".join(lines).split("\n## ")[1:]
+        assert sections, path
+        for section in sections:
+            assert re.search(r"^Request:$", section, re.MULTILINE), section
+            assert re.search(r"^Response 2\d\d:$", section, re.MULTILINE), section
+            assert "problems-of-every-operation" in section
+
+
+# -- Python --------------------------------------------------------------------------------------------------------
+
+
+def test_python_pages_have_every_public_name() -> None:
+    text = "\n".join("\n".join(lines) for path, lines in python_pages.pages() if path != "python.md")
+    documented = set(re.findall(r"^\.\. \S+:: (\S+)", text, flags=re.MULTILINE))
+    assert {f"ldp_budget.{name}" for name in ldp_budget.__all__} <= documented
+    assert set(python_pages.everything()) <= documented
+    for _, _, names in python_names.PARTS:
+        assert {f"{module.__name__}.{name}" for module, listed in names for name in listed} <= documented
+
+
+def test_examples_cover_every_function_and_every_accountant_method() -> None:
+    found = {
+        name.rpartition(".")[2] if "Accountant." not in name else name for name in examples(REFERENCE / "examples")
+    }
+    methods = [public.name for public in everything() if public.name.startswith("Accountant.")]
+    parts = [path for _, _, names in python_names.PARTS for path in python_pages._listed(names)]
+    functions = [*python_pages.functions(), *(path.rpartition(".")[2] for path in parts if path.islower())]
+    assert len(methods) >= 30
+    assert [name for name in (*methods, *functions) if name not in found] == []
+
+
+def test_docstring_with_sections_becomes_field_lists() -> None:
+    text = (
+        "Do it: a_ *b* `Plan`.\n\nParameters:\n    x, y: of\n        it.\n\n"
+        "Returns:\n    A `b c`: one\n    line.\n\nRaises:\n    ValueError: no."
+    )
+    assert [line for line in to_rst(text.splitlines()) if line] == [
+        r"Do it: a\_ \*b\* :py:obj:`Plan`.",
+        ":param x, y: of",
+        "   it.",
+        ":returns: A ``b c``: one",
+        "   line.",
+        ":raises ValueError: no.",
+    ]
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+def test_error_entries_compared_with_the_codes_have_each_with_cause_and_remedy() -> None:
+    entries = tomllib.loads(error_page.ENTRIES.read_text(encoding="utf-8"))
+    assert sorted(entries) == sorted(error_page.codes())
+    assert set(STATUSES) <= set(entries)
+    assert {LdpBudgetError.code, ldp_budget.BudgetExceeded.code, "too-few-reports"} <= set(entries)
+    for code, entry in entries.items():
+        assert sorted(entry) == ["cause", "meaning", "remedy"], code
+        assert all(text.endswith(".") for text in entry.values()), code
+
+
+# -- mechanisms ----------------------------------------------------------------------------------------------------
+
+
+def test_every_mechanism_has_a_card_and_every_card_a_mechanism() -> None:
+    """A new mechanism needs docs/reference/mechanisms/NAME.md, like oue.md."""
+    assert [page.stem for page in CARDS] == sorted(mechanism_cards.mechanisms())
+
+
+@pytest.mark.parametrize("page", CARDS, ids=lambda page: page.stem)
+def test_card_has_each_section_with_a_text(page: Path) -> None:
+    title, *sections = page.read_text(encoding="utf-8").split("\n## ")
+    assert title.startswith(f"# {page.stem}: ")
+    named = dict(section.split("\n", 1) for section in sections)
+    assert tuple(named) == mechanism_cards.HEADINGS
+    assert [name for name, text in named.items() if not text.strip()] == []
+    assert "**Do not use it**" in named["When to use it"]
+    assert named["References"].strip().startswith("1. ")

@@ -1,0 +1,75 @@
+"""The page about stability agrees with the code: versions of files, exit codes, and where each promise is recorded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ldp_budget
+from ldp_budget.ledger.postgres import schema as postgres
+from ldp_budget.ledger.sqlite import schema as sqlite
+from ldp_budget.registry import certification, collections
+from ldp_budget.reports import charged_release, report_file
+from ldp_budget.sdk import client_program
+from ldp_budget_cli import errors
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")
+
+
+def rows(head: str) -> list[list[str]]:
+    """The cells of the table with this beginning of its head."""
+    below = PAGE.partition(f"\n{head}")[2].splitlines()[2:]
+    end = next(at for at, line in enumerate(below) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in below[:end]]
+
+
+def number(magic: str | bytes) -> int:
+    text = magic.decode() if isinstance(magic, bytes) else magic
+    return int(text.split()[-1])
+
+
+@pytest.mark.parametrize(
+    ("what", "version"),
+    [
+        ("tables of a ledger in SQLite", sqlite.SCHEMA_VERSION),
+        ("tables of a ledger on PostgreSQL", postgres.SCHEMA_VERSION),
+        ("collection (`collection show --json`)", collections.VERSION),
+        ("public definition (`--client`) and client program", client_program.VERSION),
+        ("report file", number(report_file.MAGIC)),
+        ("what an interrupted `randomize` has drawn (`OUT.partial`)", number(charged_release._MAGIC)),
+        ("certificates", number(certification._FORMAT)),
+    ],
+)
+def test_file_versions_of_the_page_are_those_that_are_written(what: str, version: int) -> None:
+    said = {cells[0]: cells[1] for cells in rows("| what |")}
+    assert len(said) == 7
+    assert said[what] == str(version)
+
+
+def test_exit_codes_of_the_page_are_those_of_the_commands() -> None:
+    [cells] = [cells for cells in rows("| subject |") if cells[0] == "exit codes"]
+    codes = {int(code) for code in re.findall(r"\b(\d) ", cells[1])}
+    assert codes == {0, 1, *(failure.exit_code for failure in errors.FAILURES.values())}
+
+
+def test_files_that_record_a_promise_exist() -> None:
+    held = [cells[-1] for cells in rows("| subject |")]
+    assert len(held) == 9
+    for cell in held:
+        folder = ROOT
+        for name in re.findall(r"`([^`]+)`", cell):
+            found = ROOT / name if (ROOT / name).exists() else folder / name
+            assert found.exists(), name
+            folder = found.parent
+
+
+def test_deprecated_names_are_listed() -> None:
+    listed = PAGE.partition("\nDeprecated now: ")[2].partition("\n\n")[0]
+    assert listed.startswith("nothing") is (ldp_budget._RENAMED == {})
+    for old, (new, _, gone) in ldp_budget._RENAMED.items():
+        assert f"`{old}`" in listed
+        assert f"`{new}`" in listed
+        assert gone in listed

@@ -1,0 +1,257 @@
+"""Rules that the import rule of pyproject.toml cannot state: files with SQL and numbers, and imports inside functions."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+import click
+import grimp
+import pytest
+
+import ldp_budget
+from ldp_budget import Accountant
+from ldp_budget.registry.plugins import registry
+from ldp_budget_cli.app import COMMANDS, cli
+from ldp_budget_cli.mechanism_subcommands import MechanismGroup
+
+ROOT = Path(__file__).resolve().parents[3]
+ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
+PLUGINS = ROOT / "plugins" / "ldp_budget_mechanisms"
+ADAPTERS = ROOT / "plugins" / "ldp_budget_adapters"
+CLI = ROOT / "cli" / "ldp_budget_cli"
+
+STANDARD = set(sys.stdlib_module_names)
+SQL = re.compile(r"\s*(select .* from|insert |update \w+ set|delete from|create (table|index)|pragma )", re.I | re.S)
+
+
+# -- what other people's packages each of the three may use ---------------------------------------------------
+
+
+OURS = {"ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli"}
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    return grimp.build_graph(*OURS, include_external_packages=True, cache_dir=None)
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        (
+            "ldp_budget",
+            {
+                *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "pytest"),
+                *("psycopg", "psycopg_pool", "httpx2", "apache_beam", "fsspec", "pyarrow"),
+            },
+        ),
+        ("ldp_budget_adapters", {"numpy"}),
+        ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
+        ("ldp_budget_cli", {"click", "matplotlib", "tabulate"}),
+    ],
+)
+def test_packages_import_the_listed_packages_only(
+    imports: grimp.ImportGraph, package: str, allowed: set[str]
+) -> None:
+    modules = {package, *imports.find_descendants(package)}
+    used = {name for module in modules for name in imports.find_modules_directly_imported_by(module)}
+    assert {name for name in used if name.partition(".")[0] not in STANDARD | OURS} <= allowed
+
+
+def test_pytest_is_imported_by_the_contract_tests_only(imports: grimp.ImportGraph) -> None:
+    assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
+
+
+def test_http_is_used_by_the_client_only(imports: grimp.ImportGraph) -> None:
+    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget.client.transport"}
+
+
+# -- the sources ------------------------------------------------------------------------------------------------
+
+
+def files(*rooms: Path) -> list[Path]:
+    found = [path for room in rooms for path in sorted(room.rglob("*.py"))]
+    assert len(found) > len(rooms)
+    return found
+
+
+@cache
+def parsed(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(parsed(path))]
+
+
+def named(paths: Iterable[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The imports by absolute name."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def at_start(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node outside functions and `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from at_start(child)
+
+
+def in_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(tree):
+        yield from ast.walk(child) if isinstance(child, ast.FunctionDef) else in_functions(child)
+
+
+ENGINES = [ACCOUNTANT / "ledger" / engine for engine in ("sqlite", "postgres")]
+
+
+def has_sql(path: Path) -> bool:
+    texts = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
+    return any(isinstance(text, str) and SQL.match(text) for text in texts)
+
+
+@pytest.mark.exhaustive
+def test_sql_is_in_the_engine_packages_only() -> None:
+    speaks = [path for path in files(ACCOUNTANT, PLUGINS, CLI) if has_sql(path)]
+    assert speaks
+    assert named(path for path in speaks if path.parent not in ENGINES) == []
+
+
+@pytest.mark.exhaustive
+def test_scipy_stats_is_never_used() -> None:
+    paths = files(ACCOUNTANT, PLUGINS, CLI)
+    uses = [path for path in paths if any("scipy.stats" in name for name in imported(nodes(path)))]
+    assert named(uses) == []
+
+
+@pytest.mark.exhaustive
+def test_numpy_and_scipy_are_imported_at_the_top_of_a_module() -> None:
+    # The room `reports` is loaded by `--help`, and handles arrays in a few functions.
+    paths = [path for path in files(ACCOUNTANT, PLUGINS) if path.parent.name != "reports"]
+    late = [
+        path
+        for path in paths
+        if any(name.startswith(("numpy", "scipy")) for name in imported(in_functions(parsed(path))))
+    ]
+    assert named(late) == []
+
+
+def test_command_line_starts_with_click_only() -> None:
+    allowed = STANDARD | {"ldp_budget", "click"}
+    heavier = [
+        path
+        for path in files(CLI)
+        if not {name.partition(".")[0] for name in imported(at_start(parsed(path)))} <= allowed
+    ]
+    assert named(heavier) == []
+
+
+def test_modules_are_not_named_as_public_functions() -> None:
+    # `ldp_budget.mechanism("oue")` would become a module as soon as a caller imported it.
+    modules = {path.stem for path in ACCOUNTANT.iterdir()}
+    functions = {name for name in ldp_budget.__all__ if callable(getattr(ldp_budget, name))}
+    assert not modules & functions
+    assert "mechanism" in functions
+
+
+def test_packages_have_type_hints() -> None:
+    for rooms in ([ACCOUNTANT], [ADAPTERS, PLUGINS], [CLI]):
+        assert all((room / "py.typed").is_file() for room in rooms)
+        found = {path.name for path in rooms[0].parent.iterdir() if (path / "__init__.py").exists()}
+        assert found == {room.name for room in rooms}
+
+
+# -- the options of the commands ------------------------------------------------------------------------------
+
+
+def walk(
+    command: click.Command, ctx: click.Context, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command below `command`, by its full name; under MECHANISM only `oue`, for all."""
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        names = ["oue"] if isinstance(command, MechanismGroup) else command.list_commands(ctx)
+        for name in names:
+            below = command.get_command(ctx, name)
+            assert below is not None
+            yield from walk(below, click.Context(below, parent=ctx, info_name=name), (*path, name))
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> dict[str, click.Command]:
+    context = click.Context(cli, obj=str(tmp_path / "no-ledger.db"))
+    return dict(walk(cli, context))
+
+
+def option_names(command: click.Command) -> set[str]:
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    spellings = [text for option in options for text in (*option.opts, *option.secondary_opts)]
+    return {text.removeprefix("--").replace("-", "_") for text in spellings if text.startswith("--")}
+
+
+def test_command_walk_finds_every_command(commands: dict[str, click.Command]) -> None:
+    assert set(COMMANDS) <= set(commands)
+    assert {"policy set", "collection add oue", "calibrate oue", "spend oue", "quote oue"} <= set(commands)
+
+
+def test_field_names_of_command_options_are_reserved(commands: dict[str, click.Command]) -> None:
+    fields = set(ldp_budget.mechanism("oue").fields)
+    ours = {name for mechanism, _ in registry().items() for name in mechanism.fields}
+    for path, command in commands.items():
+        own = option_names(command)
+        if "oue" in path.split():
+            assert fields & own, path
+            assert own - fields <= registry().reserved, path
+        else:
+            # `compare --epsilon` means what a field means, and takes no MECHANISM whose options it could hide.
+            assert own - ours <= registry().reserved, path
+
+
+def test_built_in_mechanisms_have_no_reserved_field() -> None:
+    for mechanism, _ in registry().items():
+        assert not registry().reserved & set(mechanism.fields)
+
+
+def test_commands_and_options_have_help(commands: dict[str, click.Command]) -> None:
+    for path, command in commands.items():
+        assert command.help, path
+        for parameter in command.params:
+            assert not isinstance(parameter, click.Option) or parameter.help, (path, parameter.name)
+
+
+def test_spend_runs_through_at_most_30_files(tmp_path: Path) -> None:
+    """The path of one charge is short enough to read; see `docs/explanation/architecture.md`."""
+    found: set[str] = set()
+
+    def profile(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and "ldp_budget" in frame.f_code.co_filename:
+            found.add(frame.f_code.co_filename)
+
+    coin = ldp_budget.mechanism("rr")(epsilon="0.1")
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4", "day=1"])
+        accountant.spend("alice", coin, key="first")
+        sys.setprofile(profile)
+        try:
+            accountant.spend("alice", coin, key="second")
+        finally:
+            sys.setprofile(None)
+    assert 10 < len(found) <= 30, sorted(found)

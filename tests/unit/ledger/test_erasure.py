@@ -1,0 +1,278 @@
+"""Erasure of a user: no trace is left, the user gets no fresh budget, and the ledger still verifies."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fixed_clock import Clock
+from ldp_budget import Accountant, InvalidParameter, UnknownName, UserErased
+from ldp_budget.errors import ReservationConflict
+from ldp_budget.ledger.keyfile import read_key
+from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
+from ledger_inside import tables
+
+RAPPOR = promising(CURVE)
+ERASED = "this user was erased, and gets no new budget"
+
+
+def live(accountant: Accountant, user: str) -> dict[str, str]:
+    """A life in the ledger; returns two open reservations."""
+    accountant.spend(user, coin("0.5"), reports=2, key=f"{user}/1", note=f"{user} lives at home")
+    accountant.spend(user, RAPPOR, label=f"home of {user}", key=f"{user}/2")
+    accountant.spend(user, coin(50), key=f"{user}/refused")
+    accountant.spend_many([user, "another"], coin("0.25"), key=f"run with {user}", note="second wave")
+    return {
+        "plain": accountant.reserve(user, coin("0.125")).receipt or "",
+        "labelled": accountant.reserve(user, RAPPOR, label=f"home of {user}").receipt or "",
+    }
+
+
+@pytest.fixture(autouse=True)
+def policy(accountant: Accountant) -> None:
+    accountant.set_policy("default", ["lifetime=20", "day=15", "week=15"])
+
+
+def table(accountant: Accountant, name: str) -> list[tuple[Any, ...]]:
+    with tables(accountant) as transaction:
+        return transaction.execute(f"SELECT * FROM {name}").fetchall()
+
+
+def without_notes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The journal after an erasure."""
+    return [{**row, "note": None} for row in rows]
+
+
+# -- no fresh budget -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_erased_user_is_refused_by_every_operation(accountant: Accountant, known: bool) -> None:
+    """Also one who was never charged."""
+    if known:
+        live(accountant, "alice")
+    assert accountant.erase("alice", unknown=not known) == known
+    for ask in (accountant.spend, accountant.reserve, accountant.quote):
+        receipt = ask("alice", coin("1e-9"))
+        assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
+        assert ERASED.capitalize() in receipt.explain()
+    assert accountant.spend_many(["alice", "bob"], coin(1)).refused_users == ["alice"]
+    assert accountant.spend("alice", RAPPOR, label="home of alice").status == "refused"
+    check(accountant)
+
+
+def test_erase_twice_writes_one_tombstone(accountant: Accountant, clock: Clock) -> None:
+    live(accountant, "alice")
+    assert accountant.erase("alice")
+    before = list(accountant.journal())
+    clock.advance(days=3)
+    assert not accountant.erase("alice")
+    assert list(accountant.journal()) == before
+    assert accountant.stats()["erased"] == 1
+
+
+def test_erased_user_gets_no_fresh_budget_under_any_policy(accountant: Accountant) -> None:
+    live(accountant, "alice")
+    accountant.erase("alice")
+    accountant.set_policy("new", ["lifetime=100", "month=100"])
+    assert accountant.spend("alice", coin("0.1"), policy="new").status == "refused"
+    check(accountant)
+
+
+def test_erased_user_idempotency_key_returns_no_receipt(accountant: Accountant) -> None:
+    """The stored answer went; a retry is a new request, and refused. Bulk keys name runs, and stay."""
+    live(accountant, "alice")
+    accountant.erase("alice")
+    again = accountant.spend("alice", coin("0.5"), reports=2, key="alice/1")
+    assert (again.status, again.repeated) == ("refused", False)
+    assert accountant.spend("alice", coin("0.5"), reports=2, key="alice/1").repeated is False, "nor is it kept"
+    assert accountant.spend("bob", coin("0.5"), key="alice/1").status == "spent", "a key is its user's own"
+    assert accountant.spend_many(["alice", "another"], coin("0.25"), key="run with alice").repeated == 2
+
+
+# -- nothing leads back --------------------------------------------------------------------------------------
+
+
+def test_tombstone_does_not_reveal_the_account(accountant: Accountant, clock: Clock) -> None:
+    """Not even the time: the entry of an erasure does not name the user."""
+    for user in ("alice", "bob", "carol"):
+        live(accountant, user)
+    for user in ("bob", "alice"):
+        clock.advance(hours=1)
+        accountant.erase(user)
+    assert len(table(accountant, "tombstones")) == 2
+    assert len([account for account, hashed, _ in table(accountant, "users") if hashed is None]) == 2
+    entries = [row for row in accountant.journal() if row["kind"] == "erased"]
+    assert [(row["account"], row["mechanism"], row["policy"]) for row in entries] == [(None, None, None)] * 2
+    with pytest.raises(UserErased):
+        accountant.history("alice")
+    balance = accountant.balance("alice")
+    assert (balance.erased, balance.limits, balance.to_json()["odometer"]) == (True, (), None)
+
+
+def test_erase_leaves_no_trace_in_the_file(tmp_path: Path, clock: Clock) -> None:
+    """Neither name nor hash, neither in the log nor in what SQLite no longer uses; but one tombstone."""
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=20"])
+        for number in range(40):
+            accountant.spend(f"first-{number}", coin(1), key=f"key-{number}")
+        live(accountant, "alice")
+        for number in range(40):
+            accountant.spend(f"second-{number}", coin(1), key=f"other-{number}")
+        key = read_key(path)
+        user = key.hash(b"user", "alice")
+        private = [
+            key.hash(b"label", f"{user.hex()} home of alice"),
+            *(key.hash(b"key", name) for name in ("alice/1", "alice/2", "alice/refused")),
+            b"alice lives at home",
+        ]
+
+        def stored(secret: bytes) -> int:
+            return sum(file.read_bytes().count(secret) for file in tmp_path.iterdir())
+
+        assert all(stored(secret) for secret in (user, *private))
+        accountant.erase("alice")
+        assert (stored(user), [stored(secret) for secret in private]) == (1, [0, 0, 0, 0, 0])
+    assert stored(user) == 1
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT count(*) FROM tombstones WHERE user_hash = ?", (user,)).fetchone() == (1,)
+    connection.close()
+
+
+# -- what stays ----------------------------------------------------------------------------------------------
+
+
+def test_erase_keeps_sums_and_hash_chain_valid(accountant: Accountant, clock: Clock) -> None:
+    live(accountant, "alice")
+    live(accountant, "bob")
+    head = check(accountant)
+    entries, bob = list(accountant.journal()), accountant.balance("bob").limits[0]
+    lifetime = [row for row in table(accountant, "window_sums") if row[1] == 0]
+    clock.advance(days=1)
+    accountant.erase("alice")
+    check(accountant, head)
+    assert without_notes(list(accountant.journal())[:-1]) == without_notes(entries), "the journal is append-only"
+    assert [row for row in table(accountant, "window_sums") if row[1] == 0] == lifetime
+    assert accountant.stats()["users"] == 2, "bob and another"
+    assert accountant.balance("bob").limits[0] == bob
+
+
+def test_erase_keeps_the_equal_label_of_other_users(accountant: Accountant) -> None:
+    for user in ("alice", "bob"):
+        accountant.spend(user, RAPPOR, label="home")
+    accountant.erase("alice")
+    assert accountant.spend("bob", RAPPOR, label="home").epsilon == 1.35
+    check(accountant)
+
+
+def test_erase_does_not_reuse_the_account_number(accountant: Accountant) -> None:
+    accountant.spend("alice", coin(1))
+    accountant.erase("alice")
+    accountant.spend("bob", coin(1))
+    accounts = [row["account"] for row in accountant.journal() if row["kind"] == "spent"]
+    assert len(set(accounts)) == 2
+    assert spent(accountant, "bob")["lifetime"] == 1
+    check(accountant)
+
+
+def test_erased_user_is_not_backfilled_into_a_new_period(accountant: Accountant) -> None:
+    live(accountant, "alice")
+    live(accountant, "bob")
+    accountant.erase("alice")
+    accountant.set_policy("default", ["lifetime=20", "month=15"])
+    check(accountant)
+    assert spent(accountant, "bob")["month"] == spent(accountant, "bob")["lifetime"]
+
+
+@pytest.mark.parametrize("step", ["commit", "void"])
+@pytest.mark.parametrize("kind", ["plain", "labelled"])
+def test_erased_user_open_reservation_can_be_resolved(
+    accountant: Accountant, clock: Clock, step: str, kind: str
+) -> None:
+    held = live(accountant, "alice")[kind]
+    clock.advance(minutes=1)
+    accountant.erase("alice")
+    check(accountant)
+    resolved = getattr(accountant, step)(held)
+    assert resolved.status == {"commit": "committed", "void": "voided"}[step]
+    assert resolved.user is None
+    check(accountant)
+    assert getattr(accountant, step)(held).repeated
+    with pytest.raises(ReservationConflict):
+        {"commit": accountant.void, "void": accountant.commit}[step](held)
+    assert accountant.spend("alice", coin("1e-9")).status == "refused"
+    check(accountant)
+
+
+@pytest.mark.parametrize("name", ["", None, 7])
+def test_erase_of_an_invalid_name_raises(accountant: Accountant, name: Any) -> None:
+    with pytest.raises(InvalidParameter, match="user"):
+        accountant.erase(name)
+
+
+def test_erase_during_spends_keeps_the_ledger_consistent(tmp_path: Path) -> None:
+    """In both orders: earlier charges stay, and later charges are refused."""
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=1000"])
+
+        def work(number: int) -> list[bool]:
+            before = [bool(accountant.spend("alice", coin(1))) for _ in range(5)]
+            if number == 3:
+                accountant.erase("alice")
+            return [*before, *(bool(accountant.spend("alice", coin(1))) for _ in range(5))]
+
+        granted = sum(map(sum, in_threads(6, work)))
+        assert not accountant.spend("alice", coin(1))
+        entries = [row["kind"] for row in accountant.journal()]
+        assert entries.count("spent") == granted
+        assert entries[-1] == "erased"
+        check(accountant)
+
+
+# -- a name never seen ---------------------------------------------------------------------------------------
+
+
+def test_erase_of_an_unknown_user_needs_unknown_true(accountant: Accountant) -> None:
+    """The name may be misspelt, and would be blocked for good."""
+    live(accountant, "alice")
+    before = everything(accountant)
+    with pytest.raises(UnknownName, match=r"no user is named 'alcie'\. Nothing was erased") as caught:
+        accountant.erase("alcie")
+    assert (caught.value.kind, caught.value.known) == ("user", ())
+    assert everything(accountant) == before
+    assert not accountant.is_erased("alcie")
+    assert accountant.spend("alcie", coin(1)).status == "spent"
+    assert accountant.erase("dave", unknown=True) is False
+    assert accountant.is_erased("dave")
+    assert accountant.spend("dave", coin(1)).status == "refused"
+    assert accountant.erase("alice", unknown=True) is True
+    assert accountant.erase("alice") is False, "done before"
+    check(accountant)
+
+
+def test_erase_of_a_user_with_refusals_only_succeeds(accountant: Accountant) -> None:
+    """An answer is kept under the key, and goes with the user."""
+    accountant.spend("carol", coin(50), key="refused")
+    assert accountant.erase("carol") is True
+    assert accountant.stats()["keys"] == 0
+    check(accountant)
+
+
+def test_erased_user_balance_shows_no_budget(accountant: Accountant) -> None:
+    live(accountant, "alice")
+    assert "erased" not in accountant.balance("alice").to_json()
+    accountant.erase("alice")
+    balance = accountant.balance("alice")
+    assert balance.erased
+    assert balance.to_json() == {
+        "user": "alice",
+        "policy": "default",
+        "limits": [],
+        "odometer": None,
+        "erased": True,
+    }
+    assert (accountant.is_erased("alice"), accountant.is_erased("bob")) == (True, False)

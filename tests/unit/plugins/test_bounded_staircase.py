@@ -1,0 +1,357 @@
+"""The bounded staircase mechanism: Theorem 6 and its correction, errors, the choice of γ, and the client."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations, product
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mpf
+
+import ldp_budget
+from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
+from ldp_budget.sampling import SeededStream
+from ldp_budget_mechanisms._bounded_staircase_profile import best_gamma, uniform_mse
+from ldp_budget_mechanisms._interval_grid import WindowChannel
+from ldp_budget_mechanisms.bounded_noise import epsilon_hat, printed_epsilon_hat
+from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
+
+BoundedStaircase = ldp_budget.mechanism("bounded-staircase")
+BoundedLaplace = ldp_budget.mechanism("bounded-laplace")
+
+GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "golden.json").read_text())["values"]
+HEIGHTS = {"lower": "1.67", "upper": "1.85"}
+EPSILONS = (0.2, 0.5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+
+epsilons = st.decimals("1e-8", 1000, places=8)
+gammas = st.decimals(0, 1, places=6)
+
+
+def golden(fn: str) -> list[tuple[Decimal, Decimal, dict[str, str]]]:
+    """(ε, γ, entry) of the reference values of a function."""
+    entries = [entry for entry in GOLDEN if entry["fn"] == fn]
+    return [(Decimal(entry["params"]["eps"]), Decimal(entry["params"]["gamma"]), entry) for entry in entries]
+
+
+def true_loss(gamma: Decimal, hat: Decimal | float) -> mpf:
+    """The loss of the window with e^ε̂ : 1: a report inside the shortest one and outside the widest."""
+    odds, gamma = mpmath.exp(mpf(str(hat))), mpf(str(gamma))
+    return mpmath.log(odds * (1 + (odds - 1) * min(2 * gamma, 1)) / (1 + (odds - 1) * gamma))
+
+
+def heights_prior() -> tuple[np.ndarray, np.ndarray]:
+    """Heights N(1.758, 0.0538), what lies outside [1.67, 1.85] moved to the nearer end."""
+    points = np.linspace(1.67, 1.85, 501)
+    middles = (points[1:] + points[:-1]) / 2
+    below = [math.erfc((1.758 - edge) / (0.0538 * math.sqrt(2))) / 2 for edge in middles]
+    return points, np.diff([0, *below, 1])
+
+
+# ε̂
+
+
+@pytest.mark.parametrize(("epsilon", "gamma", "entry"), golden("bounded_staircase_eps_hat"))
+def test_epsilon_hat_is_the_reference_value(epsilon, gamma, entry):
+    assert epsilon_hat(epsilon, gamma) == pytest.approx(Decimal(entry["value"]), rel=Decimal("1e-28"))
+
+
+def test_example_of_figure_1_matches():
+    mechanism = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.3")
+    assert mechanism.parameters == {"gamma": 0.3, "epsilon_hat": pytest.approx(0.770296, abs=1e-6)}
+    assert mechanism.guarantee.epsilon == 1
+    assert mechanism.guarantee.loss()[0] <= 1
+
+
+@given(epsilons, gammas)
+def test_epsilon_hat_is_on_the_safe_side_and_tight(epsilon, gamma):
+    hat = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma).parameters["epsilon_hat"]
+    with mpmath.workdps(40):
+        assert 1 - mpf("1e-9") <= true_loss(gamma, hat) / mpf(str(epsilon)) <= 1
+
+
+@pytest.mark.parametrize(("epsilon", "gamma", "entry"), golden("bounded_staircase_PRINTED_eps_hat_UNSAFE"))
+def test_printed_second_row_loses_more(epsilon, gamma, entry):
+    printed = printed_epsilon_hat(epsilon, gamma)
+    assert printed == pytest.approx(Decimal(entry["value"]), rel=Decimal("1e-28"))
+    with mpmath.workdps(40):
+        assert abs(true_loss(gamma, printed) - mpf(entry["true_eps"])) < mpf("1e-28")
+        assert abs(true_loss(gamma, printed) - mpf(str(epsilon)) + mpmath.log(mpf(str(gamma)))) < mpf("1e-28")
+
+
+def test_rows_join_at_one_half():
+    half = Decimal("0.5")
+    for epsilon in (Decimal("0.01"), Decimal(1), Decimal(10)):
+        below, above = (epsilon_hat(epsilon, half + step) for step in (Decimal("-1e-15"), Decimal("1e-15")))
+        assert below == pytest.approx(epsilon_hat(epsilon, half), rel=Decimal("1e-14"))
+        assert above == pytest.approx(epsilon_hat(epsilon, half), rel=Decimal("1e-14"))
+        assert printed_epsilon_hat(epsilon, half) > epsilon_hat(epsilon, half) * Decimal("1.05")
+
+
+# The promise, by brute force
+
+
+VALUES = np.linspace(10, 20, 101)
+REPORTS = np.linspace(10.003, 19.997, 100)
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("gamma", ["0.05", "0.3", "0.5", "0.6", "0.9"])
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
+def test_brute_force_finds_the_declared_loss(epsilon, gamma):
+    mechanism = BoundedStaircase.calibrate(epsilon=epsilon, lower=10, upper=20, gamma=gamma)
+    worst = worst_log_ratio(mechanism, VALUES, REPORTS)
+    # Where γ > ½ the worst case is approached as the window all but covers the range, not reached.
+    assert float(epsilon) * (1 - 0.01) <= worst <= float(epsilon) * (1 + 1e-12)
+
+
+def test_brute_force_finds_more_for_the_printed_second_row():
+    mechanism = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.6")
+    # The printed ε̂ cannot be declared, so it is put in the place of the right one.
+    mechanism.__dict__["_epsilon_hat"] = float(printed_epsilon_hat(Decimal(1), Decimal("0.6")))
+    assert worst_log_ratio(mechanism, VALUES, REPORTS) == pytest.approx(1.51, abs=0.01)
+
+
+def test_notes_say_what_the_printed_row_would_lose():
+    notes = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.6").notes
+    assert "1.51083" in notes[0]
+    assert "0.76045" in notes[0]
+    assert not any("printed" in note for note in BoundedStaircase.calibrate(epsilon=1, lower=0, upper=1).notes)
+
+
+@pytest.mark.parametrize("gamma", [0, 1])
+def test_window_of_zero_or_full_width_is_a_uniform_output(gamma):
+    mechanism = BoundedStaircase.calibrate(epsilon=1, lower=0, upper=1, gamma=gamma)
+    assert "says nothing" in mechanism.notes[0]
+    assert mechanism.error_at(0.25) == pytest.approx((0.25, 0.25**2 + 1 / 12))
+    reports = mechanism.randomize(np.zeros(100_000), rng=SeededStream(201))
+    assert abs(reports.mean() - 0.5) < 4.5 * math.sqrt(1 / 12 / reports.size)
+
+
+# Errors
+
+
+@pytest.mark.parametrize("gamma", ["0.1", "0.3", "0.7"])
+@pytest.mark.parametrize("value", [10, 11.5, 15, 18])
+def test_density_integrates_to_one_and_has_the_stated_errors(gamma, value):
+    mechanism = BoundedStaircase.calibrate(epsilon=2, lower=10, upper=20, gamma=gamma)
+    reach = 10 * float(gamma)
+    cuts = [10, *(edge for edge in (value - reach, value + reach) if 10 < edge < 20), 20]
+    total, bias, mse = density_moments(mechanism, value, cuts)
+    assert total == pytest.approx(1, rel=1e-12)
+    # The stated errors are those of γ in whole cells, 2**-20 of the width.
+    assert mechanism.error_at(value) == pytest.approx((bias, mse), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("gamma", ["0.1", "0.3", "0.7"])
+def test_uniform_prior_error_is_the_average_of_the_stated_errors(gamma):
+    mechanism = BoundedStaircase.calibrate(epsilon=2, lower=10, upper=20, gamma=gamma)
+    middles = 10 + (np.arange(4000) + 0.5) / 400
+    bias, mse = mechanism.prior_error((middles, np.ones(4000)))
+    assert mechanism.utility()["mse_uniform_prior"] == pytest.approx(mse, rel=1e-6)
+    assert bias == pytest.approx(0, abs=1e-12)
+
+
+@given(epsilons, gammas)
+def test_bias_is_largest_at_the_ends_and_points_inwards(epsilon, gamma):
+    mechanism = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma)
+    biases = [mechanism.error_at(value)[0] for value in np.linspace(0, 0.5, 21)]
+    assert min(biases) >= -1e-15
+    assert mechanism.utility()["max_bias"] == max(biases)
+
+
+def test_notes_say_that_a_constant_output_is_better_for_a_small_loss():
+    prior = heights_prior()
+    for epsilon, beaten in ((0.5, True), (1, True), (3, False)):
+        mechanism = BoundedStaircase.calibrate(epsilon=epsilon, **HEIGHTS)
+        constant = mechanism.utility()["constant_output"]["mse_uniform_prior"]
+        assert constant == pytest.approx(0.18**2 / 12)
+        assert any("constant output 1.76" in note for note in mechanism.notes) == beaten
+        assert (mechanism.prior_error(prior)[1] > 2.434e-3) == beaten
+
+
+# γ
+
+
+@pytest.mark.some(5)
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.2, 1, 2, 4, 7, 10, 20, 30])
+def test_default_gamma_is_the_best_for_a_uniform_prior(epsilon):
+    chosen = best_gamma(epsilon, 2**20)
+    everywhere = [uniform_mse(epsilon, gamma) for gamma in np.geomspace(1e-6, 1, 400)]
+    nearby = [uniform_mse(epsilon, chosen * factor) for factor in np.linspace(0.9, 1.1, 101)]
+    least = min(everywhere + nearby)
+    assert uniform_mse(epsilon, chosen) <= least + 1.001e-4 * min(least, 1 / 6 - least)
+
+
+def test_default_gamma_is_a_third_for_a_small_loss_and_narrow_for_a_large_one():
+    assert best_gamma(1e-8, 2**20) == pytest.approx(1 / 3, abs=0.005)
+    assert best_gamma(10, 2**20) == pytest.approx(0.0227, abs=0.0001)
+    assert best_gamma(1000, 2**20) == pytest.approx(2**-20, rel=0.01)
+
+
+def test_default_gamma_does_not_depend_on_the_range():
+    gammas = {BoundedStaircase.calibrate(epsilon=2, lower=0, upper=upper).parameters["gamma"] for upper in (1, 7)}
+    assert len(gammas) == 1
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        pytest.param(epsilon, marks=[pytest.mark.exhaustive] * (epsilon not in (0.2, 1, 4, 10)))
+        for epsilon in EPSILONS
+    ],
+)
+def test_default_gamma_is_within_a_thousandth_of_the_best_for_heights(epsilon):
+    prior = heights_prior()
+
+    def mse(gamma: float) -> float:
+        return BoundedStaircase(epsilon=epsilon, gamma=round(gamma, 6), **HEIGHTS).prior_error(prior)[1]
+
+    chosen = BoundedStaircase.calibrate(epsilon=epsilon, **HEIGHTS)
+    gamma = chosen.parameters["gamma"]
+    best = min(mse(gamma * factor) for factor in np.linspace(0.92, 1.08, 33))
+    assert min(mse(other) for other in np.linspace(0.01, 0.99, 50)) >= best
+    assert chosen.prior_error(prior)[1] <= 1.001 * best
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_gammas_from_16_to_22_hundredths_beat_bounded_laplace_on_heights(epsilon):
+    prior = heights_prior()
+    laplace = BoundedLaplace.calibrate(epsilon=epsilon, **HEIGHTS).prior_error(prior)[1]
+    for gamma in ("0.16", "0.18", "0.2", "0.22"):
+        assert BoundedStaircase.calibrate(epsilon=epsilon, gamma=gamma, **HEIGHTS).prior_error(prior)[1] < laplace
+
+
+def test_narrower_window_is_far_better_at_epsilon_10():
+    prior = heights_prior()
+    given_range = [
+        BoundedStaircase.calibrate(epsilon=10, gamma=gamma, **HEIGHTS).prior_error(prior)[1]
+        for gamma in ("0.16", "0.19", "0.22")
+    ]
+    chosen = BoundedStaircase.calibrate(epsilon=10, **HEIGHTS).prior_error(prior)[1]
+    assert min(given_range) == pytest.approx(0.271e-3, abs=0.0005e-3)
+    assert chosen == pytest.approx(0.018e-3, rel=0.01)
+
+
+# The client
+
+
+def exact_rows(channel: WindowChannel) -> list[list[Fraction]]:
+    """The probabilities of all cells, for every input point, from the definition."""
+    rows = []
+    for point in range(channel.cells + 1):
+        inside = [point - channel.reach <= cell < point + channel.reach for cell in range(channel.cells)]
+        weights = [channel.high if within else channel.low for within in inside]
+        rows.append([Fraction(weight, sum(weights)) for weight in weights])
+    return rows
+
+
+@pytest.mark.parametrize("cells", [5, 8])
+def test_certified_loss_is_the_exact_one(cells):
+    for reach, epsilon in product(range(cells + 1), ("0.01", "1", "8")):
+        channel = WindowChannel.fit(Decimal(epsilon), Decimal(reach) / cells, cells)
+        rows = exact_rows(channel)
+        worst = max(p / q for one, other in permutations(rows, 2) for p, q in zip(one, other, strict=True))
+        assert channel.reach == reach
+        assert channel.worst_odds() == worst
+
+
+@given(epsilons, gammas)
+def test_client_exact_loss_is_at_most_epsilon(epsilon, gamma):
+    channel = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma).channel
+    worst = channel.worst_odds()
+    assert channel.total(min(2 * channel.reach, channel.cells)) < 2**63
+    with mpmath.workdps(60):
+        loss = mpmath.log(mpf(worst.numerator) / mpf(worst.denominator))
+        assert loss <= mpf(str(epsilon))
+        if Decimal("0.01") <= epsilon <= 20 and 0 < gamma < 1:
+            assert loss >= mpf(str(epsilon)) * (1 - mpf("1e-9"))
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("reach", [0, 1, 2, 3, 6, 7])
+def test_draws_have_the_exact_probabilities(reach):
+    channel = WindowChannel.fit(Decimal(1), Decimal(reach) / 7, 7)
+    draws = 100_000
+    for point, row in enumerate(exact_rows(channel)):
+        cells = channel.draw(SeededStream(210 + point), np.full(draws, point))
+        shares = np.array(row, dtype=float)
+        counts = np.bincount(cells, minlength=7)
+        assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares)).all()
+
+
+@pytest.mark.some(5)
+@pytest.mark.parametrize(
+    ("epsilon", "gamma", "seed"),
+    [("0.1", None, 221), (1, None, 222), (10, None, 223), (1, "0.6", 224), (12, None, 225)],
+)
+def test_reports_of_a_million_values_have_the_stated_errors(epsilon, gamma, seed):
+    assert_errors_as_stated(BoundedStaircase.calibrate(epsilon=epsilon, gamma=gamma, **HEIGHTS), seed)
+
+
+def test_reports_are_middles_of_cells_within_the_range():
+    mechanism = BoundedStaircase.calibrate(epsilon=1, lower=-3, upper=5)
+    origin, step = mechanism.grid()
+    reports = mechanism.randomize(np.linspace(-3, 5, 10_000), rng=SeededStream(226))
+    places = (reports - origin) / step
+    assert np.allclose(places, np.rint(places), atol=1e-6)
+    assert reports.min() > -3
+    assert reports.max() < 5
+
+
+# The server
+
+
+def test_mean_estimate_uses_the_spread_of_the_reports():
+    mechanism = BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10)
+    values = np.full(200_000, 3.0)
+    reports = mechanism.randomize(values, rng=SeededStream(227))
+    estimate = mechanism.estimate(reports)
+    assert estimate.mean == pytest.approx(reports.mean(), rel=1e-12)
+    assert estimate.std_error == pytest.approx(reports.std(ddof=1) / math.sqrt(reports.size), rel=1e-9)
+    bias, _ = mechanism.error_at(3)
+    assert abs(estimate.mean - (3 + bias)) < 4.5 * estimate.std_error
+    assert abs(bias) < mechanism.utility()["max_bias"]
+    assert f"{mechanism.utility()['max_bias']:.4g}" in mechanism.notes[0]
+
+
+def test_mean_estimate_of_one_report_has_the_largest_possible_error():
+    assert BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10).estimate([4.0]).std_error == 5
+
+
+@pytest.mark.parametrize("reports", [[-0.1, 5], [10.1], [float("nan")]])
+def test_reports_outside_the_range_are_refused(reports):
+    with pytest.raises(NotSupported, match="from 0 to 10"):
+        BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10).aggregate(reports)
+
+
+@pytest.mark.parametrize(
+    ("declared", "option", "expected"),
+    [
+        ({"lower": 0, "upper": 1}, "epsilon", "epsilon is missing"),
+        ({"epsilon": 1, "upper": 1}, "lower", "lower is missing"),
+        ({"epsilon": 1, "lower": 0}, "upper", "upper is missing"),
+        ({"epsilon": 1, "lower": 0, "upper": 0}, "upper", "greater than lower, 0: got 0"),
+        ({"epsilon": -1, "lower": 0, "upper": 1}, "epsilon", "got -1"),
+        ({"epsilon": 1, "lower": 0, "upper": 1, "gamma": 2}, "gamma", ">= 0 and <= 1: got 2"),
+        ({"epsilon": 1, "sensitivity": 1, "lower": 0, "upper": 1}, "sensitivity", "no such parameter"),
+    ],
+)
+def test_bad_input_is_refused_with_option_range_and_value(declared, option, expected):
+    with pytest.raises(InvalidParameter, match=expected) as caught:
+        BoundedStaircase(**declared)
+    assert caught.value.option == option
+
+
+def test_values_outside_the_range_are_refused():
+    with pytest.raises(OutsideDomain, match="from 0 to 1"):
+        BoundedStaircase.calibrate(epsilon=1, lower=0, upper=1).randomize([0.5, -0.001])

@@ -1,0 +1,436 @@
+"""dBitFlip: the loss by enumeration of all that a user can send, fresh and memoised; the estimates by simulation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mpf
+
+import ldp_budget
+from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, OutsideDomain
+from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, FinitePair, Memoised, SymmetricPair, Unbounded
+from ldp_budget.guarantees.dominating_pairs import dominating_pair
+from ldp_budget.sampling import ONE
+
+DBitFlip: Any = ldp_budget.mechanism("d-bit-flip")
+Sue: Any = ldp_budget.mechanism("sue")
+
+SHAPES = [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 2), (4, 3), (5, 4)]
+shapes = pytest.mark.parametrize(("buckets", "bits"), SHAPES)
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits() -> Any:
+    with mpmath.workdps(50):
+        yield
+
+
+def exact(number: Fraction | Decimal | int) -> mpf:
+    return mpf(number.numerator) / number.denominator if isinstance(number, Fraction) else mpf(str(number))
+
+
+def made(buckets: int, bits: int, epsilon: object = 1, **more: Any) -> Any:
+    return DBitFlip.calibrate(epsilon=epsilon, buckets=buckets, bits=bits, **more)
+
+
+def secrets(count: int, start: int = 0) -> list[bytes]:
+    """The secrets of `count` users."""
+    return [user.to_bytes(16, "little") for user in range(start, start + count)]
+
+
+def unpack(mechanism: Any, reports: Any) -> tuple[Any, Any]:
+    """(buckets, bits) of the reports, both (n, d)."""
+    if mechanism.bits == mechanism.buckets:
+        bits = np.unpackbits(reports, axis=1, count=mechanism.bits, bitorder="little")
+        return np.broadcast_to(np.arange(mechanism.bits), bits.shape), bits
+    return reports >> 1, reports & 1
+
+
+# -- one fresh report -----------------------------------------------------------------------------------------
+
+
+def bits_law(mechanism: Any, drawn: tuple[int, ...], answer: int) -> list[Fraction]:
+    """The probability of every row of bits for the drawn buckets, as it is drawn."""
+    lie = Fraction(mechanism.noise, ONE)
+    rows = []
+    for bits in itertools.product((0, 1), repeat=len(drawn)):
+        lies = sum(bit != (bucket == answer) for bit, bucket in zip(bits, drawn, strict=True))
+        rows.append(lie**lies * (1 - lie) ** (len(drawn) - lies))
+    return rows
+
+
+def law(mechanism: Any, answer: int) -> list[Fraction]:
+    """The exact distribution of the report on `answer`."""
+    sets = list(itertools.combinations(range(mechanism.buckets), mechanism.bits))
+    return [mass / len(sets) for drawn in sets for mass in bits_law(mechanism, drawn, answer)]
+
+
+@shapes
+@pytest.mark.parametrize("epsilon", ["0.05", "1", "4.5"])
+def test_loss_of_every_report_and_pair_of_answers_is_within_the_guarantee(
+    buckets: int, bits: int, epsilon: str
+) -> None:
+    mechanism = made(buckets, bits, epsilon)
+    laws = [law(mechanism, answer) for answer in range(buckets)]
+    assert all(sum(law) == 1 for law in laws)
+    pairs = itertools.permutations(laws, 2)
+    worst = mpmath.log(exact(max(p / q for pair in pairs for p, q in zip(*pair, strict=True))))
+    stated = exact(Decimal(epsilon)) / (2 if bits == 1 else 1)
+    assert worst <= stated
+    assert mpmath.almosteq(worst, stated, rel_eps=mpf("1e-15"))
+    assert mechanism.guarantee.epsilon == pytest.approx(float(stated), rel=1e-15)
+    assert mechanism.guarantee.relation == ANY_INPUTS
+
+
+@shapes
+def test_guarantee_is_the_dominating_pair_of_the_drawn_reports(buckets: int, bits: int) -> None:
+    """Nothing finer can be promised, and nothing finer is."""
+    mechanism = made(buckets, bits)
+    tightest = dominating_pair([law(mechanism, answer) for answer in range(buckets)])
+    guarantee = mechanism.guarantee
+    if 1 < bits < buckets:
+        assert isinstance(guarantee, FinitePair)
+        assert sorted(outcome for outcome in guarantee.outcomes if any(outcome)) == sorted(tightest.outcomes)
+    else:
+        assert isinstance(guarantee, SymmetricPair)
+        telling = sum((p for p, q in tightest.outcomes if p != q), Fraction(0))
+        assert telling <= Fraction(guarantee.tau) <= telling + Fraction(1, 10**30)
+
+
+def test_all_buckets_make_symmetric_unary_encoding() -> None:
+    mechanism, sue = made(6, 6), Sue.calibrate(epsilon=1, domain_size=6)
+    assert mechanism.guarantee.tau == pytest.approx(sue.guarantee.tau, abs=Decimal("1e-17"))
+    assert mechanism.utility()["variance_per_user"] == pytest.approx(sue.utility()["variance_per_user"])
+    reports = mechanism.randomize(np.arange(6), rng=1)
+    assert (reports.dtype, reports.shape) == (np.uint8, (6, 1))
+
+
+@given(epsilon=st.decimals("1e-6", "80", places=6))
+def test_loss_of_a_bit_is_at_most_half_of_epsilon(epsilon: Decimal) -> None:
+    noise = made(3, 2, epsilon).noise
+    odds = exact(Fraction(ONE - noise, noise))
+    assert odds <= mpmath.exp(exact(epsilon) / 2)
+    assert odds >= mpmath.exp(exact(epsilon) / 2) * (1 - 2 * mpf(odds + 1) / noise)
+
+
+def test_parameters_are_those_of_document_002() -> None:
+    parameters = made(10, 4, 3).parameters
+    half = math.exp(1.5)
+    assert parameters == {
+        "buckets": 10,
+        "bits": 4,
+        "p": pytest.approx(half / (half + 1), rel=1e-15),
+        "q": pytest.approx(1 / (half + 1), rel=1e-15),
+    }
+
+
+# -- reports --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("buckets", "bits", "dtype", "width"),
+    [(5, 5, np.uint8, 1), (9, 9, np.uint8, 2), (5, 4, np.uint8, 4), (128, 8, np.uint8, 8), (129, 1, np.uint16, 1)],
+)
+def test_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, width: int) -> None:
+    mechanism = made(buckets, bits, 60)
+    answers = np.arange(1000) % buckets
+    reports = mechanism.randomize(answers, rng=3)
+    assert (reports.dtype, reports.shape) == (dtype, (1000, width))
+    drawn, ones = unpack(mechanism, reports)
+    assert all(len(set(row)) == bits for row in drawn.tolist())
+    # At ε = 60 a bit is as good as the truth.
+    assert (ones == (drawn == answers[:, None])).all()
+    assert mechanism.randomize([]).shape == (0, width)
+
+
+@pytest.mark.parametrize("users", [15_000, pytest.param(60_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("memoize", [False, True])
+def test_bucket_sets_are_uniform_and_independent_of_the_answer(memoize: bool, users: int) -> None:
+    mechanism = made(5, 3, memoize=memoize)
+    own = secrets(users) if memoize else None
+    for answer in (0, 4):
+        drawn, _ = unpack(mechanism, mechanism.randomize(np.full(users, answer), rng=answer, secrets=own))
+        _, counts = np.unique(np.sort(drawn, axis=1), axis=0, return_counts=True)
+        assert len(counts) == 10
+        assert np.abs(counts - users / 10).max() < 4.5 * (users * 0.1 * 0.9) ** 0.5
+
+
+def test_reports_depend_on_the_stream_only() -> None:
+    mechanism, answers = made(20, 5), np.arange(20)
+    assert (mechanism.randomize(answers, rng=7) == mechanism.randomize(answers, rng=7)).all()
+    assert (mechanism.randomize(answers, rng=7) != mechanism.randomize(answers, rng=8)).any()
+    assert (mechanism.randomize(answers) != mechanism.randomize(answers)).any()
+
+
+# -- estimates ------------------------------------------------------------------------------------------------
+
+ANSWERS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])  # no user holds 3 and 4
+SIMULATED = [made(5, 5), made(5, 4), made(5, 1), made(5, 2, 3)]
+
+
+def survey_counts(mechanism: Any, reports: Any, surveys: int) -> Any:
+    """The formula of Jeong, Hong and Seo 2020 for each of many surveys of the same size, shape (surveys, k)."""
+    drawn, ones = unpack(mechanism, reports)
+    p, q = mechanism.parameters["p"], mechanism.parameters["q"]
+    told = np.zeros((len(reports), mechanism.buckets))
+    np.put_along_axis(told, drawn.astype(np.intp), (ones - q) / (p - q), axis=1)
+    return mechanism.buckets / mechanism.bits * told.reshape(surveys, -1, mechanism.buckets).sum(axis=1)
+
+
+@pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
+def test_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None:
+    """Twenty thousand surveys of ten users each."""
+    surveys = 20_000
+    truth = np.bincount(ANSWERS, minlength=5)
+    reports = mechanism.randomize(np.tile(ANSWERS, surveys), rng=20_261_121)
+    whole = mechanism.estimate(reports)
+    assert (np.abs(whole.counts - surveys * truth) <= 4.5 * whole.std_errors).all()
+
+    estimates = survey_counts(mechanism, reports, surveys)
+    for survey in range(3):  # these are the estimates of the mechanism itself
+        assert mechanism.estimate(reports[10 * survey : 10 * survey + 10]).counts == pytest.approx(estimates[survey])
+    half, stretch = mpmath.exp(exact(mechanism.epsilon) / 2), mpf(mechanism.buckets) / mechanism.bits
+    stated = [float(10 * stretch * half / (half - 1) ** 2 + count * (stretch - 1)) for count in truth.tolist()]
+    assert estimates.var(axis=0) == pytest.approx(stated, rel=0.03)
+    assert whole.std_errors == pytest.approx((surveys * np.array(stated)) ** 0.5, rel=0.01)
+
+
+def test_estimates_of_memoized_reports_are_unbiased() -> None:
+    mechanism, users = made(5, 3, 2, memoize=True), 40_000
+    answers = np.tile(ANSWERS, users // 10)
+    estimate = mechanism.estimate(mechanism.randomize(answers, secrets=secrets(users)))
+    assert (np.abs(estimate.counts - np.bincount(answers, minlength=5)) <= 4.5 * estimate.std_errors).all()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mechanism", [made(4, 3), made(4, 4, 2)], ids=repr)
+def test_intervals_have_their_nominal_coverage(mechanism: Any) -> None:
+    users, surveys = 200, 2000
+    answers = np.repeat([0, 0, 1, 2], users // 4)
+    truth = np.bincount(answers, minlength=4)
+    covered = np.zeros(4)
+    for survey in mechanism.randomize(np.tile(answers, surveys), rng=5).reshape(surveys, users, -1):
+        low, high = mechanism.estimate(survey).interval(0.95)
+        covered += (low <= truth) & (truth <= high)
+    # A value without users can only be overestimated: there one side of the interval decides.
+    assert np.abs(covered / surveys - np.where(truth, 0.95, 0.975)).max() <= 0.02
+
+
+def test_estimate_is_that_of_document_002() -> None:
+    """share of v = k/(nd) Σ (b(e^{ε/2}+1) - 1)/(e^{ε/2} - 1) over the users who drew v."""
+    mechanism, half = made(4, 2), math.exp(0.5)
+    rows = [{0: 1, 3: 0}, {0: 0, 1: 1}, {3: 1, 0: 1}]
+    reports = np.array([[2 * bucket + bit for bucket, bit in row.items()] for row in rows], dtype=np.uint8)
+    terms = [[row[v] for row in rows if v in row] for v in range(4)]
+    shares = [4 / (3 * 2) * sum((bit * (half + 1) - 1) / (half - 1) for bit in bits) for bits in terms]
+    assert mechanism.estimate(reports).shares == pytest.approx(shares)
+
+
+def test_variance_of_four_of_five_buckets_is_a_quarter_larger() -> None:
+    five, four = made(5, 5).utility(users=100), made(5, 4).utility(users=100)
+    assert four["variance_per_user"] == pytest.approx(1.25 * five["variance_per_user"])
+    assert (five["variance_per_unit_frequency"], four["variance_per_unit_frequency"]) == (0, 0.25)
+    assert four["std_error"] == pytest.approx((four["variance_per_user"] / 100) ** 0.5)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("users", "printed_best"), [(1000, "4BitFlip"), (5000, "5BitFlip")])
+def test_table_2_cells_of_4bitflip_are_of_an_estimator_without_its_factor(users: int, printed_best: str) -> None:
+    """At ε = 0.5; the factor left out is 5/4. With it, five bits are always better."""
+    repeats, truth = 300, users // 5
+    errors = {}
+    for name, mechanism, factor in (
+        ("5BitFlip", made(5, 5, "0.5"), 1),
+        ("4BitFlip", made(5, 4, "0.5"), 0.8),
+        ("corrected", made(5, 4, "0.5"), 1),
+    ):
+        reports = mechanism.randomize(np.tile(np.arange(5), truth * repeats), rng=9)
+        counts = survey_counts(mechanism, reports, repeats)
+        errors[name] = np.abs(factor * counts - truth).max(axis=1).mean() / users
+    assert min(("4BitFlip", "5BitFlip"), key=errors.__getitem__) == printed_best
+    assert errors["corrected"] > 1.05 * errors["5BitFlip"]
+
+
+# -- over time ------------------------------------------------------------------------------------------------
+
+
+def stream_loss(mechanism: Any, ours: tuple[int, ...], theirs: tuple[int, ...]) -> mpf:
+    """The largest loss of reports of the values `ours` against those of `theirs`, everything memoised.
+
+    A change of value keeps the buckets and draws new bits; reports of one value repeat the same ones.
+    """
+    worst = mpf("-inf")
+    for drawn in itertools.combinations(range(mechanism.buckets), mechanism.bits):
+        p, q = (stream_law(mechanism, drawn, values) for values in (ours, theirs))
+        if any(outcome not in q for outcome in p):
+            return mpmath.inf
+        worst = max(worst, *(mpmath.log(exact(mass / q[outcome])) for outcome, mass in p.items()))
+    return worst
+
+
+def stream_law(mechanism: Any, drawn: tuple[int, ...], values: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
+    """The possible sequences of rows of bits, as numbers, and their probabilities."""
+    distinct = list(dict.fromkeys(values))
+    rows = [list(enumerate(bits_law(mechanism, drawn, value))) for value in distinct]
+    result = {}
+    for choice in itertools.product(*rows):
+        sent = tuple(choice[distinct.index(value)][0] for value in values)
+        result[sent] = math.prod(mass for _, mass in choice)
+    return result
+
+
+def golden() -> list[tuple[dict[str, Any], dict[str, str]]]:
+    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
+        "values"
+    ]
+    return [(value["params"], value["value"]) for value in values if value["fn"] == "dbitflip_memo_pure_caps"]
+
+
+@pytest.mark.parametrize(("params", "value"), golden(), ids=str)
+def test_caps_are_the_reference_values(params: dict[str, Any], value: dict[str, str]) -> None:
+    mechanism = made(params["k"], params["d"], params["eps"], memoize=True)
+    guarantee = mechanism.guarantee
+    assert guarantee.relation == SAME_CHANGE_PATTERN
+    assert guarantee.epsilon == float(value["single_report_eps"])
+    assert guarantee.describe()["lifetime_epsilon"] == float(value["same_change_pattern_cap"])
+    # Any number of reports of one value costs what the first one did.
+    assert guarantee.curve == (guarantee.cap,)
+    assert value["unrestricted_streams"] == "inf"
+    assert mechanism.replace(any_inputs=True).guarantee == Unbounded()
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("bits", [1, 2, 3])
+def test_cap_for_the_same_change_pattern_is_reached_and_not_exceeded(bits: int) -> None:
+    mechanism = made(3, bits, memoize=True)
+    guarantee = mechanism.guarantee
+    for length in (1, 2, 3):
+        streams = list(itertools.permutations(range(3), length))
+        worst = max(stream_loss(mechanism, *pair) for pair in itertools.permutations(streams, 2))
+        stated = min(length * exact(guarantee.cap), guarantee.values * exact(guarantee.cap))
+        assert worst <= stated
+        assert worst == pytest.approx(float(min(length * guarantee.cap, bits)), rel=1e-15)
+
+
+def test_repeated_value_adds_nothing_for_the_same_change_pattern() -> None:
+    mechanism = made(3, 2, memoize=True)
+    assert stream_loss(mechanism, (0, 0, 0), (1, 1, 1)) == stream_loss(mechanism, (0,), (1,))
+    assert stream_loss(mechanism, (0, 1, 0), (1, 0, 1)) == stream_loss(mechanism, (0, 1), (1, 0))
+
+
+def test_change_pattern_that_differs_is_distinguished_with_certainty() -> None:
+    for bits in (1, 2, 3):
+        mechanism = made(3, bits, memoize=True)
+        assert stream_loss(mechanism, (0, 1), (0, 0)) == mpmath.inf
+        assert stream_loss(mechanism, (0, 0), (0, 1)) < mpmath.inf  # what never changed may also have collided
+    assert any("unbounded" in note for note in mechanism.notes)
+
+
+def test_secret_repeats_the_same_report() -> None:
+    mechanism, own = made(12, 4, memoize=True), secrets(500)
+    answers = np.arange(500) % 12
+    first = mechanism.randomize(answers, secrets=own)
+    assert (mechanism.randomize(answers, rng=1, secrets=own) == first).all()
+    # For every other user in the batch.
+    assert (mechanism.randomize(answers[7:90], secrets=own[7:90]) == first[7:90]).all()
+    assert (mechanism.randomize(answers, secrets=secrets(500, start=500)) != first).any()
+
+
+def test_changed_value_keeps_the_buckets_and_draws_new_bits() -> None:
+    mechanism, users = made(12, 4, memoize=True), 4000
+    own = secrets(users)
+    one, other = (unpack(mechanism, mechanism.randomize(np.full(users, answer), secrets=own)) for answer in (10, 11))
+    assert (one[0] == other[0]).all()
+    # Of buckets that are neither value, both bits lie with probability q, independently.
+    neither = one[0] < 10
+    p, q = mechanism.parameters["p"], mechanism.parameters["q"]
+    agree = np.mean((one[1] == other[1])[neither])
+    assert abs(agree - (p * p + q * q)) < 4.5 * (0.25 / neither.sum()) ** 0.5
+
+
+@pytest.mark.parametrize("bits", [3, 4])
+def test_memoized_bits_need_a_secret_of_every_user(bits: int) -> None:
+    mechanism = made(4, bits, memoize=True)
+    for found in (None, secrets(2), secrets(4), [b"short"] * 3, "a text of some length"):
+        with pytest.raises(InvalidParameter, match=r"secrets (is missing: it )?must be bytes"):
+            mechanism.randomize([1, 2, 3], secrets=found)
+    assert mechanism.randomize([1, 2, 3], secrets=b"the secret of one user").shape[0] == 3
+
+
+def test_ledger_charges_a_memoized_value_once_and_refuses_it_under_relation_any() -> None:
+    mechanism = made(5, 3, memoize=True)
+    assert isinstance(mechanism.guarantee, Memoised)
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", [Limit("lifetime", epsilon=2)])
+        accountant.set_policy("strict", [Limit("lifetime", epsilon=9)], relation="any")
+        costs = [accountant.spend("alice", mechanism, label=label).cost_units.epsilon for label in "aabab"]
+        assert costs == [10**9, 0, 10**9, 0, 0]
+        assert not accountant.spend("alice", mechanism, label="c")
+        assert not accountant.spend("bob", mechanism, policy="strict")
+        assert accountant.spend("bob", mechanism.replace(memoize=False), policy="strict")
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [2, 3])
+@pytest.mark.parametrize("bad", [3, -1, 0.5, float("nan"), None], ids=repr)
+def test_value_outside_the_domain_is_refused(bits: int, bad: Any) -> None:
+    with pytest.raises(OutsideDomain, match="outside the domain, whole numbers from 0 to 2") as caught:
+        made(3, bits).randomize([0, bad])
+    assert caught.value.position == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ({"bits": 6}, "bits must be at most the number of buckets, 5: got 6"),
+        ({"bits": 0}, "bits must be a whole number from 1"),
+        ({"buckets": 1, "bits": 1}, "buckets must be a whole number from 2"),
+        ({"epsilon": 0}, "epsilon must be a number > 0"),
+        ({"epsilon": "1e-19"}, r"epsilon must be large enough.*got 1E-19"),
+        ({"memoize": 1}, "memoize must be true or false"),
+    ],
+    ids=str,
+)
+def test_parameters_that_contradict_are_refused(target: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        DBitFlip.calibrate(**{"epsilon": 1, "buckets": 5, "bits": 4, **target})
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[0, 2, 4]], r"shape \(n, 2\)"),
+        ([0, 2], r"shape \(n, 2\)"),
+        ([[0.0, 2.0]], "reports must be integers"),
+        ([[0, 8]], "from 0 to 7: got 0 to 8"),
+        ([[-1, 2]], "from 0 to 7"),
+        ([[0, 2], [4, 5]], "distinct buckets"),
+    ],
+    ids=str,
+)
+def test_reports_that_no_client_can_send_are_refused(bad: Any, message: str) -> None:
+    with pytest.raises(NotSupported, match=message):
+        made(4, 2).aggregate(np.array(bad))
+
+
+def test_estimate_that_is_impossible_is_refused() -> None:
+    mechanism = made(4, 2)
+    with pytest.raises(NotSupported, match="no reports"):
+        mechanism.estimate(mechanism.randomize([]))
+    with pytest.raises(NotSupported, match="another mechanism"):
+        mechanism.estimate(made(4, 3).aggregate(made(4, 3).randomize([1])))
+    with pytest.raises(NotSupported, match="packed reports"):
+        made(4, 4).aggregate(mechanism.randomize([1]))

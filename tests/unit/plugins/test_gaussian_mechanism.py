@@ -1,0 +1,410 @@
+"""The Gaussian mechanism: what it promises from what was declared, and what its client really sends.
+
+The calibration itself is tested in `test_gaussian_calibration`; here it is compared with mpmath again, from the
+declared decimals to the stated σ, because a double may be on the wrong side of a decimal.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+import ldp_budget
+from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
+from ldp_budget.sampling import SeededStream
+
+Gaussian: Any = ldp_budget.mechanism("gaussian")
+
+UNIT = {"lower": 0, "upper": 1}
+TARGET = {"epsilon": 1, "delta": "1e-5"}
+
+
+@pytest.fixture(autouse=True)
+def sixty_digits() -> Any:
+    with mpmath.workdps(60):
+        yield
+
+
+def exact(number: Decimal | Fraction | float | str) -> mpf:
+    """The number itself, a float by its binary value."""
+    if isinstance(number, Fraction):
+        return mpf(number.numerator) / number.denominator
+    return mpf(str(number)) if isinstance(number, Decimal | str) else mpf(number)
+
+
+def delta_of(sigma: mpf, epsilon: mpf, sensitivity: mpf, method: str) -> mpf:
+    """δ of a given σ: the printed formula of FedTensor's post, and Balle and Wang's."""
+    a, b = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
+    tail = mpmath.ncdf(a - b)
+    return tail if method == "tail" else tail - mpmath.exp(epsilon) * mpmath.ncdf(-a - b)
+
+
+def golden(name: str) -> list[tuple[dict[str, str], str]]:
+    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
+        "values"
+    ]
+    return [(value["params"], value["value"]) for value in values if value["fn"] == name]
+
+
+# -- the promise ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["tail", "exact"])
+def test_golden_values_match(method: str) -> None:
+    points = [point for point in golden(f"gaussian_sigma_{method}") if float(point[0]["eps"]) > 0]
+    assert len(points) >= 12
+    for params, value in points:
+        target = {"epsilon": params["eps"], "delta": params["delta"], "method": method}
+        sensitivity = params["sensitivity"]
+        for range_ in ({"sensitivity": sensitivity}, {"lower": 0, "upper": sensitivity}):
+            sigma = Gaussian.calibrate(**target, **range_).parameters["sigma"]
+            assert 0 <= exact(sigma) / exact(value) - 1 <= mpf("1e-12")
+
+
+@pytest.mark.parametrize("method", ["tail", "exact"])
+@settings(max_examples=settings.default.max_examples * 3 // 2)
+@given(
+    epsilon=st.decimals("1e-8", "1000", places=20).filter(lambda epsilon: epsilon > 0),
+    delta=st.one_of(
+        st.decimals("1e-12", "0.9", places=25),
+        st.decimals("0.9", "0.99999999999999999", places=17),
+        st.integers(1, 300).map(lambda digits: Decimal(10) ** -digits),
+    ),
+    lower=st.decimals("-9", "9", places=22),
+    width=st.decimals("0.001", "50", places=22),
+)
+def test_sigma_meets_the_declared_target(
+    method: str, epsilon: Decimal, delta: Decimal, lower: Decimal, width: Decimal
+) -> None:
+    with localcontext(prec=60):
+        upper = lower + width
+    made = Gaussian.calibrate(epsilon=epsilon, delta=delta, method=method, lower=lower, upper=upper)
+    with mpmath.workdps(100):
+        true = delta_of(exact(made.parameters["sigma"]), exact(epsilon), exact(width), method)
+        assert true <= exact(delta)
+        # And not for a σ much larger: where the nearest doubles are good enough, a little less noise breaks it.
+        if delta < Decimal("0.9"):
+            less = exact(made.parameters["sigma"]) * (1 - mpf("1e-11"))
+            assert delta_of(less, exact(epsilon), exact(width), method) > exact(delta) * (1 - mpf("1e-12"))
+
+
+@pytest.mark.parametrize("delta", ["0.9999999", "0.99999999999999984", "0.99999999999999999999999"])
+def test_sigma_meets_a_delta_that_no_double_equals(delta: str) -> None:
+    # The nearest double of each is above it or lies where its distance from 1 has lost all its digits.
+    for method in ("tail", "exact"):
+        made = Gaussian.calibrate(epsilon="0.1", delta=delta, method=method)
+        assert delta_of(exact(made.parameters["sigma"]), exact("0.1"), mpf(1), method) <= exact(delta)
+
+
+def test_guarantee_is_the_curve_with_its_calibration_point() -> None:
+    made = Gaussian.calibrate(epsilon="0.7", delta="1e-6", lower="-1.5", upper="2")
+    guarantee = made.guarantee
+    assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("gaussian", 0.7, 1e-6)
+    assert guarantee.loss() == (Decimal("0.7"), Decimal("1e-6"))
+    mu = mpf("3.5") / exact(made.parameters["sigma"])
+    assert 0 <= exact(guarantee.mu) - mu <= mpf("1e-38")
+
+
+def test_sigma_exact_is_smaller_and_both_are_reported() -> None:
+    tail = Gaussian.calibrate(**TARGET)
+    exactly = Gaussian.calibrate(**TARGET, method="exact")
+    assert tail.parameters["sigma"] == pytest.approx(4.3790702813)
+    assert exactly.parameters["sigma"] == pytest.approx(3.7306316348)
+    by_method = {"tail": tail.parameters["sigma"], "exact": exactly.parameters["sigma"]}
+    assert tail.utility()["sigma_by_method"] == exactly.utility()["sigma_by_method"] == by_method
+    [note] = tail.notes
+    assert "safe but loose" in note
+    assert "3.73063 instead of 4.37907" in note
+    assert exactly.notes == ()
+    # Declaring the default changes nothing, another method is another mechanism.
+    assert Gaussian.calibrate(**TARGET, method="tail").fingerprint == tail.fingerprint != exactly.fingerprint
+
+
+def test_sigma_can_be_given_in_place_of_a_target() -> None:
+    made = Gaussian(sigma=10, lower=0, upper=5)
+    assert made.parameters == {"sigma": 10}
+    assert made.guarantee.mu == Decimal("0.5")
+    # `basic` has no (ε, δ) point to charge, and none is made up.
+    assert made.guarantee.loss() is None
+    assert made.describe()["guarantee"]["epsilon"] is None
+    assert made.notes == ()
+    assert "sigma_by_method" not in made.utility()
+    assert Gaussian(sigma="0.1").parameters == {"sigma": 0.1}
+    with pytest.raises(
+        InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
+    ):
+        Gaussian.calibrate(sigma=10)
+
+
+def test_sensitivity_without_bounds_is_one() -> None:
+    assert Gaussian.calibrate(**TARGET).parameters == Gaussian.calibrate(**TARGET, sensitivity=1).parameters
+    assert Gaussian.calibrate(**TARGET, **UNIT).parameters == Gaussian.calibrate(**TARGET).parameters
+
+
+def test_decimal_context_of_the_caller_changes_nothing() -> None:
+    declared = {"epsilon": "0.98765", "delta": "1.2345e-6", "lower": "0.04", "upper": "10.0849"}
+    made = Gaussian.calibrate(**declared)
+    values = [0.04, 5, 10.0849]
+    described, reports = made.describe(10), made.randomize(values, rng=1).tolist()
+    with localcontext() as context:
+        context.prec = 3
+        again = Gaussian.calibrate(**declared)
+        assert again.describe(10) == described
+        assert again.randomize(values, rng=1).tolist() == reports
+
+
+# -- what the client sends ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "range_", [UNIT, {"lower": "-3", "upper": "5.5"}, {"lower": "1e6", "upper": "1000000.1"}], ids=str
+)
+def test_reports_lie_on_the_public_grid(range_: dict[str, Any]) -> None:
+    made = Gaussian.calibrate(**TARGET, **range_)
+    origin, step = made.grid()
+    assert origin == float(range_["lower"])
+    assert step == made.parameters["sigma"] / 2**32
+    values = np.linspace(float(range_["lower"]), float(range_["upper"]), 500)
+    reports = made.randomize(values, rng=1)
+    cells = np.rint((reports - origin) / step)
+    assert (origin + cells * step == reports).all()
+    assert made.aggregate(reports).total == int(cells.sum())
+
+
+def cell(mechanism: Any, value: float) -> int:
+    """The cell of the grid that `value` is put into: with one seed the noise is the same for every value."""
+    total: int = mechanism.aggregate(mechanism.randomize([value], rng=9)).total
+    return total
+
+
+@settings(max_examples=settings.default.max_examples * 2)
+@given(
+    lower=st.decimals("-1000", "1000", places=9),
+    width=st.decimals("0.01", "1000", places=9),
+    epsilon=st.sampled_from(["0.1", "1", "30"]),
+    share=st.floats(0, 1),
+)
+def test_grid_rounding_does_not_increase_the_sensitivity(
+    lower: Decimal, width: Decimal, epsilon: str, share: float
+) -> None:
+    made = Gaussian.calibrate(epsilon=epsilon, delta="1e-6", lower=lower, upper=lower + width)
+    ends = float(lower), float(lower + width)
+    value = min(max(ends[0] + share * float(width), ends[0]), ends[1])
+    first, inside, last = (cell(made, end) for end in (ends[0], value, ends[1]))
+    steps = Fraction(width) / Fraction(made.grid()[1])
+    assert first <= inside <= last
+    assert last - first <= steps
+    # Nor is the domain cut: the ends stay apart, but for the doubles they are given in.
+    assert last - first >= steps * (1 - Fraction(1, 10**9)) - 2
+
+
+def test_grid_without_the_cell_of_a_rounded_division() -> None:
+    # The double of 0.1 is above 0.1 and here a whole number of steps; the sensitivity falls short of that number.
+    made = Gaussian(sigma="0.1", lower=0, upper="0.1")
+    assert 0.1 / made.grid()[1] == 2**32
+    assert cell(made, 0.1) - cell(made, 0.0) == 2**32 - 1 <= Fraction("0.1") / Fraction(made.grid()[1])
+
+
+@pytest.mark.exhaustive
+def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance() -> None:
+    made = Gaussian.calibrate(**TARGET, method="exact", lower=-2, upper=3)
+    values = np.tile(np.linspace(-2, 3, 1000), 1000)
+    reports = made.randomize(values, rng=20_261_123)
+    estimate = made.estimate(reports)
+    assert estimate.std_error == pytest.approx(made.parameters["sigma"] / 1000)
+    assert abs(estimate.mean - values.mean()) <= 4 * estimate.std_error
+    noise = reports - values
+    assert noise.var() == pytest.approx(made.parameters["sigma"] ** 2, rel=0.01)
+    assert made.utility(users=10**6)["std_error"] == pytest.approx(estimate.std_error)
+    # The noise does not depend on the value.
+    per_value = noise.reshape(1000, 1000)
+    assert np.abs(per_value.mean(axis=0)).max() <= 5 * made.parameters["sigma"] / 1000**0.5
+    # And it is normal: a hundredth lies beyond 2.576 σ, and the fourth moment is that of a normal number.
+    beyond = np.mean(np.abs(noise) > 2.5758293 * made.parameters["sigma"])
+    assert beyond == pytest.approx(0.01, abs=4 * (0.01 / 1e6) ** 0.5)
+    assert np.mean((noise / made.parameters["sigma"]) ** 4) == pytest.approx(3, abs=4 * (96 / 1e6) ** 0.5)
+
+
+def test_intervals_have_their_nominal_coverage() -> None:
+    made = Gaussian.calibrate(**TARGET, lower=0, upper=10)
+    values = np.array([0, 0, 1, 4, 10], dtype=float)
+    reports = made.randomize(np.tile(values, 2000), rng=11).reshape(2000, 5)
+    intervals = [made.estimate(survey).interval(0.95) for survey in reports]
+    covered = np.mean([low <= values.mean() <= high for low, high in intervals])
+    assert abs(covered - 0.95) <= 0.02
+
+
+def test_error_is_unbiased_and_the_same_everywhere() -> None:
+    made = Gaussian.calibrate(**TARGET, **UNIT)
+    utility = made.utility()
+    assert set(utility["bias"].values()) == {0.0}
+    assert set(utility["mse"].values()) == {made.parameters["sigma"] ** 2}
+    assert set(utility["mse"]) == {"lower", "centre", "upper"}
+
+
+def test_reports_depend_on_the_stream_only() -> None:
+    made = Gaussian.calibrate(**TARGET, **UNIT)
+    values = np.linspace(0, 1, 20)
+    assert (made.randomize(values, rng=7) == made.randomize(values, rng=SeededStream(7))).all()
+    assert (made.randomize(values) != made.randomize(values)).all()
+    assert made.randomize([]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [-0.001, 1.0000001, float("nan"), float("inf"), float("-inf"), 1e300, 2**70, 10**400, None, "0.5", True, 0.5j],
+    ids=str,
+)
+def test_value_outside_the_range_is_refused_and_never_clipped(bad: Any) -> None:
+    made = Gaussian.calibrate(**TARGET, **UNIT)
+    for values in ([bad], np.array([bad], dtype=object)):
+        with pytest.raises(OutsideDomain, match="at position 0 is outside the domain, numbers from 0 to 1") as caught:
+            made.randomize(values)
+        assert caught.value.position == 0
+    if isinstance(bad, float):
+        with pytest.raises(OutsideDomain, match="at position 2"):
+            made.randomize([0.0, 1.0, bad])
+
+
+def test_values_at_the_ends_of_the_range_are_accepted() -> None:
+    # The double of 0.1 is above 0.1, and that of 0.7 below.
+    made = Gaussian.calibrate(**TARGET, lower="0.1", upper="0.7")
+    assert made.randomize([0.1, 0.7]).shape == (2,)
+    assert made.read_values(["0.1", " 0.7 ", "5e-1"]).tolist() == [0.1, 0.7, 0.5]
+    for bad in ("0.0999", "0.71", "nan", "inf", "", "a"):
+        with pytest.raises(OutsideDomain, match=r"at position 1 is outside the domain, numbers from 0.1 to 0.7"):
+            made.read_values(["0.5", bad])
+
+
+@pytest.mark.parametrize("declared", [{}, {"sensitivity": 2}], ids=["nothing", "sensitivity"])
+def test_sensitivity_without_bounds_calibrates_but_cannot_collect(declared: dict[str, Any]) -> None:
+    made = Gaussian.calibrate(**TARGET, **declared)
+    assert made.describe(users=100)["utility"]["std_error"] > 0
+    message = "gaussian has only a sensitivity, and this needs lower and upper"
+    for collect in (made.randomize, made.estimate, made.aggregate, made.read_values):
+        with pytest.raises(NotSupported, match=message):
+            collect([0.5] if collect != made.read_values else ["0.5"])
+
+
+# -- what the server makes of it ------------------------------------------------------------------------------
+
+
+def test_merge_with_another_mechanism_is_refused() -> None:
+    made = Gaussian.calibrate(**TARGET, **UNIT)
+    for other in (Gaussian.calibrate(**TARGET, lower=0, upper=2), Gaussian(sigma=made.parameters["sigma"], **UNIT)):
+        total = other.aggregate(other.randomize([0.5], rng=1))
+        with pytest.raises(NotSupported, match="made by another mechanism"):
+            made.estimate(total)
+        with pytest.raises(NotSupported, match="cannot be merged"):
+            made.aggregate([0.5]).merge(total)
+    oue: Any = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
+    with pytest.raises(NotSupported, match=r"reports must be finite numbers of shape \(n,\): got uint8 \(2, 1\)"):
+        made.estimate(oue.randomize([0, 1], rng=1))
+
+
+@pytest.mark.parametrize(
+    "reports", [[float("nan")], [float("inf")], ["0.5"], [None], [True], [[0.5]], 0.5, None, [0.5j]], ids=repr
+)
+def test_reports_that_are_not_finite_are_refused(reports: Any) -> None:
+    with pytest.raises(NotSupported, match="reports must be finite numbers of shape"):
+        Gaussian.calibrate(**TARGET, **UNIT).estimate(reports)
+
+
+@pytest.mark.parametrize("report", [1e300, -1e300, 1e8, 1.7e308])
+def test_report_too_large_to_be_summed_exactly_is_refused(report: float) -> None:
+    with pytest.raises(NotSupported, match="reports must be within 9007199254740992 steps of"):
+        Gaussian.calibrate(**TARGET, **UNIT).estimate([0.5, report])
+
+
+def test_estimate_without_reports_is_refused() -> None:
+    with pytest.raises(NotSupported, match="no reports"):
+        Gaussian.calibrate(**TARGET, **UNIT).estimate([])
+
+
+# -- what is declared -----------------------------------------------------------------------------------------
+
+EPSILON = "epsilon must be a number >= 1E-100 and <= 1000"
+DELTA = "delta must be a number >= 1E-300 and < 1"
+WIDTH = "a number >= 1E-100 and <= 1E\\+100"
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        *(({"epsilon": bad, "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in (0, -1, 1001, "1e-400", "x", True)),
+        *(({"epsilon": float(bad), "delta": "1e-5"}, f"{EPSILON}: got {bad}") for bad in ("nan", "inf", "-inf")),
+        *(({"epsilon": 1, "delta": bad}, f"{DELTA}: got {bad}") for bad in (0, 1, -0.1, 1.5, "1e-400", "nan")),
+        ({"epsilon": 1}, "delta is missing: .*"),
+        ({"delta": "1e-5"}, "epsilon is missing: .*"),
+        ({}, "epsilon is missing: .*"),
+        ({**TARGET, "method": "classic"}, "method must be one of tail, exact: got classic"),
+        (
+            {**TARGET, "lower": 0},
+            "upper is missing: it must be a finite number. Give both lower and upper.",
+        ),
+        (
+            {**TARGET, "upper": 0},
+            "lower is missing: it must be a finite number. Give both lower and upper.",
+        ),
+        ({**TARGET, "lower": 1, "upper": 1}, "upper must be greater than lower, 1: got 1"),
+        ({**TARGET, "lower": 2, "upper": 1}, "upper must be greater than lower, 2: got 1"),
+        ({**TARGET, "lower": "nan", "upper": 1}, "lower must be a finite number: got nan"),
+        ({**TARGET, "lower": 0, "upper": "inf"}, "upper must be a finite number: got inf"),
+        (
+            {**TARGET, "lower": 0, "upper": "1e-200"},
+            r"upper must be a number from 1E-100 to 1E\+100 above lower, 0: got .*",
+        ),
+        (
+            {**TARGET, "lower": 0, "upper": "1e200"},
+            r"upper must be a number from 1E-100 to 1E\+100 above lower, 0: got .*",
+        ),
+        ({**TARGET, **UNIT, "sensitivity": 1}, "sensitivity must be left out if lower and upper are given: got 1"),
+        *(
+            ({**TARGET, "sensitivity": bad}, f"sensitivity must be {WIDTH}: got {bad}")
+            for bad in (0, -1, "1e-400", "1e400")
+        ),
+        ({**TARGET, "scale": 1}, "scale must be left out, because mechanism gaussian has no such parameter: got 1"),
+    ],
+)
+def test_bad_target_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
+    for make in (Gaussian, Gaussian.calibrate):
+        with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()") as caught:
+            make(**declared)
+        assert caught.value.option == message.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        *(({"sigma": bad}, f"sigma must be {WIDTH}: got {bad}") for bad in (0, -1, "1e-400", "1e400", "nan")),
+        ({"sigma": 1, "epsilon": 1}, "sigma must be left out if epsilon or delta is given: got 1"),
+        ({"sigma": 1, "delta": "0.1"}, "sigma must be left out if epsilon or delta is given: got 1"),
+        (
+            {"sigma": "1e-7", "lower": 0, "upper": 2},
+            "sigma must be a number >= 0.00002 .1e-5 of the sensitivity.: got 1E-7",
+        ),
+    ],
+)
+def test_bad_sigma_is_refused_by_name_range_and_value(declared: Any, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()"):
+        Gaussian(**declared)
+
+
+@pytest.mark.parametrize("declared", [{"sigma": "0.00002"}, {"epsilon": "1e-100", "delta": "1e-300"}], ids=str)
+def test_parameters_at_their_limits_are_accepted(declared: dict[str, Any]) -> None:
+    made = Gaussian(**declared, lower=0, upper=2)
+    assert made.describe(users=1)["guarantee"]["kind"] == "gaussian"
+    assert made.guarantee.costs().mu_squared != 0
+    reports = made.randomize([0.0, 2.0], rng=1)
+    assert np.isfinite(reports).all()
+    assert np.isfinite(made.estimate(reports).mean)

@@ -1,0 +1,743 @@
+"""Random substitution (Kang, Lee and Hong 2009) against the exact law of its algorithms, enumerated in fractions.
+
+The oracle knows the matrix and nothing else: a draw has the probabilities of the column of the true answer, and
+Algorithm 2 draws again until the answer is new, which leaves the same proportions among the answers not drawn yet.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+import ldp_budget
+from ldp_budget.errors import InvalidParameter, NotSupported, OutsideDomain
+from ldp_budget.guarantees import Copies, FinitePair, SymmetricPair
+from ldp_budget.sampling import ONE, SeededStream
+from ldp_budget.sdk.estimates import CountAggregate
+
+RandomSubstitution: Any = ldp_budget.mechanism("random-substitution")
+SubsetSelection: Any = ldp_budget.mechanism("subset-selection")
+
+SIGMAS = 4.5
+SAMPLINGS: dict[str, dict[str, Any]] = {
+    "replacement": {},
+    "set": {"sampling": "distinct"},
+    "sequence": {"sampling": "distinct", "ordered": True},
+}
+distinct_samplings = pytest.mark.parametrize("sampling", ["set", "sequence"])
+every_sampling = pytest.mark.parametrize("sampling", list(SAMPLINGS))
+
+Law = dict[tuple[int, ...], Fraction]
+
+
+def golden(name: str) -> list[tuple[dict[str, Any], Any]]:
+    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
+        "values"
+    ]
+    return [(value["params"], value["value"]) for value in values if value["fn"] == name]
+
+
+# -- the oracle -----------------------------------------------------------------------------------------------
+
+
+@cache
+def one_draw(size: int, gamma: Fraction, own: int) -> list[Fraction]:
+    return [(gamma if v == own else Fraction(1)) / (gamma + size - 1) for v in range(size)]
+
+
+@cache
+def sequences(size: int, gamma: Fraction, draws: int, own: int, distinct: bool) -> Law:
+    """The probability of every sequence of draws; distinct: Algorithm 2 of Kang, Lee and Hong."""
+    law: Law = {(): Fraction(1)}
+    column = one_draw(size, gamma, own)
+    for _ in range(draws):
+        longer: Law = {}
+        for drawn, probability in law.items():
+            open_answers = [v for v in range(size) if not (distinct and v in drawn)]
+            accepted = sum(column[v] for v in open_answers)
+            for v in open_answers:
+                longer[*drawn, v] = probability * column[v] / accepted
+        law = longer
+    return law
+
+
+def reports(size: int, gamma: Fraction, draws: int, own: int, sampling: str) -> Law:
+    """The law of what is sent: the order is lost unless it is visible."""
+    law = sequences(size, gamma, draws, own, sampling != "replacement")
+    if sampling == "sequence":
+        return law
+    sent: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+    for drawn, probability in law.items():
+        sent[tuple(sorted(drawn))] += probability
+    return dict(sent)
+
+
+def hockey_stick(p: Law, q: Law, odds: Fraction) -> Fraction:
+    """Σ (P - odds·Q)⁺: the least δ at e^ε = odds."""
+    return sum((max(p[report] - odds * q[report], Fraction(0)) for report in p), Fraction(0))
+
+
+def small_cases(samplings: tuple[str, ...] = tuple(SAMPLINGS)) -> list[Any]:
+    """Every N ≤ 6 with every l, up to a length that can be enumerated where draws may repeat."""
+    cases = []
+    for size, sampling in itertools.product(range(2, 7), samplings):
+        longest = size - 1 if sampling != "replacement" else {2: 6, 3: 5, 4: 4, 5: 3, 6: 3}[size]
+        for draws in range(1, longest + 1):
+            cases.append(pytest.param(size, draws, sampling, id=f"N={size}-l={draws}-{sampling}"))
+    return cases
+
+
+# -- what a report gives away ---------------------------------------------------------------------------------
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
+@pytest.mark.parametrize(("size", "draws", "sampling"), small_cases())
+def test_amplification_is_that_of_every_enumerated_report(size: int, draws: int, sampling: str, gamma: str) -> None:
+    mechanism = RandomSubstitution(gamma=gamma, domain_size=size, draws=draws, **SAMPLINGS[sampling])
+    laws = [reports(size, Fraction(gamma), draws, own, sampling) for own in range(size)]
+    worst = max(max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0])
+
+    assert mechanism.describe()["amplification"] == pytest.approx(float(worst), rel=1e-12)
+    epsilon, delta = mechanism.guarantee.loss()
+    assert delta == 0
+    with mpmath.workdps(50):
+        assert 0 <= mpf(str(epsilon)) - mpmath.log(mpf(worst.numerator) / worst.denominator) < 1e-30
+
+
+@pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("replacement", "set")))
+def test_tau_is_the_probability_of_any_loss_at_all(size: int, draws: int, sampling: str) -> None:
+    """One draw, and a set, lose ±ε with probability τ and nothing otherwise."""
+    mechanism = RandomSubstitution(gamma=3, domain_size=size, draws=draws, **SAMPLINGS[sampling])
+    each = 1 if sampling == "replacement" else draws
+    p, q = (reports(size, Fraction(3), each, own, sampling) for own in (0, 1))
+    ratios = {p[report] / q[report] for report in p}
+    worst = max(ratios)
+    tau = sum((p[report] for report in p if p[report] != q[report]), Fraction(0))
+
+    assert ratios <= {worst, 1 / worst, Fraction(1)}
+    guarantee = mechanism.guarantee
+    if sampling == "replacement" and draws > 1:
+        assert isinstance(guarantee, Copies)
+        assert guarantee.count == draws
+        guarantee = guarantee.of
+    assert isinstance(guarantee, SymmetricPair)
+    assert 0 <= Fraction(guarantee.tau) - tau < Fraction(1, 10**30)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
+@pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("sequence",)))
+def test_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, sampling: str, gamma: str) -> None:
+    guarantee = RandomSubstitution(
+        gamma=gamma, domain_size=size, draws=draws, sampling="distinct", ordered=True
+    ).guarantee
+    p, q = (reports(size, Fraction(gamma), draws, own, sampling) for own in (0, 1))
+    if isinstance(guarantee, FinitePair):
+        pair_p, pair_q = ({(place,): pair[side] for place, pair in enumerate(guarantee.outcomes)} for side in (0, 1))
+        slack = Fraction(0)
+    else:
+        tau, epsilon = Fraction(guarantee.tau), Fraction(guarantee.bound.exp())
+        pair_p = {(1,): tau * epsilon / (1 + epsilon), (-1,): tau / (1 + epsilon), (0,): 1 - tau}
+        pair_q = {(1,): pair_p[-1,], (-1,): pair_p[1,], (0,): 1 - tau}
+        slack = Fraction(1, 10**20)  # the exponential above is good to 28 digits
+    ratios = {pair_p[outcome] / pair_q[outcome] for outcome in pair_p if pair_q[outcome]}
+    for odds in sorted({p[report] / q[report] for report in p} | ratios):
+        found, stated = hockey_stick(p, q, odds), hockey_stick(pair_p, pair_q, odds)
+        assert found <= stated + slack
+        if not slack:
+            assert stated <= found + Fraction(1, 10**17), "nothing above it but for the rounding of thresholds"
+    # No smaller τ would do: at odds 1 both are the total variation.
+    assert hockey_stick(p, q, Fraction(1)) == pytest.approx(hockey_stick(pair_p, pair_q, Fraction(1)), rel=1e-12)
+
+
+def test_golden_amplifications_match() -> None:
+    cases = golden("lext_substitution_exact")
+    assert len(cases) == 8
+    for params, value in cases:
+        options = {"domain_size": params["N"], "draws": params["l"]}
+        options["gamma"] = str(Decimal(Fraction(params["gamma"]).numerator) / Fraction(params["gamma"]).denominator)
+        shown = {name: RandomSubstitution(**options, **kind) for name, kind in SAMPLINGS.items()}
+        expected = {
+            "replacement": value["amplification_with_replacement"],
+            "set": value["amplification_set"],
+            "sequence": value["amplification_sequence"],
+        }
+        for name, amplification in expected.items():
+            assert shown[name].describe()["amplification"] == pytest.approx(float(amplification), rel=1e-14)
+        assert shown["set"].guarantee.epsilon == pytest.approx(float(value["eps_set"]), rel=1e-14)
+        assert shown["sequence"].guarantee.epsilon == pytest.approx(float(value["eps_sequence"]), rel=1e-14)
+        for name in ("set", "sequence"):
+            assert shown[name].parameters["keep"] == pytest.approx(float(value["pi1"]), rel=1e-14)
+            assert shown[name].parameters["other"] == pytest.approx(float(value["pi0"]), rel=1e-14)
+            assert shown[name].total_variance() == pytest.approx(float(value["total_var_per_n_unbiased"]), rel=1e-13)
+            assert paper_slope(shown[name]) == pytest.approx(float(value["paper_estimator_slope"]), rel=1e-13)
+
+
+def test_figures_of_the_manual_match() -> None:
+    shown = {
+        name: RandomSubstitution.calibrate(gamma=10, domain_size=50, draws=4, **kind)
+        for name, kind in SAMPLINGS.items()
+    }
+    assert shown["replacement"].guarantee.epsilon == pytest.approx(4 * math.log(10), rel=1e-15)
+    assert shown["set"].describe()["amplification"] == pytest.approx(13.2029, abs=5e-5)
+    assert shown["sequence"].describe()["amplification"] == pytest.approx(16.7477, abs=5e-5)
+    assert "13.2029" in shown["set"].notes[0]
+    assert "16.7477" in shown["sequence"].notes[0]
+    assert shown["replacement"].notes == ()
+
+
+@distinct_samplings
+def test_printed_claim_algorithm_2_keeps_the_privacy_of_one_draw_fails(sampling: str) -> None:
+    laws = [reports(5, Fraction(2), 3, own, sampling) for own in range(5)]
+    worst = max(max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0])
+    assert worst > 2
+    assert worst < 2**3
+
+
+# -- calibration ----------------------------------------------------------------------------------------------
+
+
+def true_loss(mechanism: Any) -> mpf:
+    """The loss of what the client draws, from its integer thresholds, in mpmath's current precision."""
+    size, draws = mechanism.domain_size, mechanism.parameters["draws"]
+    thresholds = mechanism.thresholds
+    first = mpf(thresholds[0]) / ONE
+    if mechanism.sampling == "replacement" or draws == 1:
+        return draws * mpmath.log(first * (size - 1) / (1 - first))
+    absent = mpmath.fprod(1 - mpf(hazard) / ONE for hazard in thresholds)
+    if mechanism.ordered:
+        return mpmath.log(first * (size - draws) / absent)
+    return mpmath.log((1 - absent) * (size - draws) / (absent * draws))
+
+
+def stated_loss(mechanism: Any) -> mpf:
+    """The loss of the γ that `parameters` shows, by the formulas of the errata."""
+    size, draws = mechanism.domain_size, mechanism.parameters["draws"]
+    gamma = mpf(mechanism.parameters["gamma"])
+    if mechanism.sampling == "replacement" or draws == 1:
+        return draws * mpmath.log(gamma)
+    if mechanism.ordered:
+        steps = ((gamma + size - i) / (size - i + 1) for i in range(2, draws + 1))
+        return mpmath.log(gamma * mpmath.fprod(steps))
+    absent = mpmath.fprod((size - i) / (gamma + size - i) for i in range(1, draws + 1))
+    return mpmath.log((1 - absent) * (size - draws) / (absent * draws))
+
+
+epsilons = st.floats(math.log(1e-3), math.log(20)).map(math.exp)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), epsilon=epsilons, size=st.integers(2, 400), sampling=st.sampled_from(list(SAMPLINGS)))
+def test_calibration_is_on_the_safe_side_and_close(data: Any, epsilon: float, size: int, sampling: str) -> None:
+    draws = data.draw(st.integers(1, min(size - 1, 40)))
+    mechanism = RandomSubstitution.calibrate(epsilon=epsilon, domain_size=size, draws=draws, **SAMPLINGS[sampling])
+    with mpmath.workdps(60):
+        target = mpf(str(Decimal(repr(epsilon))))
+        for loss in (true_loss(mechanism), stated_loss(mechanism)):
+            assert target * (1 - mpf("1e-9")) <= loss <= target
+    assert mechanism.guarantee.epsilon == epsilon
+    assert mechanism.guarantee.costs().epsilon == math.ceil(Fraction(repr(epsilon)) * 10**9)
+
+
+@every_sampling
+@given(gamma=st.floats(1.001, 50), size=st.integers(3, 60), data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_calibrated_gamma_is_the_declared_one(gamma: float, size: int, data: Any, sampling: str) -> None:
+    """γ gives ε, and that ε gives back γ."""
+    draws = data.draw(st.integers(1, size - 1))
+    options = {"domain_size": size, "draws": draws, **SAMPLINGS[sampling]}
+    there = RandomSubstitution.calibrate(gamma=gamma, **options)
+    assert there.parameters["gamma"] == gamma
+    back = RandomSubstitution.calibrate(epsilon=there.guarantee.loss()[0], **options)
+    assert back.parameters["gamma"] == pytest.approx(gamma, rel=1e-13)
+    assert back.parameters["keep"] == pytest.approx(there.parameters["keep"], rel=1e-13)
+    assert back.parameters["other"] == pytest.approx(there.parameters["other"], rel=1e-13)
+
+
+def test_declared_loss_of_all_draws_is_charged_and_no_more() -> None:
+    """A third of 0.1 three times is still 0.1."""
+    guarantee = RandomSubstitution.calibrate(epsilon="0.1", domain_size=8, draws=3).guarantee
+    assert isinstance(guarantee, Copies)
+    assert guarantee.epsilon == 0.1
+    assert guarantee.costs().epsilon == 100_000_000
+
+
+def test_one_draw_is_equal_under_every_sampling() -> None:
+    shown = [RandomSubstitution(epsilon=1, domain_size=9, **kind) for kind in SAMPLINGS.values()]
+    assert len({mechanism.guarantee for mechanism in shown}) == 1
+    assert len({mechanism.thresholds for mechanism in shown}) == 1
+
+
+@pytest.mark.parametrize("draws", [999, 1000])
+def test_calibration_of_long_reports_is_fast(draws: int) -> None:
+    mechanism = RandomSubstitution(epsilon=2, domain_size=10**6, draws=draws, sampling="distinct", ordered=True)
+    with mpmath.workdps(60):
+        assert 2 - mpf("1e-9") <= true_loss(mechanism) <= 2
+    assert draws < mechanism.utility()["expected_draws"] < draws * 1.01
+
+
+# -- privacy breaches -----------------------------------------------------------------------------------------
+
+
+def posteriors(laws: list[Law], prior: list[Fraction]) -> Iterator[tuple[Fraction, Fraction]]:
+    """(prior, posterior) of every property of the answer, given every report."""
+    size = len(laws)
+    properties = [p for k in range(1, size) for p in itertools.combinations(range(size), k)]
+    for report in laws[0]:
+        joint = [prior[v] * laws[v][report] for v in range(size)]
+        total = sum(joint)
+        for chosen in properties:
+            yield sum(prior[v] for v in chosen), sum(joint[v] for v in chosen) / total
+
+
+def worst_priors(size: int, rho1: Fraction, rho2: Fraction) -> Iterator[list[Fraction]]:
+    """Beliefs of ρ₁ or ρ₂ in one property, the rest spread evenly or all on one answer."""
+    for belief in (rho1, rho2, rho1 / 2, (1 + rho2) / 2):
+        yield [belief] + [(1 - belief) / (size - 1)] * (size - 1)
+        yield [belief, 1 - belief] + [Fraction(0)] * (size - 2)
+        yield [belief / 2, belief / 2] + [(1 - belief) / (size - 2)] * (size - 2)
+
+
+@pytest.mark.some(3)
+@every_sampling
+@pytest.mark.parametrize(("rho1", "rho2"), [(".05", ".5"), (".1", ".3"), (".5", ".6"), (".3", ".99")])
+def test_beliefs_are_not_breached_upward_or_downward(rho1: str, rho2: str, sampling: str) -> None:
+    low, high = Fraction(rho1), Fraction(rho2)
+    mechanism = RandomSubstitution.calibrate(rho1=rho1, rho2=rho2, domain_size=4, draws=2, **SAMPLINGS[sampling])
+    gamma = Fraction(mechanism.parameters["gamma"])
+    laws = [reports(4, gamma, 2, own, sampling) for own in range(4)]
+    seen = [pair for prior in worst_priors(4, low, high) for pair in posteriors(laws, prior)]
+    upward = max(after for before, after in seen if before <= low)
+    downward = min(after for before, after in seen if before >= high)
+
+    assert upward < high
+    assert low < downward
+    shown = mechanism.utility()["max_posterior"]
+    assert upward <= Fraction(repr(shown))
+    assert shown < float(rho2)
+    assert upward == pytest.approx(high, rel=1e-9)
+    assert downward == pytest.approx(low, rel=1e-9)
+
+
+def test_printed_condition_lets_the_belief_reach_the_limit_fails() -> None:
+    """γ = 19 satisfies the printed ≤ for ρ₁ = .05, ρ₂ = .5, and the posterior is exactly one half, both ways."""
+    laws = [reports(3, Fraction(19), 1, own, "replacement") for own in range(3)]
+    risen = max(
+        after
+        for before, after in posteriors(laws, [Fraction(1, 20), Fraction(19, 20), Fraction(0)])
+        if before <= Fraction(1, 20)
+    )
+    assert risen == Fraction(1, 2)
+    fallen = min(
+        after
+        for before, after in posteriors(laws, [Fraction(1, 2), Fraction(1, 2), Fraction(0)])
+        if before >= Fraction(1, 2)
+    )
+    assert fallen == Fraction(1, 20)
+
+
+@every_sampling
+def test_golden_breach_bounds_are_met_strictly_by_the_whole_report(sampling: str) -> None:
+    cases = golden("breach_gamma_bound")
+    assert len(cases) == 3
+    for params, value in cases:
+        mechanism = RandomSubstitution.calibrate(**params, domain_size=50, draws=3, **SAMPLINGS[sampling])
+        amplification = mechanism.describe()["amplification"]
+        assert float(value) * (1 - 2e-12) < amplification < float(value)
+        with mpmath.workdps(40):
+            assert mpmath.exp(mpf(str(mechanism.guarantee.loss()[0]))) < mpf(value)
+        assert mechanism.guarantee.epsilon == pytest.approx(math.log(float(value)), abs=1e-11)
+        assert f"{float(value):.12g}" in mechanism.notes[-1]
+
+
+def test_golden_posteriors_match() -> None:
+    from ldp_budget_mechanisms.random_substitution import largest_posterior
+
+    cases = golden("breach_max_posterior")
+    assert len(cases) == 2
+    for params, value in cases:
+        posterior = largest_posterior(Decimal(params["rho1"]), Decimal(params["gamma"]))
+        assert posterior == pytest.approx(float(value), rel=1e-15)
+        assert Decimal(posterior) >= Decimal(value)
+
+
+@given(rho1=st.floats(1e-6, 0.999), share=st.floats(1e-4, 1, exclude_max=True))
+def test_posterior_as_a_double_stays_below_the_limit(rho1: float, share: float) -> None:
+    rho2 = rho1 + (1 - rho1) * share
+    if not rho1 < rho2 < 1:
+        return
+    mechanism = RandomSubstitution.calibrate(rho1=rho1, rho2=rho2, domain_size=10)
+    assert mechanism.utility()["max_posterior"] < rho2
+
+
+# -- the size of a subset -------------------------------------------------------------------------------------
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("size", [2, 3, 7, 50, 128])
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 2, 4, 8])
+def test_subset_selection_takes_the_size_of_least_variance(size: int, epsilon: float) -> None:
+    chosen = SubsetSelection.calibrate(epsilon=epsilon, domain_size=size)
+    variances = {
+        draws: SubsetSelection(epsilon=epsilon, domain_size=size, draws=draws).total_variance()
+        for draws in range(1, size)
+    }
+    assert chosen.total_variance() == pytest.approx(min(variances.values()), rel=1e-12)
+    assert chosen.parameters["draws"] in (size // (math.exp(epsilon) + 1) + k for k in (0, 1))
+
+
+def test_subset_selection_is_distinct_random_substitution() -> None:
+    one = SubsetSelection(epsilon=1, domain_size=20, draws=5)
+    other = RandomSubstitution(epsilon=1, domain_size=20, draws=5, sampling="distinct")
+    assert one.guarantee == other.guarantee
+    assert one.thresholds == other.thresholds
+    assert ldp_budget.mechanism("subset") is SubsetSelection
+    assert ldp_budget.mechanism("grr") is RandomSubstitution
+    assert SubsetSelection(gamma=3, domain_size=20).parameters["draws"] == 1
+
+
+def test_subset_selection_from_beliefs_uses_their_amplification() -> None:
+    chosen = SubsetSelection.calibrate(rho1=".05", rho2=".5", domain_size=50)
+    assert chosen.parameters["draws"] in (50 // 20, 50 // 20 + 1)
+    assert chosen.describe()["amplification"] == pytest.approx(19, rel=1e-11)
+
+
+# -- predictions ----------------------------------------------------------------------------------------------
+
+
+def test_utility_of_the_matrix_matches() -> None:
+    mechanism = RandomSubstitution(gamma=5, domain_size=50)
+    matrix = np.ones((50, 50)) + 4 * np.eye(50)
+    utility = mechanism.utility(5000)
+    assert utility["condition_number"] == pytest.approx(float(np.linalg.cond(matrix)), rel=1e-12)
+    assert utility["relative_error_bound"] == pytest.approx(1.3328, abs=5e-5)  # table 1
+    assert utility["duplicate_probability"] == 0
+    assert utility["expected_draws"] == 1
+    assert "max_posterior" not in utility
+    assert "relative_error_bound" not in mechanism.utility()
+
+
+@pytest.mark.parametrize(
+    ("size", "gamma", "draws", "bound"),
+    [(50, 5, 2, 0.9424), (50, 5, 4, 0.6664), (100, 10, 2, 1.2010), (100, 10, 4, 0.8492)],
+)
+def test_theorem_4_1_holds_for_independent_draws(size: int, gamma: int, draws: int, bound: float) -> None:
+    mechanism = RandomSubstitution(gamma=gamma, domain_size=size, draws=draws)
+    assert mechanism.utility(5000)["relative_error_bound"] == pytest.approx(bound, abs=1e-4)
+    single = RandomSubstitution(gamma=gamma, domain_size=size)
+    assert mechanism.total_variance() == pytest.approx(single.total_variance() / draws, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "gamma", "draws", "counted"),
+    [(50, 5, 2, 101_326), (50, 5, 4, 208_105), (100, 10, 2, 100_884), (100, 10, 4, 205_274)],
+)
+def test_expected_draws_match_table_2(size: int, gamma: int, draws: int, counted: int) -> None:
+    """The paper counted the random numbers for 50,000 records, averaged over a hundred runs."""
+    mechanism = RandomSubstitution(gamma=gamma, domain_size=size, draws=draws, sampling="distinct")
+    assert 50_000 * mechanism.utility()["expected_draws"] == pytest.approx(counted, rel=3e-4)
+
+
+@pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("set",)))
+def test_expected_draws_solve_the_chain_of_algorithm_2(size: int, draws: int, sampling: str) -> None:
+    column = one_draw(size, Fraction(7, 2), 0)
+
+    @cache
+    def expected(drawn: frozenset[int]) -> Fraction:
+        if len(drawn) == draws:
+            return Fraction(0)
+        new = [v for v in range(size) if v not in drawn]
+        ahead = sum((column[v] * expected(drawn | {v}) for v in new), Fraction(1))
+        return ahead / sum(column[v] for v in new)
+
+    mechanism = RandomSubstitution(gamma="3.5", domain_size=size, draws=draws, sampling="distinct")
+    assert mechanism.utility()["expected_draws"] == pytest.approx(float(expected(frozenset())), rel=1e-14)
+
+
+def test_golden_duplicate_probabilities_match() -> None:
+    cases = golden("prob_any_duplicate")
+    assert len(cases) == 4
+    for params, value in cases:
+        mechanism = RandomSubstitution(gamma=params["gamma"], domain_size=params["N"], draws=params["l"])
+        assert mechanism.utility()["duplicate_probability"] == pytest.approx(float(value), rel=1e-13)
+
+
+@pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("replacement",)))
+def test_duplicate_probability_matches_the_enumeration(size: int, draws: int, sampling: str) -> None:
+    law = sequences(size, Fraction(4), draws, 0, False)
+    repeated = sum((p for drawn, p in law.items() if len(set(drawn)) < draws), Fraction(0))
+    mechanism = RandomSubstitution(gamma=4, domain_size=size, draws=draws)
+    assert mechanism.utility()["duplicate_probability"] == pytest.approx(float(repeated), rel=1e-13)
+
+
+# -- estimates ------------------------------------------------------------------------------------------------
+
+
+def paper_slope(mechanism: Any) -> float:
+    """Return the average of the paper's estimator divided by the count, after distinct draws (1 is unbiased)."""
+    size, draws, gamma = mechanism.domain_size, mechanism.parameters["draws"], Fraction(mechanism.gamma)
+    keep, other = mechanism.support_probabilities[0]
+    return float((gamma + size - 1) / (gamma - 1) / draws * (keep - other))
+
+
+@pytest.mark.parametrize(("size", "draws", "sampling"), small_cases())
+def test_estimate_is_unbiased_for_every_enumerated_distribution(size: int, draws: int, sampling: str) -> None:
+    """The support of the true answer and of another one, summed over all reports, are those the estimate assumes."""
+    mechanism = RandomSubstitution(gamma=3, domain_size=size, draws=draws, **SAMPLINGS[sampling])
+    law = reports(size, Fraction(3), draws, 0, sampling)
+    held = [sum((p * report.count(v) for report, p in law.items()), Fraction(0)) for v in range(2)]
+    keep, other = mechanism.support_probabilities[0]
+    assert mechanism.draws_per_report * keep == pytest.approx(held[0], rel=1e-15)
+    assert mechanism.draws_per_report * other == pytest.approx(held[1], rel=1e-15)
+
+
+def test_printed_estimator_after_distinct_draws_is_biased() -> None:
+    """N = 50, γ = 5, l = 4: the counts over l, taken as independent draws, find .861 of a count; ours all of it."""
+    mechanism = RandomSubstitution(gamma=5, domain_size=50, draws=4, sampling="distinct")
+    assert paper_slope(mechanism) == pytest.approx(0.861, abs=5e-4)
+    assert "0.861" in mechanism.notes[1]
+
+    keep, other = (float(probability) for probability in mechanism.support_probabilities[0])
+    n, holders = 10**6, 300_000
+    support = np.full(50, round(n * other))
+    support[0] = round(holders * keep + (n - holders) * other)
+    estimate = mechanism.estimate(CountAggregate(mechanism.fingerprint, n, support))
+    assert estimate.counts[0] == pytest.approx(holders, abs=20)
+
+
+def test_printed_variance_over_l_fails_for_distinct_draws() -> None:
+    """Theorem 5.2 divides the variance by l; with distinct draws it falls less."""
+    one = RandomSubstitution(gamma=5, domain_size=50)
+    four = RandomSubstitution(gamma=5, domain_size=50, draws=4, sampling="distinct")
+    assert four.total_variance() > 1.2 * one.total_variance() / 4
+
+
+def column_of_users(count: int, size: int) -> np.ndarray:
+    """Answers of very different frequencies; the last one has no users."""
+    weights = np.arange(size - 1, -1, -1.0)
+    held = np.floor(count * weights / weights.sum()).astype(int)
+    held[0] += count - held.sum()
+    return np.repeat(np.arange(size), held)
+
+
+USERS, BATCH = 10**6, 500
+SIMULATED: dict[str, dict[str, Any]] = {
+    "one draw": {"epsilon": 2, "domain_size": 40},
+    "replacement": {"epsilon": 6, "domain_size": 40, "draws": 3},
+    "set": {"epsilon": 2, "domain_size": 40, "draws": 3, "sampling": "distinct"},
+    "sequence": {"epsilon": 2, "domain_size": 40, "draws": 3, "sampling": "distinct", "ordered": True},
+}
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("case", list(SIMULATED))
+def test_estimates_of_a_million_users_are_within_their_errors(case: str) -> None:
+    """Counts within 4.5 standard errors; the mean squared error of batches within 2 % of the stated variance."""
+    mechanism = RandomSubstitution(**SIMULATED[case])
+    values = np.resize(np.random.default_rng(3).permutation(column_of_users(BATCH, 40)), USERS)
+    sent = mechanism.randomize(values, rng=20090706)
+    truth = np.bincount(values, minlength=40)
+
+    estimate = mechanism.estimate(sent)
+    assert np.all(np.abs(estimate.counts - truth) < SIGMAS * estimate.std_errors)
+    assert estimate.counts.sum() == pytest.approx(USERS, rel=1e-9)
+
+    batches = [mechanism.estimate(part).counts for part in np.split(sent, USERS // BATCH)]
+    squared = np.square(np.array(batches) - truth / (USERS // BATCH)).sum(axis=1).mean()
+    assert squared / BATCH == pytest.approx(mechanism.total_variance(), rel=0.02)
+    rare = np.square(np.array(batches)[:, -1]).mean() / BATCH
+    assert rare == pytest.approx(mechanism.utility()["variance_per_user"], rel=0.15)
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("case", list(SIMULATED))
+def test_standard_errors_are_those_of_the_true_frequencies(case: str) -> None:
+    mechanism = RandomSubstitution(**SIMULATED[case])
+    values = np.random.default_rng(4).permutation(column_of_users(BATCH, 40))
+    errors = np.array([mechanism.estimate(mechanism.randomize(values, rng=seed)).std_errors for seed in range(200)])
+    zero, slope = (mechanism.utility()[name] for name in ("variance_per_user", "variance_per_unit_frequency"))
+    expected = np.sqrt(BATCH * (zero + slope * np.bincount(values, minlength=40) / BATCH))
+    # Shares are cut at zero before they enter, so the standard error of a rare answer is a little large.
+    assert np.all(errors.mean(axis=0) > expected * 0.98)
+    assert np.all(errors.mean(axis=0) < expected * 1.15)
+
+
+# -- the client -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize(("size", "draws"), [(4, 1), (4, 2), (4, 3), (3, 2), (2, 1)])
+@every_sampling
+def test_client_draws_the_distribution_of_the_algorithm(size: int, draws: int, sampling: str) -> None:
+    """Every possible report comes as often as the enumeration says, within 4.5 standard deviations."""
+    mechanism = RandomSubstitution(gamma="2.5", domain_size=size, draws=draws, **SAMPLINGS[sampling])
+    n = 100_000
+    for own in range(size):
+        sent = mechanism.randomize(np.full(n, own), rng=own).reshape(n, draws)
+        # Each report as a number with its draws for digits.
+        digits = (np.sort(sent) if sampling == "replacement" else sent).T
+        counts = np.bincount(np.ravel_multi_index(tuple(digits), (size,) * draws), minlength=size**draws)
+        kinds = itertools.product(range(size), repeat=draws)
+        found = Counter({kind: count for kind, count in zip(kinds, counts.tolist(), strict=True) if count})
+        law = reports(size, Fraction(5, 2), draws, own, sampling)
+        assert set(found) <= set(law)
+        for report, probability in law.items():
+            p = float(probability)
+            assert abs(found[report] - n * p) < SIGMAS * math.sqrt(n * p * (1 - p)) + 1e-9
+
+
+@every_sampling
+def test_reports_have_the_documented_shape(sampling: str) -> None:
+    values = np.arange(300)
+    for size, dtype in ((300, np.uint16), (10**6, np.uint32)):
+        mechanism = RandomSubstitution(epsilon=2, domain_size=size, draws=5, **SAMPLINGS[sampling])
+        sent = mechanism.randomize(values, rng=1)
+        assert sent.dtype == dtype
+        assert sent.shape == (300, 5)
+    single = RandomSubstitution(epsilon=2, domain_size=256).randomize(np.arange(256), rng=1)
+    assert single.dtype == np.uint8
+    assert single.shape == (256,)
+
+
+def test_order_of_a_set_reveals_nothing() -> None:
+    sent = SubsetSelection(epsilon=1, domain_size=30, draws=8).randomize(np.arange(30), rng=5)
+    assert (np.diff(sent.astype(int), axis=1) > 0).all()
+
+
+class CountingStream(SeededStream):
+    """Knows how many bytes were read."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.count = 0
+
+    def read(self, count: int) -> bytes:
+        self.count += count
+        return super().read(count)
+
+
+@every_sampling
+def test_bytes_read_do_not_depend_on_the_answers(sampling: str) -> None:
+    mechanism = RandomSubstitution(epsilon=1, domain_size=10, draws=3, **SAMPLINGS[sampling])
+    streams = [CountingStream(9) for _ in range(3)]
+    for stream, values in zip(streams, ([0] * 500, [9] * 500, list(range(10)) * 50), strict=True):
+        mechanism.randomize(values, rng=stream)
+    assert len({stream.count for stream in streams}) == 1
+
+
+def test_long_report_contains_almost_every_answer() -> None:
+    mechanism = RandomSubstitution(epsilon=1, domain_size=12, draws=11, sampling="distinct", ordered=True)
+    sent = mechanism.randomize(np.arange(12), rng=2)
+    assert all(len(set(row)) == 11 for row in sent.tolist())
+    estimate = mechanism.estimate(mechanism.randomize(np.zeros(200_000, dtype=int), rng=3))
+    assert np.all(np.abs(estimate.counts - np.eye(12)[0] * 200_000) < SIGMAS * estimate.std_errors)
+
+
+# -- the server -----------------------------------------------------------------------------------------------
+
+
+def test_foreign_reports_are_refused() -> None:
+    single = RandomSubstitution(epsilon=1, domain_size=5)
+    subset = SubsetSelection(epsilon=1, domain_size=5, draws=2)
+    with pytest.raises(NotSupported, match=r"from 0 to 4: got 0 to 5"):
+        single.aggregate([0, 5])
+    with pytest.raises(NotSupported, match=r"from 0 to 4: got -1"):
+        single.aggregate([-1])
+    with pytest.raises(NotSupported, match=r"integers of shape \(n\)"):
+        single.aggregate([0.5])
+    with pytest.raises(NotSupported, match=r"shape \(n, 2\)"):
+        subset.aggregate([[0, 1, 2]])
+    with pytest.raises(NotSupported, match="distinct"):
+        subset.aggregate([[0, 1], [3, 3]])
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "declared"),
+    [
+        ("epsilon", {}),
+        ("epsilon", {"epsilon": 1, "gamma": 3}),
+        ("epsilon", {"gamma": 3, "rho1": 0.1, "rho2": 0.5}),
+        ("epsilon", {"gamma": 3, "rho1": 0.1}),
+        ("epsilon", {"epsilon": 0}),
+        ("gamma", {"gamma": 1}),
+        ("gamma", {"gamma": "nan"}),
+        ("rho2", {"rho1": 0.1}),
+        ("rho1", {"rho2": 0.1}),
+        ("rho2", {"rho1": 0.5, "rho2": 0.5}),
+        ("rho2", {"rho1": 0.5, "rho2": 0.4}),
+        ("rho2", {"rho1": 0.5, "rho2": "0.50000000000000000001"}),
+        ("rho1", {"rho1": 0, "rho2": 0.4}),
+        ("rho2", {"rho1": 0.5, "rho2": 1}),
+        ("domain_size", {"epsilon": 1, "domain_size": 1}),
+        ("domain_size", {"epsilon": 1, "domain_size": None}),
+        ("draws", {"epsilon": 1, "draws": 0}),
+        ("draws", {"epsilon": 1, "draws": 10, "sampling": "distinct"}),
+        ("draws", {"epsilon": 1, "draws": 11, "sampling": "distinct", "ordered": True}),
+        ("sampling", {"epsilon": 1, "sampling": "without"}),
+        ("ordered", {"epsilon": 1, "ordered": 1}),
+        ("epsilon", {"epsilon": "1e-21"}),
+        ("epsilon", {"epsilon": "1e-21", "draws": 3, "sampling": "distinct"}),
+        ("epsilon", {"epsilon": "1e-21", "draws": 3, "sampling": "distinct", "ordered": True}),
+        ("epsilon", {"epsilon": "1e-50", "draws": 3, "sampling": "distinct", "ordered": True}),
+        ("gamma", {"gamma": "1.00000000000000000001"}),
+        ("gamma", {"gamma": 1e300, "draws": 10**5}),
+        ("rho1", {"rho1": "1e-500000", "rho2": 0.5}),
+    ],
+)
+def test_bad_parameters_are_named(option: str, declared: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter) as error:
+        RandomSubstitution.calibrate(**{"domain_size": 10, **declared})
+    assert error.value.option == option
+    assert error.value.expected
+
+
+def test_subset_is_never_drawn_with_replacement() -> None:
+    with pytest.raises(InvalidParameter, match="sampling must be one of distinct"):
+        SubsetSelection(epsilon=1, domain_size=5, sampling="replacement")
+
+
+@pytest.mark.parametrize("value", [5, -1, 2.5, float("nan")])
+def test_value_outside_the_domain_is_refused(value: float) -> None:
+    with pytest.raises(OutsideDomain):
+        RandomSubstitution(epsilon=1, domain_size=5).randomize([0, value])
+
+
+@every_sampling
+def test_extreme_loss_is_drawn_and_described(sampling: str) -> None:
+    mechanism = RandomSubstitution(epsilon=10**6, domain_size=6, draws=3, **SAMPLINGS[sampling])
+    described = mechanism.describe(100)
+    assert described["amplification"] is None
+    assert described["guarantee"]["epsilon"] == 10**6
+    json.dumps(described, allow_nan=False)
+    with mpmath.workdps(60):
+        assert 0 < true_loss(mechanism) < 10**6
+
+
+def test_declaration_round_trips() -> None:
+    for mechanism in (
+        RandomSubstitution(rho1=0.1, rho2=0.3, domain_size=9, draws=2, sampling="distinct", ordered=True),
+        SubsetSelection(epsilon="0.5", domain_size=9),
+    ):
+        again = type(mechanism)(**mechanism.declared)
+        assert again == mechanism
+        assert again.fingerprint == mechanism.fingerprint
+        assert again.thresholds == mechanism.thresholds

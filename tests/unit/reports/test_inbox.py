@@ -1,0 +1,265 @@
+"""The inbox: a report is charged once and kept once, however often it is sent, through which process and to which engine."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ldp_budget
+from ldp_budget import Accountant, Collection, KeyConflict, NameTaken, NotSupported, ReportFileError
+from ldp_budget.reports.inbox import Inbox
+from ldp_budget.reports.report_file import read_reports
+from ledger_contract import check
+from ledger_places import InFile
+
+pytestmark = pytest.mark.policy("lifetime=2")
+
+PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
+NUMBERS = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> InFile:
+    return InFile(tmp_path / "budget.db")
+
+
+@pytest.fixture
+def box(accountant: Accountant) -> Inbox:
+    return Inbox(accountant, PARTY)
+
+
+def sealed(path: Path, collection: Collection = PARTY) -> list[bytes]:
+    return [row.tobytes() for block in read_reports(path, collection) for row in block]
+
+
+def in_round(box: Inbox, name: str) -> list[bytes]:
+    return [row.tobytes() for block in box.round(name) for row in block]
+
+
+def test_report_is_charged_stored_sealed_and_written(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    assert box.take("alice", "poll", b"\1")
+    assert (len(box), box.seal("one"), len(box)) == (1, 1, 0)
+    assert (box.rounds(), in_round(box, "one")) == (["one"], [b"\1"])
+    assert (box.write("one", tmp_path / "out"), sealed(tmp_path / "out")) == (1, [b"\1"])
+    assert len(accountant.history("alice")) == 1
+
+
+def test_retry_also_after_the_seal_stores_nothing(box: Inbox, accountant: Accountant) -> None:
+    first = box.take("alice", "poll", b"\1")
+    assert [box.take("alice", "poll", sent).receipt for sent in (b"\1", b"\2")] == [first.receipt] * 2
+    box.seal("one")
+    again = Inbox(accountant, PARTY).take("alice", "poll", b"\1")
+    assert (again.receipt, again.repeated, len(box)) == (first.receipt, True, 0)
+
+
+def test_sealed_reports_with_ledger_and_key_are_linked_to_no_user(accountant: Accountant) -> None:
+    """The ledger kept a digest over the report: with the key, a spend under each user's key with that digest said
+    which report was whose, for 40 of 40 sealed reports."""
+    box = Inbox(accountant, NUMBERS)
+    sent = {f"user {number}": number.to_bytes(2, "little") for number in range(40)}
+    for user, each in sent.items():
+        box.take(user, "poll", each)
+    box.seal("one")
+    linked = 0
+    for each in in_round(box, "one"):
+        guess = hashlib.sha256(each).hexdigest()
+        for user in sent:
+            with suppress(KeyConflict):
+                linked += accountant.spend(user, NUMBERS, key="poll", digest=guess).repeated
+    assert linked == 0
+    # What the inbox itself answers is the same for every pair of a user and a report.
+    answers = {box.take(user, "poll", each).repeated for user in sent for each in sent.values()}
+    assert answers == {True}
+
+
+def test_sealed_report_is_in_the_file_of_the_ledger_once(accountant: Accountant, tmp_path: Path) -> None:
+    """In the round. The row that names its entry, with the MAC over both, is overwritten, in the log too."""
+    wide = Collection("wide", ldp_budget.mechanism("oue")(epsilon=1, domain_size=512))
+    box = Inbox(accountant, wide)
+    sent = [os.urandom(box.report_bytes) for _ in range(20)]
+    for number, each in enumerate(sent):
+        box.take(f"user {number}", "poll", each)
+    with accountant._ledger.reading() as reading:
+        row_macs = [row.row_mac for row in reading.rows.waiting_reports()]
+    box.seal("one")
+    files = [path.read_bytes() for path in tmp_path.iterdir()]
+    assert [sum(file.count(each) for file in files) for each in sent] == [1] * 20
+    assert [each for each in row_macs if any(each in file for file in files)] == []
+    check(accountant)
+
+
+def test_erased_report_is_nowhere_in_the_file(accountant: Accountant, tmp_path: Path) -> None:
+    wide = Collection("wide", ldp_budget.mechanism("oue")(epsilon=1, domain_size=512))
+    box = Inbox(accountant, wide)
+    sent = os.urandom(box.report_bytes)
+    box.take("alice", "poll", sent)
+    accountant.erase("alice")
+    assert [path.name for path in tmp_path.iterdir() if sent in path.read_bytes()] == []
+
+
+def test_order_in_a_round_is_not_that_of_arrival(accountant: Accountant) -> None:
+    box = Inbox(accountant, NUMBERS)
+    sent = [number.to_bytes(2, "little") for number in range(200)]
+    for number, each in enumerate(sent):
+        box.take(f"user {number}", "poll", each)
+    box.seal("one")
+    found = in_round(box, "one")
+    assert sorted(found) == sorted(sent)
+    assert found != sent
+
+
+def test_refused_report_is_not_stored(box: Inbox) -> None:
+    assert [bool(box.take("alice", str(number), b"\1")) for number in range(4)] == [True, True, False, False]
+    assert len(box) == 2
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x01\x01", b"\x08", b"\xff"], ids=["none", "two", "padding", "all"])
+def test_report_that_no_client_sends_is_not_charged(box: Inbox, accountant: Accountant, sent: bytes) -> None:
+    with pytest.raises(NotSupported, match=r"must have|must be"):
+        box.take("alice", "poll", sent)
+    assert (len(box), accountant.history("alice")) == (0, [])
+
+
+def test_inbox_of_another_collection_of_the_same_name_is_refused(box: Inbox, accountant: Accountant) -> None:
+    with pytest.raises(NameTaken, match="party"):
+        Inbox(accountant, Collection("party", PARTY.mechanism, ("x", "y", "z")))
+
+
+def test_key_of_another_collection_is_a_conflict(accountant: Accountant, box: Inbox) -> None:
+    """One mechanism in two collections, and two reports that happen to be equal: both give something away."""
+    other = Inbox(accountant, Collection("next year", PARTY.mechanism, ("a", "b", "c")))
+    assert box.take("alice", "1", b"\1")
+    with pytest.raises(KeyConflict):
+        other.take("alice", "1", b"\1")
+    assert (len(other), len(accountant.history("alice"))) == (0, 1)
+    assert other.take("alice", "2", b"\1")
+    assert (len(box), len(other), len(accountant.history("alice"))) == (1, 1, 2)
+
+
+def test_memoised_reports_go_along_their_curve(accountant: Accountant) -> None:
+    kept = Collection("kept", ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True))
+    box, secret = Inbox(accountant, kept), os.urandom(32)
+    (label,) = kept.labels(np.array([3]), [secret])
+    sent = bytes(kept.randomize(np.array([3]), secrets=[secret]).tobytes())
+    assert all(box.take("alice", str(day), sent, label=label) for day in range(5))
+    assert len(box) == 5
+
+
+def test_file_that_cannot_be_written_leaves_the_round(box: Inbox, tmp_path: Path) -> None:
+    box.take("alice", "poll", b"\1")
+    box.seal("one")
+    (tmp_path / "mine").write_text("mine")
+    for out in ("mine", "nowhere/out"):
+        with pytest.raises(ReportFileError, match=r"already exists|cannot be written"):
+            box.write("one", tmp_path / out)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (box.write("one", tmp_path / "out"), sealed(tmp_path / "out")) == (1, [b"\1"])
+
+
+def test_ledger_that_was_moved_has_its_reports_and_rounds(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    for user in ("alice", "bob", "carol"):
+        box.take(user, "poll", b"\1")
+    box.seal("one", 2)
+    accountant.ledger.move_to(tmp_path / "moved.db")
+    with Accountant(tmp_path / "moved.db", create=False) as moved:
+        again = Inbox(moved, PARTY)
+        assert [again.take(user, "poll", b"\1").repeated for user in ("alice", "bob", "carol")] == [True] * 3
+        assert (len(again), in_round(again, "one"), again.seal("two")) == (1, [b"\1", b"\1"], 1)
+        check(moved)
+
+
+# -- every mechanism -----------------------------------------------------------------------------------------------
+
+
+def test_report_of_every_client_passes() -> None:
+    from client_cases import CASES, answers_for
+
+    with Accountant(":memory:") as accountant:
+        for place, (name, mechanism) in enumerate(CASES.items()):
+            if name == "olh":  # an inbox finds its mechanism among those that are installed
+                continue
+            collection = Collection(name.replace(" ", "-"), mechanism)
+            box = Inbox(accountant, collection)
+            values = np.array(list(itertools.islice(answers_for(mechanism.client_program(), place), 20)))
+            rows = collection.randomize(values, secrets=[os.urandom(32) for _ in values])
+            for row in rows:
+                box.check(row.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("cms of any text", b"\xff\xff" + bytes(3)),
+        ("cms of any text", bytes(4) + b"\xff"),
+        ("hcms", b"\xff\xff"),
+        ("rappor", b"\x08\x00" + bytes(4)),
+        ("rappor for any inputs", bytes(4) + b"\xff"),
+        ("random-substitution", b"\x07"),
+        ("subset-selection", b"\x01\x01\x02"),
+        ("d-bit-flip", bytes(4)),
+        ("every bucket", b"\x20"),
+        ("randomized-response", b"\x02"),
+        ("bounded-laplace", np.float64(11).tobytes()),
+        ("bounded-laplace", np.float64("nan").tobytes()),
+        ("laplace", np.float64("inf").tobytes()),
+    ],
+)
+def test_report_that_no_client_can_send_is_refused(name: str, sent: bytes) -> None:
+    from client_cases import CASES
+
+    with Accountant(":memory:") as accountant:
+        box = Inbox(accountant, Collection("x", CASES[name]))
+        assert len(sent) == box.report_bytes
+        with pytest.raises(NotSupported):
+            box.check(sent)
+
+
+# -- the command line ----------------------------------------------------------------------------------------------
+
+
+def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    lines = [
+        '{"user": "alice", "key": "1", "report": "01"}',
+        '{"user": "alice", "key": "1", "report": "01"}',
+        '{"user": "alice", "key": "2", "report": "02"}',
+        '{"user": "bob", "key": "1", "report": "zz"}',
+        '{"user": "bob", "key": "1", "report": "ff"}',
+        "",
+        '{"user": "bob"}',
+        "hello",
+        '{"user": "bob", "key": "1", "report": "05"}',
+    ]
+    (tmp_path / "sent.jsonl").write_text("\n".join(lines))
+    done = command("inbox", "take", "party", tmp_path / "sent.jsonl")
+    assert done.stdout == "2 taken, 1 repeated, 1 refused, 4 invalid\n"
+    assert "must be hex" in done.stderr
+    assert "line 5: packed reports must have 3 bits: got padding bits that are set" in done.stderr
+    assert 'line 7: the line must be {"user": …, "key": …, "report": hex}, each value a text' in done.stderr
+    assert "line 8: the line is not JSON" in done.stderr
+    assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out")
+    sealing = command("inbox", "seal", "party", tmp_path / "out", "--group", 2)
+    assert sealing.stdout == f"{tmp_path / 'out'}: 2 reports\n"
+    assert command.json("estimate", "party", tmp_path / "out")["reports"] == 2
+    assert "exists. Name another file" in command.error("inbox", "seal", "party", tmp_path / "out")
+
+
+def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Path) -> None:
+    """Also after the process was killed between the seal and the file."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    (tmp_path / "sent.jsonl").write_text('{"user": "alice", "key": "1", "report": "01"}\n')
+    command("inbox", "take", "party", tmp_path / "sent.jsonl")
+    wrong = command.error("inbox", "seal", "party", tmp_path / "nowhere" / "w1.reports", "--group", 1)
+    assert "The ledger has sealed round w1. To write it to another file, add --round 'w1'" in wrong
+    again = command.json("inbox", "seal", "party", tmp_path / "out", "--round", "w1")
+    assert again == {"round": "w1", "reports": 1, "out": str(tmp_path / "out"), "waiting": 0}
+    assert sealed(tmp_path / "out") == [b"\1"]

@@ -1,0 +1,171 @@
+"""Files of the respondents' pages: texts in every language, an up-to-date bundle, and integrity digests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+from fastapi.testclient import TestClient
+
+from ldp_budget_service import Settings, create_app
+from ldp_budget_service.html_pages import LANGUAGES, language
+from survey_site import ledger
+
+ROOT = Path(__file__).parents[3]
+PAGES = ROOT / "service" / "ldp_budget_service" / "web"
+SOURCES = ROOT / "clients" / "survey"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with ledger() as accountant:
+        yield TestClient(create_app(accountant, Settings(device_lifetime="3", device_day="0.5")))
+
+
+def texts(spoken: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads((PAGES / "texts" / f"survey.{spoken}.json").read_text())
+    return found
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------
+
+
+def places(text: str) -> list[str]:
+    return sorted(re.findall(r"\{([a-z_]+)\}", text))
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_texts_of_every_language_have_the_same_keys_and_placeholders(spoken: str) -> None:
+    english, other = texts("en"), texts(spoken)
+    assert list(other) == list(english)
+    assert other["language"] == spoken
+    for key, text in other.items():
+        assert text.strip() == text != "", key
+        assert places(text) == places(english[key]), key
+        assert "<" not in text, key
+
+
+@pytest.mark.parametrize("spoken", ["ko", "de"])
+def test_texts_are_all_translated(spoken: str) -> None:
+    assert not {key for key, text in texts(spoken).items() if text == texts("en")[key]}
+
+
+def test_texts_are_all_used_and_all_defined() -> None:
+    said = "".join(path.read_text() for path in (SOURCES / "src").glob("*.js"))
+    said += (PAGES / "static" / "survey.html").read_text()
+    keys = set(texts("en"))
+    named = set(re.findall(r"\bsa(?:y|id)\(\s*\"([a-z_.]+)\"", said))
+    named |= set(re.findall(r"\{\{text ([^}]+)\}\}", said)) | set(
+        re.findall(r"\"(mine\.[a-z_]+|likely\.[a-z]+)\"", said)
+    )
+    named |= {f"meaning.{each}" for each in re.findall(r"\"meaning\.([a-z]+)\"", said)}
+    assert named <= keys
+    # Families whose members are put together: `state.${state}.title`.
+    made = set(re.findall(r"`([a-z]+)\.\$\{", said))
+    spoken_of = {key for key in keys if key in named or key.partition(".")[0] in made}
+    spoken_of |= {f"how.{step}" for step in ("draw", "keep", "send", "seen")}
+    assert keys - spoken_of <= {"language.name"}
+
+
+@pytest.mark.parametrize(
+    ("accepted", "spoken"),
+    [
+        ("", "en"),
+        ("ko-KR,ko;q=0.9,en;q=0.8", "ko"),
+        ("fr-FR, fr;q=0.9, de;q=0.5, en;q=0.4", "de"),
+        ("de;q=0.3,en;q=0.7", "en"),
+        ("fr", "en"),
+        ("de;q=0, ko;q=0.1", "ko"),
+        ("*", "en"),
+        (";;,q=,de;q=x", "en"),
+    ],
+)
+def test_page_language_is_the_preferred_one_of_the_browser(accepted: str, spoken: str) -> None:
+    assert language(accepted) == spoken
+
+
+def test_page_language_of_the_link_overrides_the_browser(client: TestClient) -> None:
+    asked = client.get("/s/commute?lang=de", headers={"Accept-Language": "ko"})
+    liked = client.get("/s/commute?lang=fr", headers={"Accept-Language": "ko"})
+    assert ('<html lang="de">' in asked.text, '<html lang="ko">' in liked.text) == (True, True)
+    assert liked.headers["Vary"] == "Accept-Language"
+
+
+# -- what is served ------------------------------------------------------------------------------------------------
+
+
+def integrity(body: bytes) -> str:
+    return f"sha384-{base64.b64encode(hashlib.sha384(body).digest()).decode()}"
+
+
+@pytest.mark.parametrize("path", ["/s/commute", "/s/nix", "/me"])
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_page_loads_only_local_files_with_integrity(client: TestClient, path: str, spoken: str) -> None:
+    answer = client.get(f"{path}?lang={spoken}")
+    assert answer.headers["Content-Security-Policy"] == POLICY
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert "{{" not in answer.text
+    tags = re.findall(r"<(?:script|link)\b[^>]*>", answer.text)
+    loaded = [tag for tag in tags if 'rel="icon"' not in tag]
+    assert len(loaded) == 2
+    for tag in loaded:
+        [(_, place)] = re.findall(r"(src|href)=\"([^\"]+)\"", tag)
+        assert place.startswith("/static/")
+        assert f'integrity="{integrity(client.get(place).content)}"' in tag
+    assert re.findall(r"<script[^>]*>([^<]*)", answer.text) == [""]
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=", answer.text)
+
+
+def test_page_files_name_no_other_host(client: TestClient) -> None:
+    page = client.get("/s/commute").text
+    for text in (page, *(path.read_text() for path in (PAGES / "static").glob("survey*"))):
+        assert set(re.findall(r"(?:https?:)?//[a-z][\w.-]+\.[a-z]+", text)) <= {"http://www.w3.org"}, "an address"
+
+
+def test_page_of_an_unknown_survey_is_404(client: TestClient) -> None:
+    assert [client.get(f"/s/{name}").status_code for name in ("commute", "start%20page", "nix", "a%2Fb")] == [
+        200,
+        200,
+        404,
+        404,
+    ]
+
+
+def test_page_unchanged_is_304(client: TestClient) -> None:
+    first = client.get("/s/commute")
+    again = client.get("/s/commute", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert first.headers["Cache-Control"] == "no-cache"
+
+
+def test_page_has_the_limits_of_the_device(client: TestClient) -> None:
+    assert '<body data-lifetime="3" data-day="0.5">' in client.get("/me").text
+
+
+# -- the bundle ----------------------------------------------------------------------------------------------------
+
+
+def test_bundle_has_the_digest_of_its_sources() -> None:
+    first = (PAGES / "static" / "survey.js").read_text().partition("\n")[0]
+    found = re.fullmatch(
+        r"// made by clients/survey/build\.mjs from (\d+) files with the digest ([0-9a-f]{64})", first
+    )
+    assert found, "the bundle has no digest"
+    inputs = [*(SOURCES / "src").glob("*.js"), *(PAGES / "texts").glob("survey.*.json")]
+    inputs += (ROOT / "clients" / "js" / "src").glob("*.js")
+    digest = hashlib.sha256()
+    for name in sorted(path.relative_to(ROOT).as_posix() for path in inputs):
+        digest.update(f"{name}\n".encode() + (ROOT / name).read_bytes() + b"\n")
+    assert (int(found[1]), found[2]) == (len(inputs), digest.hexdigest()), "run `npm run build` in clients/survey"

@@ -1,0 +1,567 @@
+"""The black-box audit: honest clients pass, broken ones are caught, and no bound is above the truth too often."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ldp_budget
+from broken_mechanisms import (
+    AlgorithmTwoLnGamma,
+    ChainedGrr,
+    EmitsUnknown,
+    FreshEveryTime,
+    OnlySetsBits,
+    PrintedRowTwo,
+)
+from careless_mechanisms import SparesAnAnswer
+from ldp_budget import FrequencyMechanism, InvalidParameter, Mechanism, NotSupported, OutsideDomain
+from ldp_budget.guarantees import Approximate, Guarantee, Pure
+from ldp_budget.sampling import ONE, bernoulli, integers, open_stream, unary_bits
+from ldp_budget.sdk.parameters import integer
+from ldp_budget.verification.audit import audit
+from ldp_budget.verification.audit.events import (
+    Reader,
+    certified_bound,
+    features_of,
+    keys_of,
+    likely_bounds,
+    lower_end,
+    upper_end,
+)
+
+
+def built_in(name: str, **declared: Any) -> Any:
+    return ldp_budget.mechanism(name)(**declared)
+
+
+HONEST = [
+    built_in("oue", epsilon=2, domain_size=128),
+    built_in("sue", epsilon=2, domain_size=128),
+    built_in("grr", epsilon=2, domain_size=4),
+    built_in("grr", epsilon=2, domain_size=10),
+    built_in("d-bit-flip", epsilon=2, buckets=5, bits=4),
+]
+
+
+# -- the bound -------------------------------------------------------------------------------------------------------
+
+
+def tail(hits: int, total: int, p: float) -> Any:
+    """P[at least `hits` of `total`], exactly."""
+    with mpmath.workdps(40):
+        return mpmath.betainc(hits, total - hits + 1, 0, mpmath.mpf(p), regularized=True)
+
+
+counts = st.integers(1, 5000).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
+
+
+@given(counts, st.sampled_from([0.5, 0.025, 0.005, 1e-6]))
+def test_interval_ends_have_tails_of_the_risk(found: tuple[int, int], risk: float) -> None:
+    hits, total = found
+    low, high = float(lower_end(hits, total, risk)), float(upper_end(hits, total, risk))
+    if hits == 0:
+        assert low == 0
+    else:
+        assert float(tail(hits, total, low)) == pytest.approx(risk, rel=1e-6)
+    if hits == total:
+        assert high == 1
+    else:
+        assert float(1 - tail(hits + 1, total, high)) == pytest.approx(risk, rel=1e-6)
+
+
+@given(counts, counts, st.sampled_from([0.0, 1e-9, 0.01]), st.sampled_from([0.5, 0.95, 0.99]))
+def test_certified_bound_is_rounded_down_slightly(
+    first: tuple[int, int], second: tuple[int, int], delta: float, confidence: float
+) -> None:
+    totals = (first[1], second[1])
+    bound = certified_bound(first[0], second[0], totals, confidence, delta)
+    likely = float(likely_bounds(first[0], second[0], totals, confidence, delta))
+    assert 0 <= bound <= max(likely, 0)
+    assert bound == pytest.approx(max(likely, 0), abs=1e-6)
+
+
+def test_risk_is_split_evenly_over_the_two_proportions() -> None:
+    low, high = float(lower_end(480, 1000, 0.005)), float(upper_end(110, 2000, 0.005))
+    assert certified_bound(480, 110, (1000, 2000), 0.99, 0.02) == pytest.approx(math.log((low - 0.02) / high))
+
+
+def test_event_of_probability_at_most_delta_certifies_nothing() -> None:
+    assert certified_bound(0, 0, (1000, 1000), 0.99, 0.0) == 0
+    assert certified_bound(900, 0, (1000, 1000), 0.99, 0.9) == 0
+    assert certified_bound(900, 0, (1000, 1000), 0.99, 0.0) > 5
+
+
+def test_interval_of_a_known_example_matches() -> None:
+    # 10 of 100 at 95 %: (0.04900469, 0.17622260) in every table.
+    assert float(lower_end(10, 100, 0.025)) == pytest.approx(0.04900469, abs=1e-8)
+    assert float(upper_end(10, 100, 0.025)) == pytest.approx(0.17622260, abs=1e-8)
+
+
+# -- honest clients --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.some(6)
+@pytest.mark.parametrize("mechanism", HONEST, ids=repr)
+def test_audit_of_an_honest_client_certifies_nearly_its_loss(mechanism: Any) -> None:
+    found = audit(mechanism, samples=300_000, rng=1)
+    assert found.declared
+    assert 1.9 < found.lower_bound <= 2
+    assert found.first_total + found.second_total <= found.samples == 300_000
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mechanism", HONEST, ids=repr)
+def test_audit_of_a_million_reports_certifies_nearly_all_of_the_loss(mechanism: Any) -> None:
+    assert 1.95 <= audit(mechanism, rng=2).lower_bound <= 2
+
+
+@pytest.mark.exhaustive
+@pytest.mark.some(5)
+@pytest.mark.parametrize("mechanism", HONEST, ids=repr)
+def test_audit_by_search_finds_nearly_as_much_without_a_description(mechanism: Any) -> None:
+    found = audit(mechanism, samples=300_000, search=True, rng=1)
+    assert not found.declared
+    assert 1.8 < found.lower_bound <= 2
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        built_in("laplace", epsilon=1, lower=0, upper=10),
+        built_in("staircase", epsilon=1, lower=0, upper=10),
+        built_in("bounded-staircase", epsilon=1, lower=0, upper=10),
+        built_in("one-bit-mean", epsilon=1, maximum=10),
+        built_in("gaussian", epsilon=1, delta="1e-3", lower=0, upper=10),
+    ],
+    ids=repr,
+)
+def test_audit_searches_numeric_reports_over_the_range_of_the_values(mechanism: Any) -> None:
+    found = audit(mechanism, samples=100_000, search=True, rng=3)
+    assert 0.3 < found.lower_bound <= 1
+    assert found.delta == mechanism.guarantee.delta
+    assert all(0 <= value <= 10 for value in found.pair)
+
+
+def above(mechanism: Any, repeats: int, samples: int, **options: Any) -> int:
+    """Count the audits that claim more than the true loss, which is the declared one."""
+    truth = mechanism.guarantee.epsilon
+    return sum(audit(mechanism, samples=samples, rng=i, **options).lower_bound > truth for i in range(repeats))
+
+
+GRR = built_in("grr", epsilon=2, domain_size=4)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("search", [False, True])
+def test_audits_sixty_rarely_exceed_the_true_loss(search: bool) -> None:
+    assert above(GRR, 60, 20_000, search=search) <= 4
+
+
+MANY_BITS, FEW_ANSWERS = HONEST[:2], HONEST[2:]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("mechanism", "search"),
+    [*((mechanism, False) for mechanism in HONEST), *((mechanism, True) for mechanism in FEW_ANSWERS)],
+    ids=repr,
+)
+def test_audits_two_hundred_rarely_exceed_the_true_loss(mechanism: Any, search: bool) -> None:
+    assert above(mechanism, 200, 20_000, search=search) <= 7
+
+
+@pytest.mark.exhaustive
+def test_audits_by_search_among_many_bits_rarely_exceed_the_true_loss() -> None:
+    """Half of them with each encoding, whose reports are read and searched alike."""
+    assert sum(above(mechanism, 100, 20_000, search=True) for mechanism in MANY_BITS) <= 7
+
+
+@pytest.mark.exhaustive
+def test_audit_with_less_confidence_claims_more_and_errs_more_often() -> None:
+    bold = [audit(GRR, samples=20_000, confidence=0.5, rng=i).lower_bound for i in range(60)]
+    careful = [audit(GRR, samples=20_000, confidence=0.99, rng=i).lower_bound for i in range(60)]
+    assert np.mean(bold) > np.mean(careful)
+    # Both ends hold together with probability a half at least; 4.5 standard errors are 17 of 60.
+    assert 0 < sum(bound > 2 for bound in bold) <= 30 + 17
+
+
+class SaysNothing(FrequencyMechanism):
+    """128 fair coins, for every value."""
+
+    name = "says-nothing"
+    domain_size = integer("number of possible answers", at_least=2, default=128)
+
+    @property
+    def answers(self) -> int:
+        return self.domain_size
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Pure(Decimal(0))
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        return unary_bits(open_stream(rng), np.asarray(values), self.domain_size, ONE // 2, ONE // 2)
+
+
+@pytest.mark.exhaustive
+def test_audit_does_not_certify_an_event_found_in_noise() -> None:
+    # If the reports that proposed an event were counted again, every one of these would be above zero.
+    assert above(SaysNothing(), 25, 5_000) <= 2
+
+
+# -- broken clients --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_audit_catches_a_client_that_only_sets_bits(search: bool) -> None:
+    found = audit(OnlySetsBits(), samples=20_000, search=search, rng=4)
+    assert found.lower_bound > 5 > OnlySetsBits().guarantee.epsilon
+    assert found.second_hits == 0
+
+
+def test_audit_over_many_reports_catches_a_client_without_memoization() -> None:
+    broken = FreshEveryTime(epsilon=1, domain_size=8)
+    assert audit(broken, samples=50_000, rng=5).lower_bound <= 1
+    found = audit(broken, samples=2_000 * 200, reports=200, rng=5)
+    assert found.lower_bound > 4
+    assert (found.reports, found.declared) == (200, False)
+
+
+@pytest.mark.exhaustive
+def test_audit_of_memoized_reports_stays_below_the_cap() -> None:
+    honest = built_in("rappor", bits=8, hashes=1, cohorts=1, f="0.75", p="0.25", q="0.75", domain_size=8)
+    found = audit(honest, samples=2_000 * 50, reports=50, rng=7)
+    assert 0.3 < found.lower_bound <= float(honest.guarantee.cap)
+    flips = built_in("d-bit-flip", epsilon=1, buckets=4, bits=4, memoize=True)
+    assert audit(flips, samples=3_000 * 20, reports=20, rng=6).lower_bound <= 1
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_audit_catches_the_printed_second_row_of_theorem_6(search: bool) -> None:
+    broken = PrintedRowTwo(epsilon=1, lower=0, upper=1, gamma="0.5")
+    found = audit(broken, samples=100_000, search=search, rng=7).lower_bound
+    assert 1.1 < found <= 1 + math.log(2)
+    assert broken.channel.worst_odds() == pytest.approx(2 * math.e, rel=1e-5)
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_audit_finds_that_distinct_draws_lose_more_than_one(search: bool) -> None:
+    broken = AlgorithmTwoLnGamma(gamma=10, domain_size=50, draws=4, sampling="distinct")
+    found = audit(broken, samples=200_000, search=search, rng=8).lower_bound
+    assert broken.guarantee.epsilon == pytest.approx(math.log(10))
+    assert math.log(10) < found <= math.log(13.21)
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_audit_catches_a_chain_calibrated_for_two_answers(search: bool) -> None:
+    broken = ChainedGrr(epsilon=1, epsilon_lifetime=4, domain_size=10)
+    ratio = broken.compare(0, 1).largest_ratio()
+    assert ratio is not None
+    truth = math.log(ratio)
+    assert truth == pytest.approx(2.769, abs=1e-3)
+    assert 2 < audit(broken, samples=20_000, search=search, rng=9).lower_bound <= truth
+
+
+def test_chain_formula_is_right_for_two_answers_and_too_small_for_more() -> None:
+    for lifetime, epsilon, size in [(4.0, 1.0, 3), (4.0, 1.0, 10), (2.0, 0.5, 128), (8.0, 3.0, 1000)]:
+        broken = ChainedGrr(epsilon=epsilon, epsilon_lifetime=lifetime, domain_size=size)
+        p, again = broken.keeps
+        q, other = (1 - p) / (size - 1), (1 - again) / (size - 1)
+        as_if_two = (p * again + q * (1 - again)) / (p * (1 - again) + q * again)
+        assert float(as_if_two) == pytest.approx(math.exp(epsilon))
+        truth = (p * again + (size - 1) * q * other) / (p * other + q * again + (size - 2) * q * other)
+        assert broken.compare(0, 1).largest_ratio() == truth > as_if_two
+
+
+class LeaksInThePadding(type(HONEST[1])):  # type: ignore[misc]
+    """Symmetric unary encoding of 17 answers that marks users of the answer 0 in a bit past the last answer."""
+
+    name = "leaks-in-the-padding"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        reports = super().randomize(values, rng=rng, secrets=secrets)
+        reports[np.asarray(values) == 0, 2] |= 0x80
+        return reports
+
+
+def test_audit_by_search_ignores_a_misleading_description() -> None:
+    broken = LeaksInThePadding(epsilon=1, domain_size=17)
+    declared = audit(broken, samples=20_000, rng=10)
+    assert declared.declared
+    assert declared.lower_bound <= 1
+    found = audit(broken, samples=20_000, search=True, rng=10)
+    assert found.lower_bound > 5
+    assert (found.first_hits, found.second_hits) in ((found.first_total, 0), (0, found.second_total))
+    assert 0 in found.pair
+
+
+def test_audit_by_search_tries_every_answer_of_a_small_domain() -> None:
+    spares = SparesAnAnswer(epsilon=1, domain_size=10)
+    assert audit(spares, samples=20_000, rng=10).lower_bound <= 1
+    found = audit(spares, samples=20_000, search=True, rng=10)
+    assert found.lower_bound > 5
+    assert 5 in found.pair
+
+
+def test_audit_accepts_a_client_that_emits_unknown_values() -> None:
+    honest = built_in("grr", epsilon=1, domain_size=4)
+    with pytest.raises(OutsideDomain):
+        honest.randomize([0, 17], rng=1)
+    assert EmitsUnknown(epsilon=1, domain_size=4).randomize([0, 17], rng=1)[1] == 17
+
+
+# -- δ ---------------------------------------------------------------------------------------------------------------
+
+
+class Leaks(FrequencyMechanism):
+    """Says which of two answers it is with probability 1/100, and nothing otherwise: (0, 0.01)-LDP."""
+
+    name = "leaks"
+    hidden = integer("whether it is silent about its δ", at_least=0, default=0)
+
+    @property
+    def answers(self) -> int:
+        return 2
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Pure(Decimal(0)) if self.hidden else Approximate(Decimal(0), Decimal("0.01"))
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        leaks = bernoulli(open_stream(rng), ONE // 100, len(values))
+        return np.where(leaks, 1 + np.asarray(values), 0)
+
+
+def test_audit_allows_for_a_stated_delta() -> None:
+    assert audit(Leaks(), samples=50_000, rng=11).lower_bound == 0
+    assert audit(Leaks(hidden=1), samples=50_000, rng=11).lower_bound > 2
+    assert audit(Leaks(), samples=50_000, reports=5, rng=11).delta == pytest.approx(0.05)
+
+
+# -- what is drawn ---------------------------------------------------------------------------------------------------
+
+
+class Recorder(FrequencyMechanism):
+    """Keeps the values and secrets it was called with."""
+
+    name = "recorder"
+    calls: list[tuple[Any, Any]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__dict__["calls"] = []
+
+    @property
+    def answers(self) -> int:
+        return 3
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Pure(Decimal(0))
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        self.calls.append((values, secrets))
+        return integers(open_stream(rng), 3, len(values))
+
+
+@pytest.mark.parametrize("reports", [1, 7])
+def test_audit_samples_bound_the_reports_drawn(reports: int) -> None:
+    recorder = Recorder()
+    found = audit(recorder, samples=7_000, reports=reports, rng=12)
+    drawn = sum(len(values) for values, _ in recorder.calls)
+    assert 0.9 * 7_000 < drawn <= 7_000
+    assert found.first_total == found.second_total > 0.3 * 7_000 / reports
+
+
+def test_audit_gives_each_user_one_secret() -> None:
+    recorder = Recorder()
+    audit(recorder, samples=5_000, reports=5, rng=13)
+    by_user: dict[bytes, list[int]] = {}
+    for values, secrets in recorder.calls:
+        assert len(secrets) == len(values)
+        for value, secret in zip(values.tolist(), secrets, strict=True):
+            by_user.setdefault(secret, []).append(value)
+    assert {len(secret) for secret in by_user} == {32}
+    # Pilot reports are the first and only ones of their users.
+    assert {len(values) for values in by_user.values()} <= {1, 5}
+    assert all(len(set(values)) == 1 for values in by_user.values())
+
+
+def test_audit_with_a_seed_is_repeatable_and_without_differs() -> None:
+    oue = HONEST[0]
+    assert audit(oue, samples=5_000, rng=14) == audit(oue, samples=5_000, rng=14)
+    assert audit(oue, samples=5_000, search=True, rng=14) == audit(oue, samples=5_000, search=True, rng=14)
+    hits = {audit(oue, samples=5_000).first_hits for _ in range(5)}
+    assert len(hits) > 1
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_audit_can_be_written_as_json(search: bool) -> None:
+    found = audit(GRR, samples=2_000, search=search, rng=15)
+    data = json.loads(json.dumps(found.to_json()))
+    assert data["lower_bound"] == found.lower_bound
+    assert data["pair"] == list(found.pair)
+    assert data["declared"] is not search
+    assert data["first_total"] == found.first_total
+
+
+# -- what cannot be audited ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("samples", 99), ("samples", 1e6), ("reports", 0), ("reports", 2.5), ("confidence", 0), ("confidence", 1.0)],
+)
+def test_audit_options_out_of_range_are_refused(option: str, value: Any) -> None:
+    with pytest.raises(InvalidParameter, match=f"{option} must be"):
+        audit(GRR, **{option: value})
+
+
+def test_audit_of_too_few_users_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"samples must be a whole number from 20000"):
+        audit(GRR, samples=10_000, reports=200)
+
+
+class NoInputs(Mechanism):
+    name = "no-inputs"
+    guarantee = Pure(Decimal(1))
+
+
+class Words(Recorder):
+    name = "words"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        return np.full(len(values), "yes")
+
+
+class TooFew(Recorder):
+    name = "too-few"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        return np.zeros(1, dtype=np.int64)
+
+
+def test_audit_without_inputs_or_numeric_reports_is_refused_with_a_reason() -> None:
+    with pytest.raises(NotSupported, match="names no inputs"):
+        audit(NoInputs())
+    with pytest.raises(NotSupported, match="reports must be numbers"):
+        audit(Words(), samples=1_000)
+    with pytest.raises(NotSupported, match=r"users must give .* reports"):
+        audit(TooFew(), samples=1_000)
+
+
+class Given(Recorder):
+    """Draws one of the given reports, independent of the value."""
+
+    name = "given"
+
+    def __init__(self, reports: list[float]) -> None:
+        super().__init__()
+        self.__dict__["reports"] = np.array(reports)
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        drawn: Any = self.__dict__["reports"]
+        return drawn[integers(open_stream(rng), len(drawn), len(values))]
+
+
+@pytest.mark.parametrize("reports", [1, 4])
+def test_reader_accepts_strange_reports(reports: int) -> None:
+    strange = [math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0]
+    for given_reports in ([1.0], strange, [*strange, *np.linspace(-1e300, 1e300, 100)], [True, False]):
+        assert audit(Given(given_reports), samples=4_000, reports=reports, rng=20).lower_bound == 0
+
+
+# -- reading reports -------------------------------------------------------------------------------------------------
+
+
+def words_of(reports: Any) -> list[str]:
+    return [feature.words for feature in features_of(reports)]
+
+
+def test_reader_separates_few_values_and_bins_many() -> None:
+    assert words_of(np.array([0, 2, 2, 1])) == ["column 0 = 0", "column 0 = 1", "column 0 = 2"]
+    many = features_of(np.linspace(0, 1, 1000))
+    assert {feature.kind for feature in many} == {"number", "tail", "bin"}
+    assert words_of(np.zeros((5, 3))) == []
+
+
+def test_reader_reads_packed_bits_singly_and_sets_by_members() -> None:
+    packed = np.array([[0b00000001, 0], [0b10000001, 0b10]], dtype=np.uint8)
+    assert [words for words in words_of(packed) if words.startswith("bit")] == ["bit 7", "bit 9"]
+    held = [words for words in words_of(np.array([[1, 2], [2, 3]])) if words.startswith("some")]
+    assert held == ["some column = 1", "some column = 2", "some column = 3"]
+
+
+def test_bins_cover_every_number_exactly_once() -> None:
+    values = np.random.default_rng(1).normal(size=500)
+    bins = Reader(tuple(feature for feature in features_of(values) if feature.kind == "bin"))
+    more = np.concatenate([values, [-1e300, 1e300, 0.0, -np.inf, np.inf]])
+    assert (bins(more).sum(axis=1) == 1).all()
+
+
+def test_reader_keeps_its_order_and_reads_any_shape() -> None:
+    reports = np.random.default_rng(2).integers(0, 4, size=(50, 2, 3), dtype=np.uint8)
+    features = features_of(reports)
+    whole = Reader(tuple(features))(reports)
+    for place, feature in enumerate(features):
+        assert (Reader((feature,))(reports)[:, 0] == whole[:, place]).all()
+
+
+def test_equal_reports_and_no_others_have_equal_keys() -> None:
+    for width in (1, 3, 8, 40):
+        rows = np.random.default_rng(width).integers(0, 3, size=(400, width), dtype=np.uint8)
+        _, kinds = np.unique(rows, axis=0, return_inverse=True)
+        _, same = np.unique(keys_of(rows), return_inverse=True)
+        assert len(set(zip(kinds.tolist(), same.tolist(), strict=True))) == len(set(kinds.tolist())) == same.max() + 1
+
+
+# -- the declared channel --------------------------------------------------------------------------------------------
+
+
+def test_rarest_outcome_is_not_chosen_if_it_cannot_occur() -> None:
+    # The worst pair of the printed row differs in one cell in a million; an event that occurs tells more.
+    found = audit(PrintedRowTwo(epsilon=1, lower=0, upper=1, gamma="0.5"), samples=20_000, rng=16)
+    assert found.declared
+    assert found.first_hits > 100
+
+
+def test_audit_of_a_mechanism_with_odds_only_succeeds() -> None:
+    class Unnumbered(OnlySetsBits):
+        name = "unnumbered"
+
+        def outcomes(self, reports: Any, first: int, second: int) -> Any:
+            raise NotSupported("which outcome a report is")
+
+    found = audit(Unnumbered(), samples=20_000, rng=17)
+    assert not found.declared
+    assert found.lower_bound > 5
+
+
+def test_event_excludes_reports_outside_the_described_outcomes() -> None:
+    class Misnumbered(OnlySetsBits):
+        name = "misnumbered"
+
+        def outcomes(self, reports: Any, first: int, second: int) -> Any:
+            return np.where(super().outcomes(reports, first, second) == 2, -1, 99)
+
+    assert audit(Misnumbered(), samples=20_000, rng=18).first_hits == 0
+
+
+def test_drawn_reports_match_the_declared_probabilities() -> None:
+    for mechanism in (OnlySetsBits(), ChainedGrr(epsilon=1, epsilon_lifetime=4, domain_size=10)):
+        found = audit(mechanism, samples=100_000, rng=19)
+        masses = mechanism.compare(*found.pair).masses()
+        likeliest = max((p / q if q else Fraction(10**9), p) for p, q in masses)[1]
+        share = found.first_hits / found.first_total
+        assert abs(share - likeliest) < 4.5 * math.sqrt(float(likeliest * (1 - likeliest)) / found.first_total)
