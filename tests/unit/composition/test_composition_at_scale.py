@@ -49,7 +49,6 @@ LONGER = [("1", 10**9), ("0.001", 10**8), ("0.5", 10**16), ("1e-7", 10**16)]
 
 
 @pytest.mark.exhaustive
-@pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.999"])
 @pytest.mark.parametrize(
     ("epsilon", "count"), [*LONG, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in LONGER)]
@@ -81,7 +80,6 @@ def many_kinds(seed: int, count: int, kinds: int = 100) -> Charges:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.some(8)
 @pytest.mark.parametrize("delta", ["1e-6", pytest.param("0.4", marks=pytest.mark.exhaustive), "0.999"])
 @pytest.mark.parametrize(
     "charges",

@@ -140,7 +140,6 @@ def test_distribution_is_nearer_than_the_best_binning(epsilon: str, rounds: int)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "users"), [("0.5", 20_000), ("2", 2_000), ("4", 100_000)])
 def test_quantile_intervals_of_smooth_values_cover(epsilon: str, users: int) -> None:
     mechanism, chance, covered = made(epsilon, upper=10), np.random.default_rng(8), []

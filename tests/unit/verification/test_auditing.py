@@ -126,7 +126,6 @@ def test_audit_of_a_million_reports_certifies_nearly_all_of_the_loss(mechanism: 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.some(5)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
 def test_audit_by_search_finds_nearly_as_much_without_a_description(mechanism: Any) -> None:
     found = audit(mechanism, samples=300_000, search=True, rng=1)

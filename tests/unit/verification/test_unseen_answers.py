@@ -234,7 +234,6 @@ def test_verify_of_a_cap_of_all_values_that_is_too_small_is_unproven() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.some(2)
 @pytest.mark.parametrize(("size", "answer"), [(10, 3), (100, 37)])
 def test_verify_of_an_estimator_that_is_biased_on_one_answer_is_violated(size: int, answer: int) -> None:
     """The count of one answer of ten is a tenth too large; three other counts were looked at: "holds"."""
