@@ -331,8 +331,9 @@ class _Table:
                 from difflib import get_close_matches
 
                 close = get_close_matches(key, keys, 1)
-                hint = f"Did you mean {close[0]}?" if close else f"Keys: {', '.join(keys)}."
-                raise InvalidSurvey(self.where(key), "left out, because there is no such key", "it", hint=hint)
+                hint = f"Did you mean {close[0]}?" if close else "Remove the key."
+                where = self.where("").rstrip(": ")
+                raise InvalidSurvey(where, f"a table of {', '.join(keys)}", f"the key {key!r}", hint=hint)
 
     def where(self, key: str) -> str:
         return f"{self.place}: {' '.join(part for part in (self.name, key) if part)}"
