@@ -122,7 +122,14 @@ def randomize(
         _check_free(out, overwrite)
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
-    how = Reading(_column(found, columns), user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)
+    how = Reading(
+        _column(found, columns),
+        user_column,
+        Layout(delimiter, encoding, not no_header),
+        frozenset(missing),
+        clip,
+        once,
+    )
     skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
     with (
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
