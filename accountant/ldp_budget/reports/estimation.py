@@ -163,7 +163,7 @@ def plain_rows(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def estimate_row(
     collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the object that `estimate --json` prints.
+    """Return the object that `estimate --json` prints; for a survey that of `survey_row`.
 
     `std_error`, `low` and `high` are those of the count, `share_…` those of the share. `low` and `high` bound the
     confidence interval at `level`. `fake_margin` holds the `most` and the `least` that one additional fake report
@@ -172,6 +172,8 @@ def estimate_row(
     For a consistent estimate, `consistent` names its method, `count` and `share` are consistent, and `raw_count` is the
     unbiased count, to which `std_error` refers.
     """
+    if isinstance(result, QuestionnaireEstimate):
+        return survey_row(collection, result, level=level)
     if isinstance(result, CountEstimate):
         answers = _count_rows(collection, result, level, names)
         how = {"consistent": result.method} if isinstance(result, ConsistentEstimate) else {}
