@@ -19,7 +19,7 @@ reports is v + S² on average. Elsewhere S² is bounded by (U - mean)(mean - L)�
 interval of bits (Clopper-Pearson), and a spread estimated from the reports, include S²/n_a already.
 
 **Intervals of counts.** They invert the score test with this variance, as those of `confidence_intervals` do:
-(f̂ ± step - f)² = z²·Var(f), a quadratic equation in f. With few supporting reports (a variance below 100) of one draw each,
+(f̂ ± step - f)² = z²·Var(f), a quadratic equation in f. With few supporting reports (a variance below 9) of one draw each,
 the interval is Clopper and Pearson's, for the probability that a report supports the answer. The generating function of
 a hypergeometric number has real roots only, and so has that of the supporting reports. So their number is distributed
 like a sum of independent binary variables, for which that interval covers (Hoeffding 1956, Theorem 5).
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Estimate)
 
-_FEW = 100.0
+_FEW = 9.0
 """Variance of the number of supporting reports below which the interval is Clopper and Pearson's."""
 _FAR = 0.99
 """The confidence above which the interval allows for skewness."""
