@@ -23,8 +23,9 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names
+from .count_tables import count_cells, count_header
 from .inputs import find_collection, read_names
-from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rounded, rows_options
+from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
@@ -153,7 +154,7 @@ def estimate(
             level=level,
             consistent=consistent,
             mixed=mixed,
-            by_round=by_round,
+            rounds=names_of_rounds(files) if by_round else None,
             rows_to=rows_to,
             form=form,
         )
@@ -397,17 +398,3 @@ def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
 
 
 _WIDE = 0.5
-
-
-def count_header(rows: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the header of a table of counts."""
-    last = "unbiased" if rows and "raw_count" in rows[0] else "adjusted"
-    return "answer", "count", "share", "low", "high", last
-
-
-def count_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of an answer in a table of counts."""
-    parts = ("share", "share_low", "share_high", "adjusted_share")
-    shares = (f"{rounded(100 * row[part], 1)} %" for part in parts if part in row)
-    raw = (rounded(row["raw_count"], 0),) if "raw_count" in row else ()
-    return row["answer"], rounded(row["count"], 0), *shares, *raw

@@ -8,6 +8,7 @@ import click
 
 from ldp_budget.reports.estimation import estimate_files, plain_rows, survey_row, survey_rows
 
+from .count_tables import count_cells, count_header
 from .output import JSON, LINES, counted, print_json, print_rows
 from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
@@ -25,11 +26,11 @@ def estimate_survey(
     level: float,
     consistent: bool | None,
     mixed: bool,
-    by_round: bool,
+    rounds: Sequence[str] | None,
     rows_to: str | None,
     form: str | None,
 ) -> None:
-    """Estimate each question from report files, and print or write the result."""
+    """Estimate each question from report files, and print or write the result. `rounds`: the name of each file's round."""
     if consistent is None:
         consistent = form is None and rows_to is None
 
@@ -47,22 +48,20 @@ def estimate_survey(
         result = estimate_files(collection, some, on_mixed=on_mixed if mixed else None)
         return {**survey_row(collection, result, level=level, consistent=consistent), **charges}
 
-    if by_round:
-        from .estimate import names_of_rounds
-
-        rounds = [{"round": name, **one((path,))} for name, path in zip(names_of_rounds(files), files, strict=True)]
-        rows = [{"round": each["round"], **row} for each in rounds for row in survey_rows(each)]
+    if rounds is None:
+        found = [one(files)]
+        rows = list(survey_rows(found[0]))
     else:
-        rounds = [one(files)]
-        rows = list(survey_rows(rounds[0]))
+        found = [{"round": name, **one((path,))} for name, path in zip(rounds, files, strict=True)]
+        rows = [{"round": each["round"], **row} for each in found for row in survey_rows(each)]
     if rows_to is not None:
         write_rows_to("rows-to", rows_to, _alike(list(plain_rows(rows))))
     if form == JSON:
-        print_json({"rounds": rounds} if by_round else rounds[0])
+        print_json(found[0] if rounds is None else {"rounds": found})
     elif form is not None:
         print_rows(rows if form == LINES else _alike(list(plain_rows(rows))), form)
     else:
-        for each in rounds:
+        for each in found:
             _print(collection, each, level)
 
 
@@ -80,8 +79,6 @@ def _alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None:
-    from .estimate import count_cells, count_header
-
     assert collection.survey is not None
     if "round" in row:
         click.echo(f"Round {row['round']}")

@@ -33,7 +33,7 @@ from .plugins import mechanism as find_mechanism
 from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -278,11 +278,12 @@ class Questionnaire(Mechanism):
 
     # -- client -----------------------------------------------------------------------------------------
 
-    def read_values(self, texts: Sequence[Mapping[str, Any]]) -> NDArray[Any]:
+    def read_values(self, texts: Any) -> NDArray[Any]:
         """Return the answers of respondents as `randomize` takes them, with `asked` 0.
 
         Parameters:
-            texts: for each respondent, the answer to each question by its name; None or left out without an answer.
+            texts: a list with a mapping for each respondent: the answer to each question by its name. Without an answer
+                it is None or left out.
 
         Raises:
             OutsideDomain: an answer is not one of its question; raised for the first.
@@ -388,7 +389,7 @@ def composed(guarantees: Sequence[Guarantee], count: int) -> Guarantee:
     """
     first = guarantees[0]
     if any(each != first for each in guarantees):
-        losses = [each.loss() or (MOST, Decimal(1)) for each in guarantees]
+        losses = [each.loss() or (Decimal(MOST), Decimal(1)) for each in guarantees]
         if any(delta for _, delta in losses):
             return _sum(losses, count)
         if any(epsilon != losses[0][0] for epsilon, _ in losses):

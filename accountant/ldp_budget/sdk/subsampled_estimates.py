@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-E = TypeVar("E", bound=Estimate)
 
 _FEW = 9.0
 """Variance of the number of supporting reports below which the interval is Clopper and Pearson's."""
@@ -73,7 +71,7 @@ def worst_share_variance(at_zero: float, at_one: float, sampling: float) -> floa
     return (1 - share) * at_zero + share * at_one + sampling * share * (1 - share)
 
 
-def expanded(estimate: E, respondents: int, mechanism: Any, total: Any) -> E:
+def expanded(estimate: Estimate, respondents: int, mechanism: Any, total: Any) -> Any:
     """Return an estimate of the asked as one of all respondents, with the variance of sampling.
 
     Parameters:
@@ -167,6 +165,7 @@ class SampledLaw:
 def _expanded_counts(estimate: CountEstimate, respondents: int) -> CountEstimate:
     times = respondents / estimate.reports
     law = SampledLaw(estimate, respondents)
+    support: Any = None if estimate.support is None else estimate.support * times
     margins = estimate.fake_margins
     return replace(
         estimate,
@@ -174,7 +173,7 @@ def _expanded_counts(estimate: CountEstimate, respondents: int) -> CountEstimate
         counts=estimate.counts * times,
         std_errors=law.errors(),
         law=law,
-        support=None if estimate.support is None else estimate.support * times,
+        support=support,
         fake_margins=None if margins is None else (margins[0] * times, margins[1] * times),
     )
 
