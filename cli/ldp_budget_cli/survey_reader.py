@@ -103,9 +103,7 @@ class SurveyReader(AnswerReader):
             if numbers is not None:
                 kept.append(number)
                 values.append((mask, *numbers))
-        import numpy as np
-
-        return Batch(np.array(values, dtype=self._survey.value_type), [users[number] for number in kept if users])
+        return Batch(self._survey.values(values), [users[number] for number in kept if users])
 
     def _user_column(self, table: Table) -> int:
         assert self._how.user_column is not None

@@ -33,7 +33,7 @@ from .._validation import check_share
 from ..errors import InvalidParameter
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
-from .surveys import ALL, InvalidSurvey, Survey, SurveyQuestion
+from .surveys import ALL, Survey, SurveyQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,7 +185,7 @@ def plan_survey(
 
     Raises:
         InvalidParameter: neither or both of `respondents` and `margin` are given, or an argument is out of range.
-        InvalidSurvey: a question has no mechanism.
+        InvalidParameter: a question has no mechanism.
     """
     if total_epsilon is not None:
         if total_epsilon <= 0:
@@ -303,7 +303,7 @@ def _precision(question: SurveyQuestion, epsilon: Decimal) -> Precision:
     try:
         return _precision_of(replace(question, text="", languages={}), epsilon)
     except InvalidParameter as error:
-        raise InvalidSurvey(f"mechanism of question {question.name}", error.expected, error.found) from None
+        raise InvalidParameter(f"mechanism of question {question.name}", error.expected, error.found) from None
 
 
 def _down(epsilon: Decimal) -> Decimal:
