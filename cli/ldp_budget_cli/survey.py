@@ -95,7 +95,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
 
 
 def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
-    """Raise a click error if nobody could ever answer the survey, or all of its rounds, under its policy."""
+    """Raise a click error if no person could ever answer the survey, or all of its rounds, under its policy."""
     from secrets import token_hex
 
     from ldp_budget.composition import compose

@@ -130,7 +130,7 @@ class SurveyReader(AnswerReader):
         return numbers
 
     def _read(self, table: Table, question: Question, text: str) -> float | str:
-        """Return the number of an answer, or why it is none."""
+        """Return the number of an answer, or the reason why it is invalid."""
         try:
             if self._is_outside(question, text):
                 lower, upper = question.domain.ends  # type: ignore[union-attr]

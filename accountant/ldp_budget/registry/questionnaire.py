@@ -28,6 +28,7 @@ from ..guarantees.fixed_point import UP
 from ..sdk.domain import Categories, Interval
 from ..sdk.mechanism import Mechanism
 from ..sdk.parameters import Field, integer
+from .plugins import RESERVED_NAME
 from .plugins import mechanism as find_mechanism
 from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
 
@@ -48,7 +49,7 @@ _RESERVED = frozenset(
         *("design_effect", "public", "survey", "table", "weight", "weights"),
     )
 )
-"""Names that no question may have: `estimate --json` uses them beside the names of the questions."""
+"""Names that no question may have: `estimate --json` uses them, next to the names of the questions."""
 _MOST_NAME = 64
 
 
@@ -201,7 +202,7 @@ class Questionnaire(Mechanism):
         InvalidParameter: a question is not valid, two have one name, or `ask` exceeds their number.
     """
 
-    name = "questionnaire"
+    name = RESERVED_NAME
     summary = "several questions in one report, of which each respondent answers some"
     source = "composition of independent reports; docs/reference/questionnaires.md"
     targets = ()

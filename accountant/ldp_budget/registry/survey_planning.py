@@ -5,9 +5,9 @@ question, a share has the variance
 
     [(1 - f)·v₀ + f·v₁ + c·f(1 - f)]/n_a
 
-with v₀ and v₁ the variance per respondent where nobody and where everybody holds the answer. About these n respondents,
-c = (n - n_a)/(n - 1), as in `sdk.subsampled_estimates`. About a large population, of which they are a simple random
-sample, c = 1. For the mean of values in [L, U], f(1 - f) becomes S² <= (U - L)²/4.
+with v₀ and v₁ the variance per respondent at f = 0 and at f = 1. About these n respondents, c = (n - n_a)/(n - 1), as in
+`sdk.subsampled_estimates`. About a large population, of which they are a simple random sample, c = 1. For the mean of
+values in [L, U], f(1 - f) becomes S² <= (U - L)²/4.
 
 - **Margin**: z(0.975) times the root of that variance: half the width of a 95 % confidence interval.
 - **Detectable difference**: (z(0.975) + z(0.8))·√(V₁ + V₂), the smallest true difference that a two-sided test at the 5 %
@@ -57,7 +57,7 @@ _WORTH = 0.98
 
 @dataclass(frozen=True)
 class Precision:
-    """The variance per respondent of a mechanism's estimate, where nobody and where everybody holds the answer.
+    """The variance per respondent of a mechanism's estimate, where no one and where every one holds the answer.
 
     `width` is the width of the range of a number, and None for shares. The variance of a mean is in parts of the range,
     and the same for all values; that of the values is at most 1/4, as f(1 - f) of a share.
