@@ -94,7 +94,7 @@ class AnswerReader:
         """Yield batches of valid answers, none of them empty; at most one batch of the file is in memory."""
         how, answers = self._how, self.answers
         with open_table(self._path, how.layout) as table:
-            place = table.place("column", how.column)
+            place = self._place(table)
             user_place = None if how.user_column is None else table.place("user_column", how.user_column)
             if isinstance(table, ArrowTable):
                 found = self._of_columns(table, place, user_place)
@@ -114,6 +114,10 @@ class AnswerReader:
         if not answers.reports:
             why = f" The first problem: {answers.left_out.first}" if answers.left_out.first else ""
             raise click.ClickException(f"{shown} has no row with a valid answer. {_NOTHING_DONE}{why}")
+
+    def _place(self, table: Table) -> int:
+        """Return the position of the column of the answers."""
+        return table.place("column", self._how.column)
 
     def _note_left_out(self) -> None:
         """Note the rows that were left out so far, in their order."""

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts, column_of
-from .._validation import check_instance, check_many, check_name, check_whole, shown
+from .._validation import check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from ..sdk.domain import Categories
 from ..sdk.mechanism import Mechanism, count_of
 from .plugins import mechanism as find_mechanism
 from .public_definition import NOTHING, About
+from .question_selection import chosen_questions, mask_of, random_seed, seed_of
+from .questionnaire import Questionnaire
+from .surveys import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 FORMAT = "ldp-budget collection"
 VERSION = 1
 
+_MOST_USERS = 10**7
 _FEW = 5
 """Number of categories that the repr of a collection shows."""
 
@@ -44,10 +48,11 @@ class Collection:
         about: texts for the respondents.
         client: the digest of the agreed public definition; None before the agreement.
         sandbox: True if the collection belongs to a sandbox, whose reports count nowhere else.
+        survey: the survey, if the mechanism is a questionnaire; see `survey_collection`.
 
     Raises:
         InvalidParameter: an argument has the wrong type, or the categories are not distinct names, one for each
-            answer of the mechanism.
+            answer of the mechanism; or the survey has other questions than the mechanism.
     """
 
     name: str
@@ -59,6 +64,8 @@ class Collection:
     """The digest of the agreed public definition; None without a client program, or before the agreement."""
     sandbox: bool = field(default=False, compare=False)
     """True if the collection belongs to a sandbox. Report files carry this flag and are refused elsewhere."""
+    survey: Survey | None = None
+    """The survey as people see it; None for a single question. The client's digest covers it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -72,6 +79,21 @@ class Collection:
             self._check_answers(self.categories)
         check_instance("about", self.about, About, "an `About` object")
         self.about.check(self.categories)
+        self._check_survey()
+
+    def _check_survey(self) -> None:
+        """Raise `InvalidParameter` unless a survey goes with a questionnaire of the same name and questions."""
+        asked = isinstance(self.mechanism, Questionnaire)
+        if self.survey is None and not asked:
+            return
+        check_instance("survey", self.survey, Survey, "a `Survey`" if asked else "left out")
+        assert self.survey is not None
+        asks = [self.survey.name, *((question.name, question.categories) for question in self.survey.questions)]
+        own = [(question.name, question.categories) for question in getattr(self.mechanism, "questions", ())]
+        if asks != [self.name, *own]:
+            raise InvalidParameter(
+                "survey", "of the same name and questions as the collection", shown(self.survey.name)
+            )
 
     def __repr__(self) -> str:
         names = self.categories or ()
@@ -119,6 +141,7 @@ class Collection:
             "guarantee": self.mechanism.guarantee.describe(),
             **({"about": about} if about else {}),
             **({"client": self.client} if self.client else {}),
+            **({} if self.survey is None else {"survey": self.survey.to_json()}),
         }
 
     def definition(self) -> dict[str, Any]:
@@ -146,6 +169,8 @@ class Collection:
     def _new_definition(self) -> dict[str, Any]:
         from .public_definition import definition_of
 
+        if self.survey is not None and isinstance(self.mechanism, Questionnaire):
+            return self.survey.definition(self.fingerprint, self.mechanism)
         return definition_of(self.name, self.fingerprint, self.mechanism, self.categories, self.about)
 
     @classmethod
@@ -164,7 +189,8 @@ class Collection:
         try:
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
             about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
-            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox)
+            survey = Survey.from_json(data["survey"]) if "survey" in data else None
+            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox, survey)
             fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
@@ -292,6 +318,100 @@ class Collection:
 
         return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
 
+    def question(self, name: str) -> Collection:
+        """A question of a survey as a collection of its own, for its estimate.
+
+        Parameters:
+            name: the name of the question.
+
+        Raises:
+            UnknownName: the collection has no such question.
+            InvalidParameter: `name` is not a text.
+        """
+        check_name("name", name)
+        asked = getattr(self.mechanism, "questions", ())
+        for question in asked:
+            if question.name == name:
+                return Collection(name, question.mechanism, question.categories, sandbox=self.sandbox)
+        raise UnknownName("question", name, [question.name for question in asked])
+
+    def select_questions(self, values: NDArray[Any], users: Sequence[str] | None = None) -> NDArray[Any]:
+        """The same answers to a survey, with the questions that each respondent is asked; see `question_selection`.
+
+        Parameters:
+            values: the answers, as `read_values` returns them.
+            users: the name of each respondent; None to draw the questions at random.
+
+        Raises:
+            NotSupported: the collection is not a survey.
+            InvalidParameter: `values` are not such answers, or `users` are not as many names.
+        """
+        expected = getattr(self._questionnaire(), "value_type", None)
+        if getattr(values, "ndim", 0) != 1 or values.dtype != expected:
+            raise InvalidParameter("values", "answers as `read_values` returns them", shown(values))
+        masks = self.masks(len(values) if users is None else users)
+        if len(masks) != len(values):
+            raise InvalidParameter("users", f"{len(values)} names, one for each respondent", f"{len(masks)} names")
+        chosen = values.copy()
+        chosen["asked"] = masks
+        return chosen
+
+    def _questionnaire(self) -> Questionnaire:
+        """The mechanism of a survey. Raises `NotSupported` for a collection of one question."""
+        if not isinstance(self.mechanism, Questionnaire):
+            raise NotSupported(f"collection {self.name} is not a survey, so there are no questions to select")
+        return self.mechanism
+
+    def seed(self, user: str) -> bytes:
+        """The seed that selects the questions of a user; see `question_selection`.
+
+        Parameters:
+            user: the name of the user.
+
+        Raises:
+            InvalidParameter: `user` is not a name.
+        """
+        return seed_of(bytes.fromhex(self.fingerprint), check_user(user))
+
+    def masks(self, users: Sequence[str] | int) -> list[int]:
+        """The bit mask of the questions that each user is asked; for a number, of as many users without a name.
+
+        Parameters:
+            users: the names of the users, or their number.
+
+        Raises:
+            NotSupported: the collection is not a survey.
+            InvalidParameter: `users` are neither names nor a number.
+        """
+        asked = self._questionnaire()
+        questions, ask = len(asked.questions), asked.ask
+        if isinstance(users, int):
+            seeds = [random_seed() for _ in range(check_whole("users", users, most=_MOST_USERS))]
+        else:
+            seeds = [self.seed(user) for user in check_texts("users", users, "a list of user names, or their number")]
+        return [mask_of(chosen_questions(seed, questions, ask)) for seed in seeds]
+
+    def check_sender(self, user: str, report: bytes) -> None:
+        """Raise `NotSupported` if a report to a survey answers other questions than the ones selected for its user.
+
+        Parameters:
+            user: the name of the user who sends the report.
+            report: the bytes of the report.
+
+        Raises:
+            NotSupported: it answers other questions.
+            InvalidParameter: `user` is not a name, or `report` is not bytes.
+        """
+        check_user(user)
+        check_instance("report", report, bytes, "bytes")
+        if isinstance(self.mechanism, Questionnaire):
+            asked = int.from_bytes(report[: self.mechanism.mask_bytes], "little")
+            if asked != self.masks([user])[0]:
+                raise NotSupported(
+                    "the report answers other questions than the ones selected for this user",
+                    hint="Select the questions as docs/reference/questionnaires.md says.",
+                )
+
     def answer_names(self, answers: int) -> list[str]:
         """The name of each answer: its category, or its number.
 
@@ -307,6 +427,8 @@ class Collection:
 
 def _needed(mechanism: str, collection: str) -> type[Mechanism]:
     """The mechanism that a collection was made with. Raises `NotSupported` if its plugin is missing."""
+    if mechanism == Questionnaire.name:
+        return Questionnaire
     try:
         return find_mechanism(mechanism)
     except UnknownName as error:
@@ -330,6 +452,16 @@ def collection_of(
         if "domain_size" in kind.fields and "domain_size" not in options:
             options = {**options, "domain_size": len(categories)}
     return Collection(name, kind(**options), categories, about).agreed()
+
+
+def survey_collection(survey: Survey) -> Collection:
+    """The collection of a survey: its questionnaire with the texts.
+
+    Raises:
+        InvalidParameter: a question has no mechanism, or its ε is above that of the survey.
+    """
+    check_instance("survey", survey, Survey, "a `Survey`")
+    return Collection(survey.name, survey.questionnaire(), None, survey.about(), survey=survey).agreed()
 
 
 def check_categories(categories: Sequence[str]) -> None:
