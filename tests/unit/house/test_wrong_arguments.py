@@ -449,7 +449,7 @@ def is_a_sentence(error: Exception) -> bool:
     """True if the error has its own words: those of Python's operators name neither argument nor range."""
     if isinstance(error, LdpBudgetError):
         return len(str(error)) > 10
-    return any(word in str(error) for word in ("expected", "must be", "not a "))
+    return any(word in str(error) for word in ("expected", "must ", "not a "))
 
 
 # What people call of a mechanism, for every one of our own.
