@@ -229,11 +229,10 @@ class DBitFlip(FrequencyMechanism):
 
         self.check_reports(reports)
         rows = np.asarray(reports)
-        told = ones = np.zeros((len(rows), self.buckets))
+        told, ones = np.zeros((2, len(rows), self.buckets))
         if self.bits == self.buckets:
-            told, ones = told + 1, np.unpackbits(rows, axis=1, count=self.buckets, bitorder="little")
+            told[:], ones[:] = 1, np.unpackbits(rows, axis=1, count=self.buckets, bitorder="little")
         else:
-            told, ones = told.copy(), ones.copy()
             users, drawn = np.arange(len(rows))[:, np.newaxis], rows.astype(np.intp)
             told[users, drawn >> 1], ones[users, drawn >> 1] = 1, drawn & 1
         p, q = self._drawn

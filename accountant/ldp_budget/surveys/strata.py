@@ -1,0 +1,148 @@
+"""Variance of an estimate from a designed sample, with strata and clusters.
+
+The variance is that of a stratified sample of clusters, drawn with replacement, of a linearized estimate (Taylor
+series). Each respondent contributes an influence to the estimate; the variance is estimated from how much the summed
+influences of the clusters of one stratum differ. The influences are linear in the contributions of the reports, so
+they hold the noise of the randomization as well as the chance of the sample: one interval covers both. There is no
+finite population correction: it would lower the noise as well, which no larger sample of the population removes. So
+where much of the population is asked, the intervals are wider than needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidParameter, NotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .moments import Moments
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+class Influence(NamedTuple):
+    """The influence of each respondent of a cell on d estimates: scale·z - shift, for the contributions z.
+
+    `scale` has shape (K,), `shift` (K, d). The influence of a difference is the difference of the influences.
+    """
+
+    scale: Floats
+    shift: Floats
+
+    def minus(self, other: Influence) -> Influence:
+        """Return the influence on the difference of two estimates."""
+        return Influence(self.scale - other.scale, self.shift - other.shift)
+
+
+@dataclass(frozen=True)
+class Design:
+    """The sampling design: how the respondents were drawn.
+
+    Parameters:
+        strata: the public columns whose combinations are the strata; none for a simple random sample.
+        clusters: the public column of the clusters that were drawn in each stratum; None if people were drawn.
+    """
+
+    strata: tuple[str, ...] = ()
+    clusters: str | None = None
+
+    def covariance(self, moments: Moments, influence: Influence) -> Floats:
+        """Return the covariance of estimates, (d, d). Raises as `variance`, and unless there are `PRODUCTS`."""
+        if self.clusters is None and moments.products.ndim == 2:
+            raise NotSupported("a covariance of several answers needs moments with products")
+        return self._added(moments, influence, crossed=True)
+
+    def variance(self, moments: Moments, influence: Influence) -> Floats:
+        """Return the variance of each estimate, (d,).
+
+        Parameters:
+            moments: the moments of the reports.
+            influence: the influences of the respondents.
+
+        Raises:
+            InvalidParameter: a column is not public; or a stratum has a single respondent or cluster, from which no
+                variance can be estimated.
+        """
+        return self._added(moments, influence, crossed=False)
+
+    def freedom(self, moments: Moments, cells: NDArray[np.bool_] | None = None) -> int:
+        """Return the degrees of freedom of the variance, the clusters or respondents less the strata; at least 1.
+
+        Parameters:
+            moments: the moments of the reports.
+            cells: the cells to count; None for all.
+        """
+        kept = np.ones(len(moments.cells), bool) if cells is None else cells
+        strata, _ = moments.codes(self.strata)
+        units = moments.counts[kept].sum()
+        if self.clusters is not None:
+            clusters, _ = moments.codes((*self.strata, self.clusters))
+            units = len(np.unique(clusters[kept]))
+        return max(1, int(units) - len(np.unique(strata[kept])))
+
+    def _added(self, moments: Moments, influence: Influence, *, crossed: bool) -> Floats:
+        """Return the sum over the strata of n/(n-1)·Σ(u - ū)(u - ū)ᵀ, for the summed influences u of its units."""
+        strata, levels = moments.codes(self.strata)
+        scale, shift = influence.scale[:, None], influence.shift
+        sums = scale * moments.sums - moments.counts[:, None] * shift
+        if self.clusters is None:
+            units = np.bincount(strata, moments.counts, len(levels))
+            each, of = self._within(moments, influence, crossed=crossed), strata
+        else:
+            clusters, names = moments.codes((*self.strata, self.clusters))
+            sums = _summed(clusters, sums, len(names))
+            of = np.zeros(len(names), np.int64)
+            of[clusters] = strata
+            units = np.bincount(of, minlength=len(levels)).astype(np.float64)
+            each = _outer(sums) if crossed else sums**2
+        self._check_pairs(units, levels)
+        squares, totals = _summed(of, each, len(levels)), _summed(of, sums, len(levels))
+        center = _outer(totals) if crossed else totals**2
+        shape = (-1,) + (1,) * (center.ndim - 1)
+        strata_variances = (units / (units - 1)).reshape(shape) * (squares - center / units.reshape(shape))
+        variance: Floats = strata_variances.sum(axis=0)
+        return variance
+
+    def _within(self, moments: Moments, influence: Influence, *, crossed: bool) -> Floats:
+        """Return the sum of the squared influences of the respondents of each cell."""
+        scale, shift, counts = influence.scale, influence.shift, moments.counts
+        if not crossed:
+            column, sums = scale[:, None], moments.sums
+            found: Floats = column**2 * moments.squares - 2 * column * sums * shift + counts[:, None] * shift**2
+            return found
+        mixed = (scale[:, None] * moments.sums)[:, :, None] * shift[:, None, :]
+        second = scale[:, None, None] ** 2 * moments.products + counts[:, None, None] * _outer(shift)
+        both: Floats = second - mixed - mixed.transpose(0, 2, 1)
+        return both
+
+    def _check_pairs(self, units: NDArray[Any], levels: Sequence[tuple[str, ...]]) -> None:
+        """Raise `InvalidParameter` for a stratum with a single unit."""
+        for count, level in zip(units.tolist(), levels, strict=True):
+            if count < 2:
+                unit = "respondent" if self.clusters is None else "cluster"
+                raise InvalidParameter(
+                    "strata" if self.strata else "clusters",
+                    f"at least 2 {unit}s in each stratum, to estimate a variance",
+                    f"1 {unit} in {', '.join(level) or 'the sample'}",
+                    hint="Join the stratum with a similar one.",
+                )
+
+
+def _outer(rows: Floats) -> Floats:
+    found: Floats = rows[:, :, None] * rows[:, None, :]
+    return found
+
+
+def _summed(codes: Ints, rows: Floats, size: int) -> Floats:
+    """Return the sum of the rows of each code."""
+    found = np.zeros((size, *rows.shape[1:]))
+    np.add.at(found, codes, rows)
+    return found
