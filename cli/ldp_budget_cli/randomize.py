@@ -15,6 +15,7 @@ from ldp_budget.reports.charged_release import Released, check_out, release
 
 from .answer_reader import AnswerReader, Reading
 from .app import collection_names, open_ledger, policy_names
+from .design_options import check_public, note_public, public_option
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import find_collection
 from .output import charging, counted, json_option, next_step, print_json, strict_option
@@ -42,6 +43,7 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file at --out, unless users were charged for it.")
 @click.option("--user-column", metavar="U", help="The column of the users; needed with --spend and --secret.")
+@public_option
 @layout_options
 @click.option(
     "--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the answer. Repeatable."
@@ -79,6 +81,7 @@ def randomize(
     out: str,
     overwrite: bool,
     user_column: str | None,
+    public: tuple[str, ...],
     delimiter: str,
     encoding: str,
     no_header: bool,
@@ -104,6 +107,7 @@ def randomize(
         --spend --out mood.reports
     """
     _check_together(spend, secret, user_column, once, refused_to, strict, skip_invalid, skipped_to)
+    public = check_public(public, column, user_column, out)
     if spend:
         if overwrite:
             raise click.UsageError(
@@ -115,7 +119,9 @@ def randomize(
         _check_free(out, overwrite)
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
-    how = Reading(column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once)
+    how = Reading(
+        column, user_column, Layout(delimiter, encoding, not no_header), frozenset(missing), clip, once, public
+    )
     skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
     with (
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
@@ -124,10 +130,13 @@ def randomize(
         reader = AnswerReader(file, found, how, note_skipped if skip_invalid else None)
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
         released = (
-            _charged(ctx, out, found, batches, policy, note_refused) if spend else _uncharged(out, found, batches)
+            _charged(ctx, out, found, batches, policy, note_refused)
+            if spend
+            else _uncharged(out, found, batches, public)
         )
     answers = reader.answers
     answers.report(skipped_to)
+    note_public(public, answers.combinations)
     if as_json:
         more = {"skipped": answers.left_out.invalid} if skip_invalid else {}
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
@@ -221,6 +230,7 @@ def _charged(
 ) -> Released:
     """Charge each user, and release the reports of the accepted users."""
     from ldp_budget.reports.answers import joined
+    from ldp_budget.reports.public_attributes import PublicAttributes
 
     from .inputs import warn_of_repeats
 
@@ -229,6 +239,7 @@ def _charged(
     values = joined([batch.values for batch, _ in given])
     users = [user for batch, _ in given for user in batch.users]
     secrets = None if given[0][1] is None else [secret for _, some in given for secret in some or ()]
+    public = PublicAttributes.joined([batch.public for batch, _ in given if batch.public is not None])
     del given
     ledger = open_ledger(ctx)
     warn_of_repeats(users)
@@ -257,12 +268,15 @@ def _charged(
             users,
             policy=policy,
             secrets=secrets,
+            public=public,
             on_batch=on_batch,
             on_refused=on_refused,
         )
 
 
-def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]]) -> Released:
+def _uncharged(
+    out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]], public: tuple[str, ...]
+) -> Released:
     """Write the reports of one batch after the other."""
     from ldp_budget.reports.parquet import PartitionWriter, writer_to
     from ldp_budget.reports.report_file import ReportWriter
@@ -273,9 +287,10 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
         for batch, secrets in batches:
             # Not earlier: errors in the table's layout come first.
             if writer is None:
-                writer = writer_to(out, collection, charged=False)
+                writer = writer_to(out, collection, charged=False, public=public)
                 stack.enter_context(writer)
-            writer.write(collection.randomize(batch.values, secrets=secrets))
+            reported = collection.randomize(batch.values, secrets=secrets)
+            writer.write(reported, batch.public) if isinstance(writer, ReportWriter) else writer.write(reported)
             reports += len(batch.values)
     return Released(reports, 0)
 

@@ -81,6 +81,13 @@ class PublicAttributes:
             codes.append(code)
         return cls(check_columns(names), tuple(numbers), np.array(codes, np.int64))
 
+    @classmethod
+    def joined(cls, parts: Sequence[PublicAttributes]) -> PublicAttributes | None:
+        """Return the attributes of several blocks of reports with the same columns; None without a block."""
+        if not parts:
+            return None
+        return cls.of(parts[0].names, (part.combinations[code] for part in parts for code in part.codes.tolist()))
+
     def __len__(self) -> int:
         return len(self.codes)
 
@@ -112,12 +119,12 @@ class PublicAttributes:
         return cls(names, combinations, numbers)
 
 
-def smallest_cell(parts: Iterable[PublicAttributes]) -> tuple[Combination, int]:
-    """Return the rarest combination of attributes and its number of reports: the crowd in which those reports hide."""
+def count_combinations(parts: Iterable[PublicAttributes]) -> Counter[Combination]:
+    """Return the number of reports of each combination of public attributes: the crowd in which each of them hides."""
     import numpy as np
 
     counts: Counter[Combination] = Counter()
     for part in parts:
         numbers = np.bincount(part.codes, minlength=len(part.combinations)).tolist()
         counts.update({each: number for each, number in zip(part.combinations, numbers, strict=True) if number})
-    return min(counts.items(), key=lambda item: (item[1], item[0])) if counts else ((), 0)
+    return counts

@@ -135,6 +135,13 @@ class MomentsReader:
         return Moments(self._columns or (), cells, counts, sums, products)
 
 
+def moments_of_counts(counts: Mapping[Combination, int], columns: tuple[str, ...]) -> Moments:
+    """Return moments without contributions (d = 0), from the number of reports of each combination."""
+    cells = tuple(sorted(counts))
+    empty = np.zeros((len(cells), 0))
+    return Moments(columns, cells, np.array([counts[cell] for cell in cells], np.float64), empty, empty)
+
+
 def moments_of(
     contributions: Any, public: Mapping[str, Sequence[str]] | None = None, products: str = SQUARES
 ) -> Moments:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import NotSupported, UnknownName
 from ..sdk.domain import Categories, Interval
+from ..sdk.numeric_mechanism import NumericMechanism
 from .moments import MomentsReader
 from .quantiles import indicators
 from .two_way import paired
@@ -56,6 +57,12 @@ class AskedQuestion:
             return 0.0, 1.0
         low, high = domain.ends
         return low, high - low
+
+    @property
+    def has_quantiles(self) -> bool:
+        """True if the answers are numbers whose distribution the mechanism estimates."""
+        own = getattr(type(self.mechanism), "report_bins", None)
+        return self.answers is None and own is not None and own is not NumericMechanism.report_bins
 
     def contributions(self, reports: Any) -> Any:
         """Return the contributions of reports of this question, (n, d), in its unit."""
