@@ -154,6 +154,18 @@ class FrequencyMechanism(Mechanism):
         found: NDArray[np.float64] = np.stack(each)[places.reshape(-1)]
         return found
 
+    @property
+    def least_noise(self) -> NDArray[np.float64]:
+        """The least variance that randomization alone gives to a contribution of each answer, (d,).
+
+        A few reports may happen to be alike; an estimated variance is raised to what they must have at least.
+        """
+        import numpy as np
+
+        law = self._law
+        least: NDArray[np.float64] = np.minimum(law.at_zero, law.at_one) * np.ones(self.answers)
+        return least
+
     def _contribution(self, report: Any) -> NDArray[np.float64]:
         """Return the contribution of one report, an array (d,)."""
         return self._law.counts(self.support(report)[1], 1)

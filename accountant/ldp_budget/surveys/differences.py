@@ -75,7 +75,7 @@ def difference(survey: Survey, first: MeansEstimate, second: MeansEstimate) -> D
         InvalidParameter: as `Survey.means`.
     """
     influence = first.influence.minus(second.influence)
-    variance = np.maximum(survey.design.variance(survey.moments, influence), 0.0)
+    variance = survey.variance(influence)
     freedom = survey.design.freedom(survey.moments, influence.scale != 0)
     return Difference(first.values - second.values, np.sqrt(variance), freedom)
 

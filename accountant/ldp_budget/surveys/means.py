@@ -3,6 +3,10 @@
 The mean of a group is the weighted sum of its contributions over the sum of its weights (Hájek's ratio). A group is a
 domain of the whole sample: respondents outside of it count for the variance with an influence of their own, and no
 stratum is cut in two.
+
+Contributions of rare answers are skewed: a few are large. So a symmetric interval around the estimate is too low, and
+misses the truth above more often than below. Intervals are shifted by (2t² + 1)/6 times the third cumulant of the
+estimate over its variance (Hall 1992, section 2.6, without its polynomial), at most by half their margin.
 """
 
 from __future__ import annotations
@@ -34,11 +38,14 @@ class Survey:
         moments: the moments of the reports.
         weights: the weights of the respondents.
         design: the strata and clusters.
+        least_noise: the least variance of a contribution that randomization alone gives, (d,); see
+            `FrequencyMechanism.least_noise`. No variance is estimated to be less. None if it is unknown.
     """
 
     moments: Moments
     weights: Weights
     design: Design = field(default_factory=Design)
+    least_noise: Floats | None = None
 
     def where(self, column: str, value: str) -> Cells:
         """Return the cells of a group: True where the public column has the value.
@@ -65,6 +72,13 @@ class Survey:
             shift = shift + weights.values[:, None] * (margins @ slope)
         return Influence(scale, shift)
 
+    def variance(self, influence: Influence) -> Floats:
+        """Return the variance of estimates with these influences, (d,). Raises as `Design.variance`."""
+        found = np.maximum(self.design.variance(self.moments, influence), 0.0)
+        if self.least_noise is None:
+            return found
+        return np.maximum(found, self.least_noise * float(influence.scale**2 @ self.moments.counts))
+
     def means(self, cells: Cells | None = None) -> MeansEstimate:
         """Return the weighted means of the contributions, of all respondents or of the group in some cells.
 
@@ -84,11 +98,12 @@ class Survey:
         total = float(share @ moments.counts)
         values = share @ moments.sums / total
         influence = self.influence(values, kept, total)
-        variance = np.maximum(self.design.variance(moments, influence), 0.0)
+        variance = self.variance(influence)
         spread = share @ moments.squares / total - values**2
         simple = np.maximum(spread, 0.0) * reports / (reports - 1) / reports
         freedom = self.design.freedom(moments, kept)
-        return MeansEstimate(reports, values, np.sqrt(variance), freedom, total, simple, influence)
+        skewness = self.design.skewness(moments, influence)
+        return MeansEstimate(reports, values, np.sqrt(variance), freedom, total, simple, influence, skewness)
 
 
 @dataclass(frozen=True)
@@ -103,6 +118,7 @@ class MeansEstimate:
         total: the sum of the weights of the group.
         simple: the variances that a simple random sample with as many respondents would have had, (d,).
         influence: the influences on the means.
+        skewness: the third cumulants of the means over their variances, (d,).
     """
 
     respondents: int
@@ -112,9 +128,10 @@ class MeansEstimate:
     total: float
     simple: Floats
     influence: Influence
+    skewness: Floats
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the ends of Student's confidence intervals, each (d,).
+        """Return the ends of Student's confidence intervals, shifted for skewness, each (d,).
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
@@ -122,8 +139,10 @@ class MeansEstimate:
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
-        margin = quantile(level, self.freedom) * self.std_errors
-        return self.values - margin, self.values + margin
+        times = quantile(level, self.freedom)
+        margin = times * self.std_errors
+        shift = np.clip(self.skewness * (2 * times**2 + 1) / 6, -margin / 2, margin / 2)
+        return self.values + shift - margin, self.values + shift + margin
 
     @property
     def design_effects(self) -> Floats:

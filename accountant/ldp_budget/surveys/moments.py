@@ -39,6 +39,7 @@ class Moments:
         counts: the number of reports of each, (K,).
         sums: the sums of their contributions, (K, d).
         products: the sums of their squares, (K, d); or of their products with each other, (K, d, d).
+        cubes: the sums of their cubes, (K, d).
     """
 
     columns: tuple[str, ...]
@@ -46,6 +47,7 @@ class Moments:
     counts: Floats
     sums: Floats
     products: Floats
+    cubes: Floats
 
     @property
     def reports(self) -> int:
@@ -97,7 +99,7 @@ class MomentsReader:
         self._answers = answers
         self._crossed = products == PRODUCTS
         self._columns: tuple[str, ...] | None = None
-        self._cells: dict[Combination, tuple[float, Floats, Floats]] = {}
+        self._cells: dict[Combination, tuple[Any, ...]] = {}
 
     def add(self, contributions: Floats, public: PublicAttributes) -> None:
         """Add the contributions of some reports, (n, d), with the public attributes of the n reports.
@@ -117,9 +119,10 @@ class MomentsReader:
 
     def _add_cell(self, cell: Combination, z: Floats) -> None:
         products = z.T @ z if self._crossed else (z**2).sum(axis=0)
-        count, sums, before = self._cells.get(cell, (0.0, 0.0, 0.0))
-        self._cells[cell] = (count + len(z), sums + z.sum(axis=0), before + products)
-        if len(self._cells) * (products.size + self._answers) > MOST_NUMBERS:
+        added = (float(len(z)), z.sum(axis=0), products, (z**3).sum(axis=0))
+        before = self._cells.get(cell, (0.0,) * len(added))
+        self._cells[cell] = tuple(old + new for old, new in zip(before, added, strict=True))
+        if len(self._cells) * (products.size + 2 * self._answers) > MOST_NUMBERS:
             raise NotSupported(
                 f"{len(self._cells)} combinations of public attributes with {self._answers} answers need too much memory",
                 hint="Store fewer public columns, or columns with fewer values.",
@@ -131,15 +134,15 @@ class MomentsReader:
             raise NotSupported("there are no reports to estimate from")
         cells = tuple(sorted(self._cells))
         parts = [self._cells[cell] for cell in cells]
-        counts, sums, products = (np.array([part[place] for part in parts]) for place in range(3))
-        return Moments(self._columns or (), cells, counts, sums, products)
+        counts, sums, products, cubes = map(np.array, zip(*parts, strict=True))
+        return Moments(self._columns or (), cells, counts, sums, products, cubes)
 
 
 def moments_of_counts(counts: Mapping[Combination, int], columns: tuple[str, ...]) -> Moments:
     """Return moments without contributions (d = 0), from the number of reports of each combination."""
     cells = tuple(sorted(counts))
     empty = np.zeros((len(cells), 0))
-    return Moments(columns, cells, np.array([counts[cell] for cell in cells], np.float64), empty, empty)
+    return Moments(columns, cells, np.array([counts[cell] for cell in cells], np.float64), empty, empty, empty)
 
 
 def moments_of(

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import NotSupported, UnknownName
 from ..sdk.domain import Categories, Interval
+from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.numeric_mechanism import NumericMechanism
 from .moments import MomentsReader
 from .quantiles import indicators
@@ -57,6 +58,11 @@ class AskedQuestion:
             return 0.0, 1.0
         low, high = domain.ends
         return low, high - low
+
+    @property
+    def least_noise(self) -> Any:
+        """The least variance of a contribution that randomization alone gives, (d,); None if it is unknown."""
+        return self.mechanism.least_noise if isinstance(self.mechanism, FrequencyMechanism) else None
 
     @property
     def has_quantiles(self) -> bool:

@@ -11,7 +11,7 @@ where much of the population is asked, the intervals are wider than needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+_MANY = 30
+"""The degrees of freedom from which on the skewness of an estimate is known well enough to use it."""
+
+
 class Influence(NamedTuple):
     """The influence of each respondent of a cell on d estimates: scale·z - shift, for the contributions z.
 
@@ -40,6 +44,15 @@ class Influence(NamedTuple):
     def minus(self, other: Influence) -> Influence:
         """Return the influence on the difference of two estimates."""
         return Influence(self.scale - other.scale, self.shift - other.shift)
+
+
+class _Units(NamedTuple):
+    """The number of units of each stratum, and the sums of their influences, of the squares and of the cubes."""
+
+    number: Floats
+    sums: Floats
+    squares: Floats
+    cubes: Floats
 
 
 @dataclass(frozen=True)
@@ -88,28 +101,47 @@ class Design:
             units = len(np.unique(clusters[kept]))
         return max(1, int(units) - len(np.unique(strata[kept])))
 
+    def skewness(self, moments: Moments, influence: Influence) -> Floats:
+        """Return the third cumulant of each estimate over its variance, (d,), which shifts an interval; see `means`.
+
+        It is 0 where there are fewer than 30 degrees of freedom, because it is then not known well enough.
+        """
+        if self.freedom(moments, influence.scale != 0) < _MANY:
+            return np.zeros(influence.shift.shape[1])
+        units = self._units(moments, influence, crossed=False)
+        center = units.sums / units.number[:, None]
+        cubes = units.cubes - 3 * center * units.squares + 2 * units.number[:, None] * center**3
+        second = np.maximum((units.squares - units.number[:, None] * center**2).sum(axis=0), 0.0)
+        found: Floats = np.divide(cubes.sum(axis=0), second, out=np.zeros(len(second)), where=second > 0)
+        return found
+
     def _added(self, moments: Moments, influence: Influence, *, crossed: bool) -> Floats:
         """Return the sum over the strata of n/(n-1)·Σ(u - ū)(u - ū)ᵀ, for the summed influences u of its units."""
+        units = self._units(moments, influence, crossed=crossed)
+        center = _outer(units.sums) if crossed else units.sums**2
+        number = units.number.reshape((-1,) + (1,) * (center.ndim - 1))
+        variance: Floats = (number / (number - 1) * (units.squares - center / number)).sum(axis=0)
+        return variance
+
+    def _units(self, moments: Moments, influence: Influence, *, crossed: bool) -> _Units:
+        """Return the sums over the clusters or respondents of each stratum. Raises `InvalidParameter`."""
         strata, levels = moments.codes(self.strata)
         scale, shift = influence.scale[:, None], influence.shift
         sums = scale * moments.sums - moments.counts[:, None] * shift
         if self.clusters is None:
-            units = np.bincount(strata, moments.counts, len(levels))
+            number = np.bincount(strata, moments.counts, len(levels)).astype(np.float64)
             each, of = self._within(moments, influence, crossed=crossed), strata
+            cubes = scale**3 * moments.cubes - 3 * scale**2 * moments.squares * shift
+            cubes += 3 * scale * moments.sums * shift**2 - moments.counts[:, None] * shift**3
         else:
             clusters, names = moments.codes((*self.strata, self.clusters))
             sums = _summed(clusters, sums, len(names))
             of = np.zeros(len(names), np.int64)
             of[clusters] = strata
-            units = np.bincount(of, minlength=len(levels)).astype(np.float64)
-            each = _outer(sums) if crossed else sums**2
-        self._check_pairs(units, levels)
-        squares, totals = _summed(of, each, len(levels)), _summed(of, sums, len(levels))
-        center = _outer(totals) if crossed else totals**2
-        shape = (-1,) + (1,) * (center.ndim - 1)
-        strata_variances = (units / (units - 1)).reshape(shape) * (squares - center / units.reshape(shape))
-        variance: Floats = strata_variances.sum(axis=0)
-        return variance
+            number = np.bincount(of, minlength=len(levels)).astype(np.float64)
+            each, cubes = _outer(sums) if crossed else sums**2, sums**3
+        self._check_pairs(number, levels)
+        return _Units(number, *(_summed(of, rows, len(levels)) for rows in (sums, each, cubes)))
 
     def _within(self, moments: Moments, influence: Influence, *, crossed: bool) -> Floats:
         """Return the sum of the squared influences of the respondents of each cell."""
@@ -123,7 +155,7 @@ class Design:
         both: Floats = second - mixed - mixed.transpose(0, 2, 1)
         return both
 
-    def _check_pairs(self, units: NDArray[Any], levels: Sequence[tuple[str, ...]]) -> None:
+    def _check_pairs(self, units: Floats, levels: Sequence[tuple[str, ...]]) -> None:
         """Raise `InvalidParameter` for a stratum with a single unit."""
         for count, level in zip(units.tolist(), levels, strict=True):
             if count < 2:

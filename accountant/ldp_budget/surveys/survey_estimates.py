@@ -168,10 +168,10 @@ class _Reader:
     weights: Weights
     level: float
 
-    def survey(self, moments: Moments) -> Survey:
+    def survey(self, moments: Moments, least_noise: Any = None) -> Survey:
         rounds = bool(self.source.rounds)
-        strata = ((ROUND,) if rounds else ()) + self.options.strata
-        return Survey(moments, weights_for(moments, self.options, rounds), Design(strata, self.options.clusters))
+        design = Design(((ROUND,) if rounds else ()) + self.options.strata, self.options.clusters)
+        return Survey(moments, weights_for(moments, self.options, rounds), design, least_noise)
 
     @property
     def _by(self) -> str | None:
@@ -180,7 +180,7 @@ class _Reader:
     def question(self, asked: AskedQuestion) -> Row:
         """Return the estimates of a question, its groups, and their differences."""
         moments = read_moments(self.source.survey, asked, self.source.blocks(), SQUARES)
-        survey, bins = self.survey(moments), self._bins(asked)
+        survey, bins = self.survey(moments, asked.least_noise), self._bins(asked)
         means = survey.means()
         row: Row = {"respondents": moments.reports, "design_effect": means.design_effect}
         row |= self._means(asked, means, self._scale(survey)) | self._quantiles(asked, means, bins, None)
@@ -189,7 +189,7 @@ class _Reader:
         found = groups(survey, self._by)
         row["groups"] = [
             {"group": name, "respondents": each.respondents}
-            | self._means(asked, each, self._scale(survey))
+            | self._means(asked, each, self._scale(survey), group=True)
             | self._quantiles(asked, each, bins, name)
             for name, each in found.items()
         ]
@@ -202,15 +202,17 @@ class _Reader:
         """Return the factor from the weights of those who answered a question to those of all respondents."""
         return self.weights.total(self.everyone) / survey.weights.total(survey.moments)
 
-    def _means(self, asked: AskedQuestion, means: MeansEstimate, scale: float) -> Row:
-        """Return the rows of answers, or those of a mean."""
+    def _means(self, asked: AskedQuestion, means: MeansEstimate, scale: float, *, group: bool = False) -> Row:
+        """Return the rows of answers, or those of a mean.
+
+        The size of a group is estimated too, so the count in a group has no standard error.
+        """
         if asked.answers is None:
             origin, unit = asked.unit
             low, high = means.interval(self.level)
             mean, error = origin + unit * float(means.values[0]), unit * float(means.std_errors[0])
             ends = {"low": origin + unit * float(low[0]), "high": origin + unit * float(high[0])}
             return {"mean": mean, "std_error": error, **ends}
-        shares = share_rows(means, self.level)
         total = scale * means.total
         return {
             "answers": [
@@ -218,15 +220,13 @@ class _Reader:
                     "answer": name,
                     "count": total * each["share"],
                     "share": each["share"],
-                    "std_error": total * each["std_error"],
-                    "low": total * each["low"],
-                    "high": total * each["high"],
-                    "share_std_error": each["std_error"],
-                    "share_low": each["low"],
-                    "share_high": each["high"],
+                    **({} if group else {part: total * each[part] for part in ("std_error", "low", "high")}),
+                    **{f"share_{part}": each[part] for part in ("std_error", "low", "high")},
                     "design_effect": effect,
                 }
-                for name, each, effect in zip(asked.answers, shares, means.design_effects.tolist(), strict=True)
+                for name, each, effect in zip(
+                    asked.answers, share_rows(means, self.level), means.design_effects.tolist(), strict=True
+                )
             ]
         }
 
