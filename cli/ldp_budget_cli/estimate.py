@@ -144,6 +144,7 @@ def estimate(
     if is_designed(ctx):
         rounds = names_of_rounds(files) if by_round else ()
         show_design(ctx, found, files, rounds, level, mixed=mixed, form=form, rows_to=rows_to)
+        _warn_of_twins(files, "reports that count twice make the intervals too narrow")
         return
     names = None if candidates is None else _candidates(found, candidates)
     check_countable(found, names, most)

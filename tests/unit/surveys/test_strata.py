@@ -107,7 +107,7 @@ def test_difference_of_groups_in_shared_clusters_is_paired() -> None:
 @pytest.mark.parametrize("design", [Design(("region",)), Design(("region",), "school")])
 def test_variance_of_a_lonely_stratum_names_it(design: Design) -> None:
     moments = moments_of(Z[:3], {"region": ["a", "a", "b"], "school": ["x", "y", "x"]})
-    with pytest.raises(InvalidParameter, match="1 (respondent|cluster) in b"):
+    with pytest.raises(InvalidParameter, match=r"1 (respondent|cluster) in b"):
         Survey(moments, equal_weights(moments), design).means()
 
 
