@@ -93,6 +93,7 @@ class AnswerReader:
         held = None if note is None else self._held.append
         self.answers = Answers(LeftOut(held, consequence=f"{_NOTHING_DONE} {SKIP_HINT}", counted=True))
         self._any_row = False
+        self._public_places: list[int] = []
         self._seen: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
@@ -101,11 +102,11 @@ class AnswerReader:
         with open_table(self._path, how.layout) as table:
             place = table.place("column", how.column)
             user_place = None if how.user_column is None else table.place("user_column", how.user_column)
-            public = [table.place("public", name) for name in how.public]
+            self._public_places = [table.place("public", name) for name in how.public]
             if isinstance(table, ArrowTable):
-                found = self._of_columns(table, place, user_place, public)
+                found = self._of_columns(table, place, user_place)
             else:
-                found = self._of_rows(table, place, user_place, public)
+                found = self._of_rows(table, place, user_place)
             for each in found:
                 self._any_row = True
                 self._note_left_out()
@@ -147,7 +148,7 @@ class AnswerReader:
 
     # -- row by row ------------------------------------------------------------------------------------------
 
-    def _of_rows(self, table: CsvTable, place: int, user_place: int | None, public: Sequence[int]) -> Iterator[Batch]:
+    def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
         while some := list(islice(each, _ROWS)):
             rows: list[Row] = []
@@ -163,7 +164,7 @@ class AnswerReader:
             yield Batch(
                 values,
                 [] if user_place is None else [canonical_user(rows[number].cells[user_place]) for number in kept],
-                self._public([rows[number].cells[each] for each in public] for number in kept),
+                self._public([rows[number].cells[each] for each in self._public_places] for number in kept),
             )
 
     def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
@@ -193,13 +194,11 @@ class AnswerReader:
 
     # -- column by column ------------------------------------------------------------------------------------
 
-    def _of_columns(
-        self, table: ArrowTable, place: int, user_place: int | None, public: Sequence[int]
-    ) -> Iterator[Batch]:
+    def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
         """Yield the same batches from columns; only the invalid rows are processed one by one."""
         numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
-        for first, found in table.stretches(*places, *public, numbers=numbers):
+        for first, found in table.stretches(*places, *self._public_places, numbers=numbers):
             users = [] if user_place is None else list(map(canonical_user, found[1].cells()))
             batch, kept = self._of_stretch(table, first, place, user_place, found[0], users)
             cells = [each.cells() for each in found[len(places) :]]
