@@ -37,12 +37,12 @@ public_option = click.option(
 )
 
 
-def check_public(public: Sequence[str], column: str, user_column: str | None, out: str) -> tuple[str, ...]:
-    """Return the public columns. Raises a click error for a column of answers or users, and for a partition."""
+def check_public(public: Sequence[str], answers: Sequence[str], user_column: str | None, out: str) -> tuple[str, ...]:
+    """Return the public columns. Raises a click error for a column of `answers` or users, and for a partition."""
     from ldp_budget.reports.public_attributes import check_columns
 
     for name in public:
-        if name == column:
+        if name in answers:
             raise click.UsageError(
                 f"--public {name} would store the true answers. Leave it out: only other columns may be public."
             )

@@ -107,7 +107,7 @@ def randomize(
         --spend --out mood.reports
     """
     _check_together(spend, secret, user_column, once, refused_to, strict, skip_invalid, skipped_to)
-    public = check_public(public, column, user_column, out)
+    public = check_public(public, [column], user_column, out)
     if spend:
         if overwrite:
             raise click.UsageError(

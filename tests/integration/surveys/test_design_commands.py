@@ -75,6 +75,23 @@ def test_randomize_with_an_invalid_public_column_is_refused(run: Any, words: lis
     assert not Path("n.reports").exists()
 
 
+def test_randomize_of_a_parquet_table_stores_the_same_attributes(run: Any) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra arrow")
+    from pyarrow import csv, parquet
+
+    parquet.write_table(csv.read_csv("a.csv"), "a.parquet")
+    words = ("--column", "mood", "--public", "region", "--public", "age", "--out")
+    run("randomize", "mood", "a.csv", *words, "csv.reports")
+    run("randomize", "mood", "a.parquet", *words, "parquet.reports")
+    both = [
+        json.loads(run("estimate", "mood", f"{name}.reports", "--strata", "region", "--json").stdout)
+        for name in ("csv", "parquet")
+    ]
+    assert (
+        both[0]["public"] == both[1]["public"] == {"columns": ["region", "age"], "combinations": 4, "smallest": 200}
+    )
+
+
 def test_randomize_with_public_columns_to_a_partition_is_refused(run: Any) -> None:
     done = run("randomize", "mood", "a.csv", "--column", "mood", "--public", "region", "--out", "n.parquet")
     assert "--public needs a report file" in done.output
