@@ -80,6 +80,11 @@ def _p(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else rounded(value, 4)
 
 
+def _compared(value: float) -> str:
+    text = _p(value)
+    return text if text.startswith("<") else f"= {text}"
+
+
 def _print_estimates(row: Row) -> None:
     if "answers" in row:
         cells = [
@@ -138,7 +143,7 @@ def _print_table(row: Row) -> None:
     )
     click.echo(
         f"\nIndependence of {first} and {second}: F = {rounded(row['statistic'], 2)} with {rounded(freedom[0], 1)} and "
-        f"{rounded(freedom[1], 0)} degrees of freedom, p = {_p(row['p_value'])}"
+        f"{rounded(freedom[1], 0)} degrees of freedom, p {_compared(row['p_value'])}"
     )
 
 

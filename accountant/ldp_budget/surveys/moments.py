@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 1 << 26
 """The most numbers that moments keep: 512 megabytes."""
 
-SQUARES, PRODUCTS = "squares", "products"
+SQUARES, PRODUCTS, EXCLUSIVE = "squares", "products", "exclusive"
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Moments:
         sums: the sums of their contributions, (K, d).
         products: the sums of their squares, (K, d); or of their products with each other, (K, d, d).
         cubes: the sums of their cubes, (K, d).
+        exclusive: True if the contributions are 1 for one of the answers and else 0, so that products are known.
     """
 
     columns: tuple[str, ...]
@@ -48,6 +49,7 @@ class Moments:
     sums: Floats
     products: Floats
     cubes: Floats
+    exclusive: bool = False
 
     @property
     def reports(self) -> int:
@@ -61,6 +63,11 @@ class Moments:
             return self.products
         diagonal: Floats = np.diagonal(self.products, axis1=1, axis2=2)
         return diagonal
+
+    @property
+    def powers(self) -> tuple[Floats, Floats, Floats]:
+        """The sums of the contributions, of their squares and of their cubes, each (K, d)."""
+        return self.sums, self.squares, self.cubes
 
     def codes(self, columns: Sequence[str]) -> tuple[Ints, tuple[Combination, ...]]:
         """Return the code of each cell for a cross of columns, (K,), and the combination of values of each code.
@@ -92,12 +99,13 @@ class MomentsReader:
 
     Parameters:
         answers: d, the number of columns of the contributions.
-        products: `SQUARES` or `PRODUCTS`. Two-way tables and tests of several answers need products.
+        products: `SQUARES` or `PRODUCTS`. Two-way tables need products. `EXCLUSIVE` for contributions that are 1 for
+            one of the answers and else 0.
     """
 
     def __init__(self, answers: int, products: str = SQUARES) -> None:
         self._answers = answers
-        self._crossed = products == PRODUCTS
+        self._crossed, self._exclusive = products == PRODUCTS, products == EXCLUSIVE
         self._columns: tuple[str, ...] | None = None
         self._cells: dict[Combination, tuple[Any, ...]] = {}
 
@@ -135,7 +143,7 @@ class MomentsReader:
         cells = tuple(sorted(self._cells))
         parts = [self._cells[cell] for cell in cells]
         counts, sums, products, cubes = map(np.array, zip(*parts, strict=True))
-        return Moments(self._columns or (), cells, counts, sums, products, cubes)
+        return Moments(self._columns or (), cells, counts, sums, products, cubes, self._exclusive)
 
 
 def moments_of_counts(counts: Mapping[Combination, int], columns: tuple[str, ...]) -> Moments:
@@ -153,7 +161,7 @@ def moments_of(
     Parameters:
         contributions: shape (n, d), as `Mechanism.contributions` returns them.
         public: the public columns, each with a text for each report.
-        products: `SQUARES` or `PRODUCTS`.
+        products: `SQUARES`, `PRODUCTS` or `EXCLUSIVE`.
 
     Raises:
         InvalidParameter: a column does not have n texts.

@@ -16,7 +16,7 @@ from ..errors import NotSupported, UnknownName
 from ..sdk.domain import Categories, Interval
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.numeric_mechanism import NumericMechanism
-from .moments import MomentsReader
+from .moments import EXCLUSIVE, PRODUCTS, MomentsReader
 from .quantiles import indicators
 from .two_way import paired
 
@@ -140,12 +140,10 @@ def read_moments(survey: Collection, asked: AskedQuestion, blocks: Blocks, produ
 
 def read_bins(survey: Collection, asked: AskedQuestion, blocks: Blocks) -> Moments:
     """Return the moments of the bins of a numeric question, for `quantiles`. Raises as `read_moments`."""
-    from .moments import PRODUCTS
-
     reader = None
     for here, reports, public in _answered(survey, asked, blocks):
         bins, number = asked.mechanism.report_bins(reports)
-        reader = reader or MomentsReader(number, PRODUCTS)
+        reader = reader or MomentsReader(number, EXCLUSIVE)
         reader.add(indicators(bins, number), public.take(here))
     if reader is None:
         raise NotSupported("there are no reports to estimate from")
@@ -165,8 +163,6 @@ def read_table(survey: Collection, first: AskedQuestion, second: AskedQuestion, 
         NotSupported: no respondent answered both questions, or an answer is a number.
         InvalidParameter: there are too many cells, or the blocks have different public columns.
     """
-    from .moments import PRODUCTS
-
     if first.answers is None or second.answers is None or first.place is None or first.place == second.place:
         raise NotSupported("a two-way table needs two different questions with categories, of one questionnaire")
     one, two = len(first.answers), len(second.answers)

@@ -47,12 +47,17 @@ class Influence(NamedTuple):
 
 
 class _Units(NamedTuple):
-    """The number of units of each stratum, and the sums of their influences, of the squares and of the cubes."""
+    """The number of units of each stratum, and the sums of their influences, of the squares and of the cubes.
+
+    `each` are the summed influences of each unit, or of the respondents of each cell, and `of` is its stratum.
+    """
 
     number: Floats
     sums: Floats
     squares: Floats
     cubes: Floats
+    each: Floats
+    of: Ints
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,21 @@ class Design:
     clusters: str | None = None
 
     def covariance(self, moments: Moments, influence: Influence) -> Floats:
-        """Return the covariance of estimates, (d, d). Raises as `variance`, and unless there are `PRODUCTS`."""
-        if self.clusters is None and moments.products.ndim == 2:
+        """Return the covariance of estimates, (d, d). Raises as `variance`, and unless products are kept."""
+        if self.clusters is None and moments.products.ndim == 2 and not moments.exclusive:
             raise NotSupported("a covariance of several answers needs moments with products")
-        return self._added(moments, influence, crossed=True)
+        units = self._units(moments, influence)
+        factor = units.number / (units.number - 1)
+        center = (units.sums * (factor / units.number)[:, None]).T @ units.sums
+        if self.clusters is not None:
+            found: Floats = (units.each * factor[units.of][:, None]).T @ units.each - center
+            return found
+        scale, shift, each = influence.scale, influence.shift, factor[units.of]
+        mixed = (moments.sums * (each * scale)[:, None]).T @ shift
+        squares = each * scale**2
+        second = np.diag(squares @ moments.sums) if moments.exclusive else np.tensordot(squares, moments.products, 1)
+        both: Floats = second - mixed - mixed.T + (shift * (each * moments.counts)[:, None]).T @ shift - center
+        return both
 
     def variance(self, moments: Moments, influence: Influence) -> Floats:
         """Return the variance of each estimate, (d,).
@@ -84,7 +100,10 @@ class Design:
             InvalidParameter: a column is not public; or a stratum has a single respondent or cluster, from which no
                 variance can be estimated.
         """
-        return self._added(moments, influence, crossed=False)
+        units = self._units(moments, influence)
+        number = units.number[:, None]
+        found: Floats = (number / (number - 1) * (units.squares - units.sums**2 / number)).sum(axis=0)
+        return found
 
     def freedom(self, moments: Moments, cells: NDArray[np.bool_] | None = None) -> int:
         """Return the degrees of freedom of the variance, the clusters or respondents less the strata; at least 1.
@@ -108,52 +127,33 @@ class Design:
         """
         if self.freedom(moments, influence.scale != 0) < _MANY:
             return np.zeros(influence.shift.shape[1])
-        units = self._units(moments, influence, crossed=False)
+        units = self._units(moments, influence)
         center = units.sums / units.number[:, None]
         cubes = units.cubes - 3 * center * units.squares + 2 * units.number[:, None] * center**3
         second = np.maximum((units.squares - units.number[:, None] * center**2).sum(axis=0), 0.0)
         found: Floats = np.divide(cubes.sum(axis=0), second, out=np.zeros(len(second)), where=second > 0)
         return found
 
-    def _added(self, moments: Moments, influence: Influence, *, crossed: bool) -> Floats:
-        """Return the sum over the strata of n/(n-1)·Σ(u - ū)(u - ū)ᵀ, for the summed influences u of its units."""
-        units = self._units(moments, influence, crossed=crossed)
-        center = _outer(units.sums) if crossed else units.sums**2
-        number = units.number.reshape((-1,) + (1,) * (center.ndim - 1))
-        variance: Floats = (number / (number - 1) * (units.squares - center / number)).sum(axis=0)
-        return variance
-
-    def _units(self, moments: Moments, influence: Influence, *, crossed: bool) -> _Units:
+    def _units(self, moments: Moments, influence: Influence) -> _Units:
         """Return the sums over the clusters or respondents of each stratum. Raises `InvalidParameter`."""
         strata, levels = moments.codes(self.strata)
-        scale, shift = influence.scale[:, None], influence.shift
-        sums = scale * moments.sums - moments.counts[:, None] * shift
+        scale, shift, counts = influence.scale[:, None], influence.shift, moments.counts[:, None]
+        sums = scale * moments.sums - counts * shift
         if self.clusters is None:
-            number = np.bincount(strata, moments.counts, len(levels)).astype(np.float64)
-            each, of = self._within(moments, influence, crossed=crossed), strata
-            cubes = scale**3 * moments.cubes - 3 * scale**2 * moments.squares * shift
-            cubes += 3 * scale * moments.sums * shift**2 - moments.counts[:, None] * shift**3
+            of, number = strata, np.bincount(strata, moments.counts, len(levels)).astype(np.float64)
+            first, second, third = (scale**power * part for power, part in enumerate(moments.powers, 1))
+            squares = second - 2 * first * shift + counts * shift**2
+            cubes = third - 3 * second * shift + 3 * first * shift**2 - counts * shift**3
         else:
             clusters, names = moments.codes((*self.strata, self.clusters))
             sums = _summed(clusters, sums, len(names))
             of = np.zeros(len(names), np.int64)
             of[clusters] = strata
             number = np.bincount(of, minlength=len(levels)).astype(np.float64)
-            each, cubes = _outer(sums) if crossed else sums**2, sums**3
+            squares, cubes = sums**2, sums**3
         self._check_pairs(number, levels)
-        return _Units(number, *(_summed(of, rows, len(levels)) for rows in (sums, each, cubes)))
-
-    def _within(self, moments: Moments, influence: Influence, *, crossed: bool) -> Floats:
-        """Return the sum of the squared influences of the respondents of each cell."""
-        scale, shift, counts = influence.scale, influence.shift, moments.counts
-        if not crossed:
-            column, sums = scale[:, None], moments.sums
-            found: Floats = column**2 * moments.squares - 2 * column * sums * shift + counts[:, None] * shift**2
-            return found
-        mixed = (scale[:, None] * moments.sums)[:, :, None] * shift[:, None, :]
-        second = scale[:, None, None] ** 2 * moments.products + counts[:, None, None] * _outer(shift)
-        both: Floats = second - mixed - mixed.transpose(0, 2, 1)
-        return both
+        totals = [_summed(of, rows, len(levels)) for rows in (sums, squares, cubes)]
+        return _Units(number, totals[0], totals[1], totals[2], sums, of)
 
     def _check_pairs(self, units: Floats, levels: Sequence[tuple[str, ...]]) -> None:
         """Raise `InvalidParameter` for a stratum with a single unit."""
@@ -166,11 +166,6 @@ class Design:
                     f"1 {unit} in {', '.join(level) or 'the sample'}",
                     hint="Join the stratum with a similar one.",
                 )
-
-
-def _outer(rows: Floats) -> Floats:
-    found: Floats = rows[:, :, None] * rows[:, None, :]
-    return found
 
 
 def _summed(codes: Ints, rows: Floats, size: int) -> Floats:

@@ -182,7 +182,8 @@ class _Reader:
         moments = read_moments(self.source.survey, asked, self.source.blocks(), SQUARES)
         survey, bins = self.survey(moments, asked.least_noise), self._bins(asked)
         means = survey.means()
-        row: Row = {"respondents": moments.reports, "design_effect": means.design_effect}
+        number = {"respondents": moments.reports} | ({} if asked.place is None else {"asked": moments.reports})
+        row: Row = {**number, "design_effect": means.design_effect}
         row |= self._means(asked, means, self._scale(survey)) | self._quantiles(asked, means, bins, None)
         if self._by is None:
             return row

@@ -8,7 +8,7 @@ import pytest
 from ldp_budget import mechanism
 from ldp_budget.errors import NotSupported
 from ldp_budget.surveys.means import Survey
-from ldp_budget.surveys.moments import PRODUCTS, moments_of
+from ldp_budget.surveys.moments import EXCLUSIVE, moments_of
 from ldp_budget.surveys.quantiles import indicators, quantiles
 from ldp_budget.surveys.weights import equal_weights, table_weights
 
@@ -18,7 +18,7 @@ WAVE = mechanism("square-wave").calibrate(epsilon=3, lower=0, upper=100)
 def _found(reports: np.ndarray, groups: list[str], weights: dict[str, float] | None) -> dict[str, object]:
     public = {"region": groups}
     moments = moments_of(WAVE.contributions(reports), public)
-    bins = moments_of(indicators(*WAVE.report_bins(reports)), public, PRODUCTS)
+    bins = moments_of(indicators(*WAVE.report_bins(reports)), public, EXCLUSIVE)
 
     def survey(of: object) -> Survey:
         rows = [{"region": name, "weight": str(weight)} for name, weight in (weights or {}).items()]

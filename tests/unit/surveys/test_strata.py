@@ -10,7 +10,7 @@ from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.surveys.differences import difference, groups
 from ldp_budget.surveys.means import Survey
-from ldp_budget.surveys.moments import PRODUCTS, MomentsReader, moments_of
+from ldp_budget.surveys.moments import EXCLUSIVE, PRODUCTS, MomentsReader, moments_of
 from ldp_budget.surveys.strata import Design
 from ldp_budget.surveys.weights import column_weights, equal_weights, table_weights
 
@@ -69,6 +69,17 @@ def test_covariance_of_a_simple_sample_is_that_of_numpy() -> None:
     moments = moments_of(z, products=PRODUCTS)
     influence = Survey(moments, equal_weights(moments)).means().influence
     assert np.allclose(Design().covariance(moments, influence), np.cov(z.T) / 40)
+
+
+def test_covariance_of_exclusive_answers_needs_no_products() -> None:
+    z = np.eye(3)[np.random.default_rng(5).integers(3, size=60)]
+    region = {"region": [str(x % 4) for x in range(60)]}
+    found = []
+    for kept in (EXCLUSIVE, PRODUCTS):
+        moments = moments_of(z, region, kept)
+        influence = Survey(moments, equal_weights(moments)).means().influence
+        found.append(Design(("region",)).covariance(moments, influence))
+    assert np.allclose(*found)
 
 
 def test_covariance_without_products_is_refused() -> None:
