@@ -178,6 +178,13 @@ def show_design(
     source = SurveyFiles(survey, files, rounds, mixed)
     row = estimate_survey(source, design_of(ctx, columns), level=level)
     _note_estimate(row)
+    charged, uncharged = source.charges[True], source.charges[False]
+    if charged and uncharged:
+        click.echo(
+            f"Warning: {uncharged} of {counted(charged + uncharged, 'report')} were not charged to their users: the "
+            "estimate is of a mix",
+            err=True,
+        )
     if rows_to is not None:
         write_rows_to("rows-to", rows_to, _uniform(flat_rows(row)))
     if form == JSON:

@@ -86,6 +86,9 @@ class SurveyFiles:
                     found = f"its public columns are {_listed(reports.public)}, and those of {self.files[0]} are "
                     raise ReportFileError(shown_place(path), found + _listed(columns))
                 columns = reports.public
+                if self.rounds and ROUND in columns:
+                    expected = f"no public column named {ROUND}, because each file is a round"
+                    raise InvalidParameter("by_round", expected, _listed(columns))
                 for block, public in reports.attributed_blocks():
                     self.charges[reports.charged] += len(block)
                     yield block, public.with_column(ROUND, self.rounds[number]) if self.rounds else public

@@ -233,4 +233,19 @@ def test_estimate_of_charged_and_uncharged_files_needs_mixed(run: Any) -> None:
     )
     refused = run("estimate", "mood", "m.reports", "c.reports", "--by", "region")
     assert "add --mixed" in refused.output
-    assert run("estimate", "mood", "m.reports", "c.reports", "--by", "region", "--mixed").exit_code == 0
+    mixed = run("estimate", "mood", "m.reports", "c.reports", "--by", "region", "--mixed")
+    assert mixed.exit_code == 0
+    assert f"Warning: {PEOPLE} of {2 * PEOPLE} reports were not charged" in mixed.stderr
+
+
+def test_estimate_by_round_with_a_public_column_named_round_is_refused(run: Any) -> None:
+    Path("r.csv").write_text("mood,round\ngood,1\nbad,2\n", encoding="utf-8")
+    assert run("randomize", "mood", "r.csv", "--column", "mood", "--public", "round", "--out", "r").exit_code == 0
+    result = run("estimate", "mood", "r", "--by-round", "--strata", "round")
+    assert "no public column named round" in result.output
+
+
+def test_estimate_of_a_biased_mechanism_with_weights_names_others(run: Any) -> None:
+    run("collection", "add", "pay", "bounded-laplace", "--epsilon", "1", "--lower", "0", "--upper", "9")
+    run("randomize", "pay", "a.csv", "--column", "hours", "--public", "region", "--out", "p.reports")
+    assert "reports of bounded-laplace are biased" in run("estimate", "pay", "p.reports", "--by", "region").output
