@@ -1,7 +1,7 @@
 """Weighted means and shares of a designed sample, of all respondents or of a group, with intervals.
 
 The mean of a group is the weighted sum of its contributions over the sum of its weights (Hájek's ratio). A group is a
-domain of the whole sample: respondents outside of it count for the variance with an influence of their own, and no
+domain of the whole sample: the other respondents count for the variance with an influence of their own, and no
 stratum is cut in two.
 
 Contributions of rare answers are skewed: a few are large. So a symmetric interval around the estimate is too low, and

@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DesignOptions:
-    """How the respondents of a survey were drawn and are weighted, and what is estimated.
+    """The sampling design and the weights of a survey, and the groups or the table to estimate.
 
     Parameters:
         weights: a public column that holds the weights, or the rows of a table of weights; see `table_weights`.

@@ -1,4 +1,4 @@
-"""Survey weights: how many people of the population each respondent represents.
+"""Survey weights: the number of people of the population that each respondent represents.
 
 A weight is a function of the public attributes. Weights multiply contributions after the noise, so they cost no
 privacy.
