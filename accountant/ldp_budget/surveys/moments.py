@@ -126,8 +126,9 @@ class MomentsReader:
             self._add_cell(public.combinations[code], contributions[places])
 
     def _add_cell(self, cell: Combination, z: Floats) -> None:
-        products = z.T @ z if self._crossed else (z**2).sum(axis=0)
-        added = (float(len(z)), z.sum(axis=0), products, (z**3).sum(axis=0))
+        squares = z * z
+        products = z.T @ z if self._crossed else squares.sum(axis=0)
+        added = (float(len(z)), z.sum(axis=0), products, (squares * z).sum(axis=0))
         before = self._cells.get(cell, (0.0,) * len(added))
         self._cells[cell] = tuple(old + new for old, new in zip(before, added, strict=True))
         if len(self._cells) * (products.size + 2 * self._answers) > MOST_NUMBERS:
