@@ -112,6 +112,7 @@ class AnswerReader:
                 self._note_left_out()
                 batch = self._once(each) if how.once else each
                 answers.reports += len(batch.values)
+                assert batch.public is not None or not how.public, "a reader must keep the public columns"
                 if batch.public is not None:
                     answers.combinations += count_combinations([batch.public])
                 if len(batch.values):

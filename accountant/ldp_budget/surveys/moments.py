@@ -69,27 +69,28 @@ class Moments:
         """The sums of the contributions, of their squares and of their cubes, each (K, d)."""
         return self.sums, self.squares, self.cubes
 
-    def codes(self, columns: Sequence[str]) -> tuple[Ints, tuple[Combination, ...]]:
+    def codes(self, columns: Sequence[str], option: str = "column") -> tuple[Ints, tuple[Combination, ...]]:
         """Return the code of each cell for a cross of columns, (K,), and the combination of values of each code.
 
         Parameters:
             columns: public columns. With none of them, all cells have the code 0.
+            option: the option that named the columns, for messages.
 
         Raises:
             InvalidParameter: the reports do not have such a column.
         """
-        places = [self.place(column) for column in columns]
+        places = [self.place(column, option) for column in columns]
         values = [tuple(cell[place] for place in places) for cell in self.cells]
         levels = tuple(sorted(set(values)))
         number = {level: code for code, level in enumerate(levels)}
         return np.array([number[value] for value in values], np.int64), levels
 
-    def place(self, column: str) -> int:
-        """Return the position of a public column. Raises `InvalidParameter`."""
+    def place(self, column: str, option: str = "column") -> int:
+        """Return the position of a public column, which an option named. Raises `InvalidParameter`."""
         if column not in self.columns:
             hint = "Store it with the reports: ldp-budget randomize … --public COLUMN"
             raise InvalidParameter(
-                "column", f"a public column ({', '.join(self.columns) or 'none'})", column, hint=hint
+                option, f"public columns of the reports ({', '.join(self.columns) or 'none'})", column, hint=hint
             )
         return self.columns.index(column)
 

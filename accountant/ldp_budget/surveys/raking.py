@@ -111,7 +111,7 @@ def _margin(
 ) -> tuple[Any, Floats]:
     """Return the category of each cell, numbered through all groups, and the total of each category."""
     columns = [variable] if variable in moments.columns else variable.split(CROSS)
-    found, values = moments.codes(columns)
+    found, values = moments.codes(columns, "rake")
     names = [CROSS.join(value) for value in values]
     for name in names:
         if not categories.get(name, 0) > 0:

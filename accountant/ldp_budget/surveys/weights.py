@@ -63,7 +63,7 @@ def column_weights(moments: Moments, column: str) -> Weights:
     Raises:
         InvalidParameter: there is no such column, or a value is not a positive number.
     """
-    place = moments.place(column)
+    place = moments.place(column, "weights")
     return Weights(np.array([_weight(column, cell[place]) for cell in moments.cells]), known=True)
 
 
@@ -87,7 +87,7 @@ def table_weights(moments: Moments, rows: Sequence[Mapping[str, str]]) -> Weight
         if cell in table:
             raise InvalidParameter("weights", "one row for each combination", f"{', '.join(cell)} twice")
         table[cell] = _weight(", ".join(cell), row["weight"])
-    codes, levels = moments.codes(columns)
+    codes, levels = moments.codes(columns, "weights")
     for level in levels:
         if level not in table:
             expected = f"a row for each combination of {', '.join(columns)} in the reports"
