@@ -6,7 +6,8 @@ Invalid rows are an error, or are left out with a note.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ import click
 
 from ldp_budget._validation import canonical_user
 from ldp_budget.errors import OutsideDomain
+from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval
 
@@ -21,7 +23,7 @@ from .output import counted
 from .table_reader import NO_USER, SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.arrow_tables import Stretch
@@ -44,13 +46,15 @@ class Reading:
     missing: frozenset[str]
     clip: bool
     once: bool
+    public: tuple[str, ...] = ()
 
 
 class Batch(NamedTuple):
-    """Valid answers: `values` as the mechanism takes them, and their users if a user column was given."""
+    """Valid answers: `values` as the mechanism takes them, their users and public attributes if such columns were given."""
 
     values: Any
     users: list[str]
+    public: PublicAttributes | None = None
 
 
 @dataclass
@@ -61,6 +65,7 @@ class Answers:
     reports: int = 0
     clipped: int = 0
     again: int = 0
+    combinations: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def report(self, skipped_to: str | None) -> None:
         """Print how many rows were left out or changed, and why."""
@@ -88,6 +93,7 @@ class AnswerReader:
         held = None if note is None else self._held.append
         self.answers = Answers(LeftOut(held, consequence=f"{_NOTHING_DONE} {SKIP_HINT}", counted=True))
         self._any_row = False
+        self._public_places: list[int] = []
         self._seen: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
@@ -96,6 +102,7 @@ class AnswerReader:
         with open_table(self._path, how.layout) as table:
             place = self._place(table)
             user_place = None if how.user_column is None else table.place("user_column", how.user_column)
+            self._public_places = [table.place("public", name) for name in how.public]
             if isinstance(table, ArrowTable):
                 found = self._of_columns(table, place, user_place)
             else:
@@ -105,6 +112,9 @@ class AnswerReader:
                 self._note_left_out()
                 batch = self._once(each) if how.once else each
                 answers.reports += len(batch.values)
+                assert batch.public is not None or not how.public, "a reader must keep the public columns"
+                if batch.public is not None:
+                    answers.combinations += count_combinations([batch.public])
                 if len(batch.values):
                     yield batch
         shown = shown_place(self._path)
@@ -134,7 +144,12 @@ class AnswerReader:
                 self._seen.add(user)
                 first.append(number)
         self.answers.again += len(batch.users) - len(first)
-        return Batch(batch.values[first], [batch.users[number] for number in first])
+        public = None if batch.public is None else batch.public.take(first)
+        return Batch(batch.values[first], [batch.users[number] for number in first], public)
+
+    def _public(self, rows: Iterable[Sequence[str]]) -> PublicAttributes | None:
+        """Return the public attributes of rows; None without public columns."""
+        return PublicAttributes.of(self._how.public, rows) if self._how.public else None
 
     # -- row by row ------------------------------------------------------------------------------------------
 
@@ -154,6 +169,7 @@ class AnswerReader:
             yield Batch(
                 values,
                 [] if user_place is None else [canonical_user(rows[number].cells[user_place]) for number in kept],
+                self._public([rows[number].cells[each] for each in self._public_places] for number in kept),
             )
 
     def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
@@ -187,13 +203,15 @@ class AnswerReader:
         """Yield the same batches from columns; only the invalid rows are processed one by one."""
         numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
-        for first, found in table.stretches(*places, numbers=numbers):
+        for first, found in table.stretches(*places, *self._public_places, numbers=numbers):
             users = [] if user_place is None else list(map(canonical_user, found[1].cells()))
-            yield self._of_stretch(table, first, place, user_place, found[0], users)
+            batch, kept = self._of_stretch(table, first, place, user_place, found[0], users)
+            cells = [each.cells() for each in found[len(places) :]]
+            yield batch._replace(public=self._public([column[number] for column in cells] for number in kept))
 
     def _of_stretch(
         self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, users: list[str]
-    ) -> Batch:
+    ) -> tuple[Batch, list[int]]:
         from ldp_budget.reports.answers import read_cells
 
         unnamed = [number for number, user in enumerate(users) if not user] if "" in users else []
@@ -209,7 +227,7 @@ class AnswerReader:
                 self.answers.left_out.leave(table, row, place, _wrong(self._collection, table, text))
         self.answers.clipped += cells.changed
         kept = users if len(cells.kept) == len(users) else [users[number] for number in cells.kept if users]
-        return Batch(cells.values, kept)
+        return Batch(cells.values, kept), cells.kept
 
 
 def _complete(

@@ -24,6 +24,7 @@ from ldp_budget.reports.estimation import (
 
 from .app import collection_names
 from .count_tables import count_cells, count_header
+from .design_options import design_options, is_designed, show_design
 from .inputs import find_collection, read_names
 from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
@@ -109,6 +110,7 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
     is_flag=True,
     help="Allow a mix of reports that were charged to their users and reports that were not. Warns.",
 )
+@design_options
 @click.option("--by-round", is_flag=True, help="Estimate each file by itself, as a round with the file's name.")
 @click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to FILE: CSV, or .parquet, .arrow.")
 @rows_options
@@ -140,6 +142,11 @@ def estimate(
     """
     level, most = _level(confidence), _top(top)
     found = find_collection(ctx, collection)
+    if is_designed(ctx):
+        rounds = names_of_rounds(files) if by_round else ()
+        show_design(ctx, found, files, rounds, level, mixed=mixed, form=form, rows_to=rows_to)
+        _warn_of_twins(files, "reports that count twice make the intervals too narrow")
+        return
     if found.survey is not None:
         from .survey_estimate import check_options, estimate_survey
 

@@ -15,6 +15,7 @@ from ldp_budget.reports.charged_release import Released, check_out, release
 
 from .answer_reader import AnswerReader, Reading
 from .app import collection_names, open_ledger, policy_names
+from .design_options import check_public, note_public, public_option
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import find_collection
 from .output import charging, counted, json_option, next_step, print_json, strict_option
@@ -48,6 +49,7 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file at --out, unless users were charged for it.")
 @click.option("--user-column", metavar="U", help="The column of the users; needed with --spend and --secret.")
+@public_option
 @layout_options
 @click.option(
     "--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the answer. Repeatable."
@@ -85,6 +87,7 @@ def randomize(
     out: str,
     overwrite: bool,
     user_column: str | None,
+    public: tuple[str, ...],
     delimiter: str,
     encoding: str,
     no_header: bool,
@@ -123,6 +126,7 @@ def randomize(
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
     column = _column(found, columns)
+    public = check_public(public, _answer_columns(found, columns), user_column, out)
     if found.survey is not None and secret is not None:
         raise click.UsageError("--secret is for collections that memoize, and a survey does not. Leave it out.")
     how = Reading(
@@ -132,6 +136,7 @@ def randomize(
         frozenset(missing),
         clip,
         once,
+        public,
     )
     skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
     with (
@@ -141,10 +146,13 @@ def randomize(
         reader = _reader(file, found, how, note_skipped if skip_invalid else None, columns)
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
         released = (
-            _charged(ctx, out, found, batches, policy, note_refused) if spend else _uncharged(out, found, batches)
+            _charged(ctx, out, found, batches, policy, note_refused)
+            if spend
+            else _uncharged(out, found, batches, public)
         )
     answers = reader.answers
     answers.report(skipped_to)
+    note_public(public, answers.combinations)
     if as_json:
         more = {"skipped": answers.left_out.invalid} if skip_invalid else {}
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
@@ -154,6 +162,15 @@ def randomize(
         next_step(f"ldp-budget estimate {collection} {out}")
     if strict and released.refused:
         sys.exit(REFUSED)
+
+
+def _answer_columns(collection: Collection, columns: tuple[str, ...]) -> list[str]:
+    """Return the columns of the answers."""
+    if collection.survey is None:
+        return list(columns)
+    from .survey_reader import columns_of
+
+    return list(columns_of(collection.mechanism, columns).values())  # type: ignore[arg-type]
 
 
 def _column(collection: Collection, columns: tuple[str, ...]) -> str:
@@ -260,6 +277,7 @@ def _charged(
 ) -> Released:
     """Charge each user, and release the reports of the accepted users."""
     from ldp_budget.reports.answers import joined
+    from ldp_budget.reports.public_attributes import PublicAttributes
 
     from .inputs import warn_of_repeats
 
@@ -268,6 +286,7 @@ def _charged(
     values = joined([batch.values for batch, _ in given])
     users = [user for batch, _ in given for user in batch.users]
     secrets = None if given[0][1] is None else [secret for _, some in given for secret in some or ()]
+    public = PublicAttributes.joined([batch.public for batch, _ in given if batch.public is not None])
     del given
     ledger = open_ledger(ctx)
     warn_of_repeats(users)
@@ -296,12 +315,15 @@ def _charged(
             users,
             policy=policy,
             secrets=secrets,
+            public=public,
             on_batch=on_batch,
             on_refused=on_refused,
         )
 
 
-def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]]) -> Released:
+def _uncharged(
+    out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]], public: tuple[str, ...]
+) -> Released:
     """Write the reports of one batch after the other."""
     from ldp_budget.reports.parquet import PartitionWriter, writer_to
     from ldp_budget.reports.report_file import ReportWriter
@@ -312,9 +334,10 @@ def _uncharged(out: str, collection: Collection, batches: Iterable[tuple[Batch, 
         for batch, secrets in batches:
             # Not earlier: errors in the table's layout come first.
             if writer is None:
-                writer = writer_to(out, collection, charged=False)
+                writer = writer_to(out, collection, charged=False, public=public)
                 stack.enter_context(writer)
-            writer.write(collection.randomize(batch.values, secrets=secrets))
+            reported = collection.randomize(batch.values, secrets=secrets)
+            writer.write(reported, batch.public) if isinstance(writer, ReportWriter) else writer.write(reported)
             reports += len(batch.values)
     return Released(reports, 0)
 

@@ -69,7 +69,7 @@ class SurveyReader(AnswerReader):
     def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
         while some := list(islice(each, _ROWS)):
-            yield self._batch(table, some, self._places, user_place)
+            yield self._batch(table, some, self._places, user_place, self._public_places)
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
         numeric = [
@@ -77,14 +77,17 @@ class SurveyReader(AnswerReader):
             for at, question in zip(self._places, self._survey.questions, strict=True)
             if isinstance(question.domain, Interval)
         ]
-        wanted = [*self._places, *([] if user_place is None else [user_place])]
+        wanted = [*self._places, *([] if user_place is None else [user_place]), *self._public_places]
+        public = list(range(len(wanted) - len(self._public_places), len(wanted)))
         own_user = None if user_place is None else len(self._places)
         for first, found in table.stretches(*wanted, numbers=numeric):
             cells = zip(*(column.cells() for column in found), strict=True)
             rows = [Row(None, first + number, list(row), "") for number, row in enumerate(cells)]
-            yield self._batch(table, rows, list(range(len(self._places))), own_user)
+            yield self._batch(table, rows, list(range(len(self._places))), own_user, public)
 
-    def _batch(self, table: Table, rows: list[Row], places: list[int], user_place: int | None) -> Batch:
+    def _batch(
+        self, table: Table, rows: list[Row], places: list[int], user_place: int | None, public: list[int]
+    ) -> Batch:
         """Return the valid rows of some; `places` are those of the questions in the cells."""
         left_out = self.answers.left_out
         complete = []
@@ -103,7 +106,11 @@ class SurveyReader(AnswerReader):
             if numbers is not None:
                 kept.append(number)
                 values.append((mask, *numbers))
-        return Batch(self._survey.values(values), [users[number] for number in kept if users])
+        return Batch(
+            self._survey.values(values),
+            [users[number] for number in kept if users],
+            self._public([complete[number].cells[place] for place in public] for number in kept),
+        )
 
     def _user_column(self, table: Table) -> int:
         assert self._how.user_column is not None

@@ -108,8 +108,10 @@ class WaveAggregate(SumAggregate):
 class DistributionEstimate(MeanEstimate):
     """The mean of the users' values, without bias, and their distribution, smoothed.
 
-    `matrix`: see `transitions`. `counts`: the reports in each bin. `shown`: the bins that are listed. The interval of
-    the mean is that of a `MeanEstimate`. Intervals of shares and quantiles hold for smooth distributions.
+    `matrix`: see `transitions`. `counts`: the reports in each bin; weighted, where reports have weights. `shown`: the
+    bins that are listed. `covariance`: that of the shares of the bins, for a designed sample; None if the reports are
+    independent. The interval of the mean is that of a `MeanEstimate`. Intervals of shares and quantiles hold for
+    smooth distributions.
     """
 
     matrix: Floats = field(kw_only=True)
@@ -117,6 +119,7 @@ class DistributionEstimate(MeanEstimate):
     shown: int = field(kw_only=True)
     lower: float = field(kw_only=True)
     upper: float = field(kw_only=True)
+    covariance: Floats | None = field(default=None, kw_only=True)
 
     def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         return self.bins(level)
@@ -139,13 +142,20 @@ class DistributionEstimate(MeanEstimate):
         """A square root of the covariance of `shares`, and their bias."""
         f, shares = self.shares, self.counts / self.reports
         slope = np.linalg.solve(*_change(self.matrix, shares, f))
-        root = (slope - (slope @ shares)[:, None]) * np.sqrt(shares / self.reports)
+        if self.covariance is None:
+            root = (slope - (slope @ shares)[:, None]) * np.sqrt(shares / self.reports)
+        else:
+            values, vectors = np.linalg.eigh(self.covariance)
+            root = slope @ (vectors * np.sqrt(np.maximum(values, 0)))
         return root, fixed_point(self.matrix, self.matrix @ f) - f
 
     def _margins(self, sums: Floats, level: float) -> Floats:
         """Return the margins of sums of the shares, whose weights are the rows of `sums`."""
         root, bias = self._errors
-        margins: Floats = quantile(level) * np.sqrt(((sums @ root) ** 2).sum(axis=1)) + _BIASES * np.abs(sums @ bias)
+        freedom = None if self.covariance is None else self.freedom
+        margins: Floats = quantile(level, freedom) * np.sqrt(((sums @ root) ** 2).sum(axis=1)) + _BIASES * np.abs(
+            sums @ bias
+        )
         return margins
 
     def bins(self, level: float = 0.95) -> list[dict[str, Any]]:

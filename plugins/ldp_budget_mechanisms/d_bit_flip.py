@@ -224,6 +224,21 @@ class DBitFlip(FrequencyMechanism):
 
         return count_bits(reports, self.buckets, self.bits)
 
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        import numpy as np
+
+        self.check_reports(reports)
+        rows = np.asarray(reports)
+        told, ones = np.zeros((2, len(rows), self.buckets))
+        if self.bits == self.buckets:
+            told[:], ones[:] = 1, np.unpackbits(rows, axis=1, count=self.buckets, bitorder="little")
+        else:
+            users, drawn = np.arange(len(rows))[:, np.newaxis], rows.astype(np.intp)
+            told[users, drawn >> 1], ones[users, drawn >> 1] = 1, drawn & 1
+        p, q = self._drawn
+        counts: NDArray[np.float64] = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
+        return counts
+
     @property
     def report_bits(self) -> int:
         return self.bits + choice_bits(self.buckets, self.bits)

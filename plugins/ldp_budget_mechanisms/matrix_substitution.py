@@ -206,6 +206,15 @@ class MatrixSubstitution(FrequencyMechanism):
         return count_rows(reports, len(self.matrix))
 
     @property
+    def least_noise(self) -> NDArray[Any]:
+        found: NDArray[Any] = self._estimator.spread.min(axis=1)
+        return found
+
+    def _contribution(self, report: Any) -> NDArray[Any]:
+        found: NDArray[Any] = self._estimator.inverse @ self.support(report)[1]
+        return found
+
+    @property
     def report_bits(self) -> int:
         return (len(self.matrix) - 1).bit_length()
 

@@ -375,6 +375,13 @@ class OneBitMean(NumericMechanism):
 
         return CellGrid(self.interval, self.cells * parts)
 
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        import numpy as np
+
+        self.aggregate(reports)
+        origin, step = self.grid()
+        return np.asarray(origin + step * np.asarray(reports, dtype=np.float64))[:, np.newaxis]
+
     def aggregate(self, reports: Any) -> SumAggregate:
         from ldp_budget.sdk.estimates import SumAggregate
 

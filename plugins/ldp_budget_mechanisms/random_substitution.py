@@ -454,6 +454,17 @@ class RandomSubstitution(FrequencyMechanism):
             return choice_bits(size, draws, ordered=True)
         return draws * (size - 1).bit_length()
 
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        import numpy as np
+
+        from ._substitution_reports import checked_reports
+
+        rows = checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
+        drawn = rows.reshape(-1, self._draws).astype(np.intp)
+        support = np.zeros((len(drawn), self.domain_size))
+        np.add.at(support, (np.arange(len(drawn))[:, np.newaxis], drawn), 1.0)
+        return self._law.counts(support, 1)
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ._substitution_reports import checked_reports, count_answers
 

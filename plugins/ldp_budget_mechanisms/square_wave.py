@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.sdk.estimates import MeanEstimate
+
     from ._smoothed_distribution import DistributionEstimate, WaveAggregate
 
 _WIDE = Context(prec=60)
@@ -79,16 +81,25 @@ class SquareWave(MovingWindow):
 
         from ._smoothed_distribution import WaveAggregate
 
-        cells = self.cells_of(reports)
+        bins, fine = self.report_bins(reports)
         total = WaveAggregate.of(self.fingerprint, reports, self.grid(), squares=True)
-        total.bins = np.bincount(cells * self._fine // self.cells, minlength=self._fine)
+        total.bins = np.bincount(bins, minlength=fine)
         return total
 
+    def report_bins(self, reports: Any) -> tuple[NDArray[np.int64], int]:
+        return self.cells_of(reports) * self._fine // self.cells, self._fine
+
+    def distribution(self, shares: Any, covariance: Any, mean: MeanEstimate) -> DistributionEstimate:
+        return self._distributed(mean, shares * mean.reports, covariance)
+
     def estimate(self, reports: Any) -> DistributionEstimate:
+        total = self.total(reports)
+        return self._distributed(super().estimate(total), total.bins, None)
+
+    def _distributed(self, mean: MeanEstimate, counts: Any, covariance: Any) -> DistributionEstimate:
+        """Return `mean` with the distribution of the values, from the weighted counts of the reports."""
         from ._smoothed_distribution import DistributionEstimate
 
-        total = self.total(reports)
-        mean = super().estimate(total)
         lower, upper = self.interval.ends
         return DistributionEstimate(
             mean.reports,
@@ -96,7 +107,8 @@ class SquareWave(MovingWindow):
             mean.std_error,
             freedom=mean.freedom,
             matrix=self._transitions,
-            counts=total.bins,
+            counts=counts,
+            covariance=covariance,
             shown=self.bins,
             lower=lower,
             upper=upper,

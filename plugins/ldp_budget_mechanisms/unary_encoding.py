@@ -141,6 +141,15 @@ class _Unary(FrequencyMechanism):
 
         check_rows(reports, self.domain_size)
 
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        import numpy as np
+
+        from ldp_budget.sdk.interpreter import check_rows
+
+        rows = check_rows(reports, self.domain_size)
+        bits = np.unpackbits(rows, axis=1, count=self.domain_size, bitorder="little")
+        return self._law.counts(bits, 1)
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         from ldp_budget.sdk.interpreter import column_sums
 

@@ -36,6 +36,7 @@ from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
 from ..registry.collections import Collection
 from .parquet import PartitionWriter, writer_to
+from .report_file import ReportWriter
 from .tables import is_address, local_path, shown_place
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from .public_attributes import PublicAttributes
 
 _FORMAT = b"ldp-budget release "
 _MAGIC = _FORMAT + b"2\n"
@@ -80,6 +83,7 @@ def release(
     *,
     policy: str,
     secrets: Sequence[bytes] | None = None,
+    public: PublicAttributes | None = None,
     on_batch: Callable[[int], None] = lambda users: None,
     on_refused: Callable[[list[str]], None] = lambda users: None,
 ) -> Released:
@@ -95,6 +99,7 @@ def release(
         policy: the name of the policy to charge against.
         secrets: one secret for each user, for mechanisms that memoise. Reports of one value are then charged along
             its curve.
+        public: the public attributes of the users, which the file stores with their reports.
         on_batch: called with the number of users after each batch.
         on_refused: called before `on_batch` with the refused users of the batch, including those refused in an
             earlier run.
@@ -106,8 +111,8 @@ def release(
         ReportFileError: `out` exists and no run of it was interrupted; `OUT.partial` belongs to other input or is not
             such a file; another run is writing it; or the files cannot be written. In the first three cases nothing
             was drawn or charged.
-        InvalidParameter: an argument has the wrong type, `out` is a URL and not a path, or the numbers of users and
-            values differ. Nothing was charged.
+        InvalidParameter: an argument has the wrong type, `out` is a URL and not a path, or the numbers of users,
+            values and public attributes differ. Nothing was charged.
         OutsideDomain: a value is not in the declared domain.
         UnknownName: the policy does not exist.
         NotSupported: the mechanism has no client.
@@ -127,12 +132,15 @@ def release(
 
         secrets = secrets_for_each(secrets, len(values))
     _check_drawable(collection, values, secrets)
+    if public is not None and len(public) != len(values):
+        raise InvalidParameter("public", f"attributes of {len(values)} users", f"those of {len(public)}")
     refused = 0
     mechanism = collection.mechanism
     # Raise for an unknown policy or an invalid output path before anything is stored.
     singly = secrets is not None or accountant.policy(policy).plan is not None
-    writer = writer_to(out, collection, charged=True)
-    with _Store(Path(out), collection, accountant.keyed_digest(_input(values, users, policy, singly))) as store:
+    writer = writer_to(out, collection, charged=True, public=() if public is None else public.names)
+    digest = accountant.keyed_digest(_input(values, users, policy, singly, public))
+    with _Store(Path(out), collection, digest) as store:
         if isinstance(writer, PartitionWriter):
             writer.call(store.run)  # a resumed run makes a partition of the same name, so only one is ever counted
         with writer:
@@ -149,7 +157,11 @@ def release(
                     drawn = store.add(accepted, collection.randomize(values[batch][accepted], secrets=some))
                 # The ledger decides again about stored reports: it may be a backup from before the charge.
                 released = np.isin(drawn.places, accepted)
-                writer.write(drawn.reports[released])
+                if public is None:
+                    writer.write(drawn.reports[released])
+                else:
+                    assert isinstance(writer, ReportWriter)
+                    writer.write(drawn.reports[released], public.take(start + drawn.places[released]))
                 stays = set(drawn.places[released].tolist())
                 refused += len(names) - len(stays)
                 on_refused([name for place, name in enumerate(given[batch]) if place not in stays])
@@ -238,7 +250,9 @@ def _labels(collection: Collection, values: NDArray[Any], secrets: Sequence[byte
     return [*collection.labels(values, secrets)]
 
 
-def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool) -> bytes:
+def _input(
+    values: NDArray[Any], users: Sequence[str], policy: str, singly: bool, public: PublicAttributes | None = None
+) -> bytes:
     """Return the digest that makes two runs the same run, so that each charge has the same idempotency key in both.
 
     It is a digest of the true answers. There are few possible answers, so a reader of the digest could try them all.
@@ -246,6 +260,8 @@ def _input(values: NDArray[Any], users: Sequence[str], policy: str, singly: bool
     """
     digest = hashlib.sha256(values.tobytes())
     digest.update(json.dumps([list(users), policy, singly]).encode())
+    if public is not None:
+        digest.update(json.dumps(public.names).encode() + public.to_bytes())
     return digest.digest()
 
 

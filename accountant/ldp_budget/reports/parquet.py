@@ -33,7 +33,7 @@ from .report_file import Layout, ReportWriter, header_in, read_charged, read_lay
 from .tables import EXTRA, check_writable, inside, opened, shown_place, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -216,7 +216,7 @@ class PartitionWriter:
 
 
 def writer_to(
-    path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None
+    path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None, public: Sequence[str] = ()
 ) -> PartitionWriter | ReportWriter:
     """Return the writer for a file name: of a partition if it ends in `.parquet`, else of a report file.
 
@@ -224,15 +224,22 @@ def writer_to(
         path: the path of the file, or a URL that `fsspec` knows.
         collection: the collection of the reports.
         charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
+        public: the columns of public attributes, which only a report file stores.
 
     Raises:
         ReportFileError: the file cannot be written.
         InvalidParameter: an argument has the wrong type.
-        NotSupported: a required package is missing, or files at that URL are not written atomically.
+        NotSupported: a partition cannot store public attributes; a required package is missing, or files at that URL
+            are not written atomically.
     """
     if check_path("path", path).suffix == SUFFIX:
+        if public:
+            raise NotSupported(
+                "a Parquet partition stores no public attributes",
+                hint="Write a report file: a name without .parquet.",
+            )
         return PartitionWriter(path, collection, charged=charged)
-    return ReportWriter(path, collection, charged=charged)
+    return ReportWriter(path, collection, charged=charged, public=public)
 
 
 def charged_at(place: str | os.PathLike[str]) -> bool | None:

@@ -7,7 +7,9 @@
 
 Every number is little-endian. `shape` is the shape of one report, `dtype` numpy's name of its elements. A file from a
 sandbox also has `"sandbox": true` in its header. `"charged"` is true if the users were charged for the reports, false
-if not; without it the writer recorded nothing. Each CRC-32 covers the header line followed by its block, so a damaged
+if not; without it the writer recorded nothing. `"public"` lists the columns of public attributes. Each block then
+has, after its rows, uint32 bytes of a JSON list of combinations of values, the list, and a uint32 for each row: the
+number of its combination. Each CRC-32 covers the header line followed by its block, so a damaged
 header is detected too. A file appears complete under its name, or not at all.
 """
 
@@ -24,10 +26,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 from .._validation import check_instance, check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, ReportFileError
 from ..registry.collections import Collection
+from .public_attributes import PublicAttributes, check_columns
 from .tables import check_writable, opened, shown_place, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     import numpy as np
@@ -127,6 +130,14 @@ def read_charged(header: Any) -> bool | None:
     return charged if isinstance(charged, bool) else None
 
 
+def read_public(path: str, header: Any) -> tuple[str, ...]:
+    """Return the columns of public attributes that a header lists; none by default. Raises `ReportFileError`."""
+    listed = header.get("public", [])
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ReportFileError(path, "its header is damaged")
+    return tuple(listed)
+
+
 def check_mixed(place: str, charged: int, uncharged: int) -> None:
     """Raise `ReportFileError` if some reports were charged to their users and others were not."""
     if charged and uncharged:
@@ -170,6 +181,7 @@ class ReportWriter:
         path: the path or URL of the file.
         collection: the collection of the reports.
         charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
+        public: the columns of public attributes that the file stores with each report.
 
     Raises:
         ReportFileError: the file cannot be written, or another run is writing it.
@@ -177,11 +189,19 @@ class ReportWriter:
         InvalidParameter: an argument has the wrong type.
     """
 
-    def __init__(self, path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        collection: Collection,
+        *,
+        charged: bool | None = None,
+        public: Sequence[str] = (),
+    ) -> None:
         check_path("path", path)
         self._place = os.fspath(path)
         self._collection = check_instance("collection", collection, Collection, "a `Collection`")
         self._charged = charged if charged is None else check_switch("charged", charged)
+        self._public = check_columns(public)
         self._whole = self._written()
         self._file: IO[bytes] | None = None
         self._layout: Layout | None = None
@@ -195,22 +215,29 @@ class ReportWriter:
             self._whole.__enter__()
         return self
 
-    def write(self, reports: NDArray[Any]) -> None:
+    def write(self, reports: NDArray[Any], public: PublicAttributes | None = None) -> None:
         """Append reports.
 
         Parameters:
             reports: an array whose first axis is the users; all reports have the same shape.
+            public: the public attributes of these reports, if the file stores some.
 
         Raises:
-            InvalidParameter: `reports` is not such an array.
+            InvalidParameter: `reports` is not such an array, or `public` has other columns or another number of rows.
             ReportFileError: the file cannot be written.
         """
         layout = Layout.of(reports)
         if self._layout is None:
             self._layout = layout
             self._begin()
+        names, rows = ((), len(reports)) if public is None else (public.names, len(public))
+        if len(reports) and (names, rows) != (self._public, len(reports)):
+            expected = f"the columns {', '.join(self._public) or '(none)'} of {len(reports)} reports"
+            raise InvalidParameter("public", expected, f"{', '.join(names) or '(none)'} of {rows} reports")
         if len(reports):
-            self._block(_ROWS.pack(len(reports)), reports.astype(self._layout.dtype, copy=False).tobytes())
+            attributes = b"" if public is None else public.to_bytes()
+            data = reports.astype(self._layout.dtype, copy=False).tobytes()
+            self._block(_ROWS.pack(len(reports)), data + attributes)
         self._total += len(reports)
 
     def __exit__(
@@ -230,7 +257,9 @@ class ReportWriter:
     def _begin(self) -> None:
         assert self._file is not None
         assert self._layout is not None
-        header = json.dumps(self._layout.header(self._collection, self._charged)).encode() + b"\n"
+        public = {"public": list(self._public)} if self._public else {}
+        said = self._layout.header(self._collection, self._charged) | public
+        header = json.dumps(said).encode() + b"\n"
         self._header_crc = zlib.crc32(header)
         with writing(self._place):
             self._file.write(header)
@@ -276,7 +305,7 @@ def header_in(file: IO[bytes]) -> bytes:
 
 
 class Reports:
-    """Open report file: `charged`, as `read_charged` returns it, and the reports, to be read once.
+    """Open report file: `charged`, as `read_charged` returns it, `public` columns, and the reports, to be read once.
 
     `open_reports` creates it.
     """
@@ -300,24 +329,47 @@ class Reports:
             raise ReportFileError(self._path, "its header is damaged") from None
         layout = read_layout(self._path, header, collection)
         self.charged = read_charged(header)
+        self.public = read_public(self._path, header)
         return layout
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Yield the reports in order, block by block. Raises `ReportFileError`."""
+        for reports, _ in self.attributed_blocks():
+            yield reports
+
+    def attributed_blocks(self) -> Iterator[tuple[NDArray[Any], PublicAttributes]]:
+        """Yield the reports in order, block by block, with their public attributes. Raises `ReportFileError`."""
         total = 0
         while True:
             count = self._exactly(_ROWS.size)
             rows = _ROWS.unpack(count)[0]
             data = self._exactly(rows * self._row_bytes if rows else _TOTAL.size)
-            crc = zlib.crc32(data, zlib.crc32(count, self._header_crc))
+            listed, codes = self._attributes(rows) if rows and self.public else (b"", b"")
+            extra = _ROWS.pack(len(listed)) + listed + codes if codes else b""
+            crc = zlib.crc32(extra, zlib.crc32(data, zlib.crc32(count, self._header_crc)))
             if _ROWS.unpack(self._exactly(_ROWS.size))[0] != crc:
                 raise ReportFileError(self._path, f"it is damaged after {total} reports")
             if not rows:
                 break
             total += rows
-            yield self._layout.rows(data)
+            yield self._layout.rows(data), self._public_attributes(rows, listed, codes)
         if _TOTAL.unpack(data)[0] != total or self._file.read(1):
             raise ReportFileError(self._path, "it does not end after the number of reports that it states")
+
+    def _attributes(self, rows: int) -> tuple[bytes, bytes]:
+        """Read the bytes of the combinations of a block, and of the numbers of its reports."""
+        size = _ROWS.unpack(self._exactly(_ROWS.size))[0]
+        return self._exactly(size), self._exactly(rows * _ROWS.size)
+
+    def _public_attributes(self, rows: int, listed: bytes, codes: bytes) -> PublicAttributes:
+        import numpy as np
+
+        if not self.public:
+            return PublicAttributes((), ((),), np.zeros(rows, np.int64))
+        try:
+            return PublicAttributes.from_bytes(self.public, listed, codes)
+        except (ValueError, TypeError, RecursionError):
+            raise ReportFileError(self._path, "its public attributes are damaged") from None
 
     def _exactly(self, size: int) -> bytes:
         # Read in pieces: a damaged count may request more than the memory.

@@ -131,6 +131,45 @@ class FrequencyMechanism(Mechanism):
 
         return maybe_consistent(self._law.estimate(self.total(reports)), consistent)
 
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        """Return (support - q)/(p - q) of each report and answer, shape (n, d); see `Mechanism.contributions`.
+
+        By default it asks for the support of each distinct report. Override it where reports are mostly distinct.
+
+        Parameters:
+            reports: as `aggregate` takes them.
+
+        Raises:
+            NotSupported: `reports` are not reports of this mechanism, or it does not list its answers.
+        """
+        import numpy as np
+
+        from .interpreter import as_reports
+
+        rows = as_reports(reports)
+        if not rows.ndim or not len(rows):
+            return np.zeros((0, self.answers))
+        distinct, places = np.unique(rows, axis=0, return_inverse=True)
+        each = [self._contribution(distinct[place : place + 1]) for place in range(len(distinct))]
+        found: NDArray[np.float64] = np.stack(each)[places.reshape(-1)]
+        return found
+
+    @property
+    def least_noise(self) -> NDArray[np.float64]:
+        """The least variance that randomization alone gives to a contribution of each answer, (d,).
+
+        A few reports may happen to be alike; an estimated variance is raised to what they must have at least.
+        """
+        import numpy as np
+
+        law = self._law
+        least: NDArray[np.float64] = np.minimum(law.at_zero, law.at_one) * np.ones(self.answers)
+        return least
+
+    def _contribution(self, report: Any) -> NDArray[np.float64]:
+        """Return the contribution of one report, an array (d,)."""
+        return self._law.counts(self.support(report)[1], 1)
+
     @property
     def report_bits(self) -> int | None:
         """The size of a report in bits: those that number all possible reports. None without a client program.

@@ -416,6 +416,26 @@ class Mechanism:
         """
         raise NotSupported(f"mechanism {self.name} has no server side, so it cannot estimate")
 
+    def contributions(self, reports: Any) -> Any:
+        """Return what each report contributes to an estimate: unbiased for the answer of its own user.
+
+        For an answer a, the contribution z[a] of a report has the expectation 1 if the user holds a, and else 0; for
+        a mechanism of numbers, z[0] has the user's number as expectation. So a weighted mean of contributions is an
+        unbiased estimate of the weighted mean of the answers, and its variance can be estimated from the
+        contributions alone. A contribution may be negative, or far above 1.
+
+        Parameters:
+            reports: as `aggregate` takes them. The result has n·d numbers, so pass many reports in blocks.
+
+        Returns:
+            An array of floats, shape (n, d): a column for each of the d answers, or one column for a number.
+
+        Raises:
+            NotSupported: `reports` are not reports of this mechanism; or it has no unbiased contribution of a single
+                report, or more answers than it lists.
+        """
+        raise NotSupported(f"mechanism {self.name} has no unbiased contribution of a single report")
+
     @property
     def repeats(self) -> bool:
         """True if two reports of one user may hold the same memoised draw, and so are not independent evidence.

@@ -276,6 +276,51 @@ class NumericMechanism(Mechanism):
         freedom = total.reports - 1 if self.keeps_squares and total.reports > 1 else None
         return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5, freedom=freedom)
 
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        """Return the reports as numbers, shape (n, 1): each is unbiased for its user's value.
+
+        Parameters:
+            reports: as `aggregate` takes them.
+
+        Raises:
+            NotSupported: `reports` are not reports of this mechanism, or they are biased.
+        """
+        import numpy as np
+
+        if self.biased:
+            raise NotSupported(
+                f"reports of {self.name} are biased, so no report has an unbiased contribution",
+                hint="Collect with laplace, staircase, hybrid or square-wave.",
+            )
+        self.aggregate(reports)
+        return np.asarray(reports, dtype=np.float64)[:, np.newaxis]
+
+    def report_bins(self, reports: Any) -> tuple[NDArray[np.int64], int]:
+        """Return the bin of each report, (n,), and the number of bins in which `distribution` needs the reports.
+
+        Parameters:
+            reports: as `aggregate` takes them.
+
+        Raises:
+            NotSupported: `reports` are not reports of this mechanism, or it estimates no distribution.
+        """
+        raise NotSupported(
+            f"{self.name} estimates no distribution, so it has no quantiles", hint="Collect with square-wave."
+        )
+
+    def distribution(self, shares: Any, covariance: Any, mean: MeanEstimate) -> MeanEstimate:
+        """Return `mean` with the distribution of the values, from weighted shares of reports.
+
+        Parameters:
+            shares: the share of the reports in each bin, (bins,).
+            covariance: the covariance of these shares, (bins, bins).
+            mean: the estimated mean, with its degrees of freedom.
+
+        Raises:
+            NotSupported: the mechanism estimates no distribution.
+        """
+        raise NotSupported(f"{self.name} estimates no distribution")
+
     def report_std(self, total: SumAggregate) -> float:
         """Return the standard deviation of one report around its user's value. Subclasses define it.
 

@@ -198,6 +198,7 @@ ldp_budget.reports.estimation
 ldp_budget.reports.inbox
 ldp_budget.reports.parquet
 ldp_budget.reports.partial_aggregate
+ldp_budget.reports.public_attributes
 ldp_budget.reports.report_file
 ldp_budget.reports.tables
 ldp_budget.sampling
@@ -220,6 +221,17 @@ ldp_budget.sdk.numeric_mechanism
 ldp_budget.sdk.parameters
 ldp_budget.sdk.questionnaire_estimates
 ldp_budget.sdk.subsampled_estimates
+ldp_budget.surveys
+ldp_budget.surveys.differences
+ldp_budget.surveys.means
+ldp_budget.surveys.moments
+ldp_budget.surveys.quantiles
+ldp_budget.surveys.questions
+ldp_budget.surveys.raking
+ldp_budget.surveys.strata
+ldp_budget.surveys.survey_estimates
+ldp_budget.surveys.two_way
+ldp_budget.surveys.weights
 ldp_budget.testing
 ldp_budget.verification
 ldp_budget.verification.audit

@@ -63,6 +63,7 @@ class Odd:
 
 OUE = mechanism("oue")(epsilon=1, domain_size=3)
 LAPLACE = mechanism("laplace")(epsilon=1, lower=0, upper=1)
+WAVE = mechanism("square-wave").calibrate(epsilon=1, lower=0, upper=1)
 RAPPOR = mechanism("rappor")(bits=8, hashes=2, cohorts=2, epsilon=1, epsilon_lifetime=4)
 GRR = mechanism("grr")(epsilon=1, domain_size=3)
 POLL = Collection("poll", OUE, ("a", "b", "c"))
@@ -97,6 +98,7 @@ UNTRIED = {
     "FrequencyMechanism": "is subclassed; `oue` is tried",
     "NumericMechanism": "is subclassed; `laplace` is tried",
     **dict.fromkeys(("Mechanism.compare", "Mechanism.compare_repeated", "Mechanism.outcomes"), AUTHORS),
+    "NumericMechanism.distribution": AUTHORS,
     **dict.fromkeys(("NumericMechanism.density", "NumericMechanism.log_density"), AUTHORS),
     **dict.fromkeys(("NumericMechanism.error_at", "NumericMechanism.report_breakpoints"), AUTHORS),
     **dict.fromkeys(("NumericMechanism.report_std", "Guarantee.divergence", "Case", "Comparison.of"), AUTHORS),
@@ -251,6 +253,10 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Mechanism.total": (OUE.total, {"reports": REPORTS}),
         "FrequencyMechanism.for_answers": (mechanism("oue").for_answers, {"epsilon": 1, "domain_size": 3}),
         "FrequencyMechanism.support": (OUE.support, {"reports": REPORTS}),
+        "Mechanism.contributions": (GRR.contributions, {"reports": GRR.randomize([0])}),
+        "FrequencyMechanism.contributions": (OUE.contributions, {"reports": REPORTS}),
+        "NumericMechanism.contributions": (LAPLACE.contributions, {"reports": NUMBERS}),
+        "NumericMechanism.report_bins": (WAVE.report_bins, {"reports": WAVE.randomize([0.5])}),
         "FrequencyMechanism.aggregate": (OUE.aggregate, {"reports": REPORTS}),
         "FrequencyMechanism.estimate": (OUE.estimate, {"reports": REPORTS, "consistent": True}),
         "FrequencyMechanism.utility": (OUE.utility, {"users": 3}),

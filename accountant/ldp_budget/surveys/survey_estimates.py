@@ -1,0 +1,339 @@
+"""Estimates of a designed survey from its report files, as `estimate --json` prints them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidParameter, NotSupported, ReportFileError
+from ..reports.public_attributes import count_combinations
+from ..reports.report_file import check_mixed, open_reports
+from ..reports.tables import shown_place
+from ..sdk.numeric_mechanism import NumericMechanism
+from .differences import Difference, groups, pairs
+from .means import MeansEstimate, Survey
+from .moments import SQUARES, Moments, moments_of_counts
+from .quantiles import quantiles
+from .questions import AskedQuestion, question, questions_of, read_bins, read_moments, read_table
+from .raking import rake, read_totals
+from .strata import Design
+from .two_way import TwoWayTable
+from .weights import Weights, column_weights, equal_weights, table_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ..registry.collections import Collection
+    from ..reports.public_attributes import PublicAttributes
+
+ROUND = "round"
+"""The public column with the names of the rounds, where each file is a round."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DesignOptions:
+    """The sampling design and the weights of a survey, and the groups or the table to estimate.
+
+    Parameters:
+        weights: a public column that holds the weights, or the rows of a table of weights; see `table_weights`.
+        totals: the rows of a table of totals to rake to; see `read_totals`.
+        strata: the public columns whose combinations are the strata.
+        clusters: the public column of the clusters.
+        by: the public column of the groups to estimate and to compare.
+        table: the names of the two questions of a two-way table.
+    """
+
+    weights: str | Sequence[Mapping[str, str]] | None = None
+    totals: Sequence[Mapping[str, str]] | None = None
+    strata: tuple[str, ...] = ()
+    clusters: str | None = None
+    by: str | None = None
+    table: tuple[str, str] | None = None
+
+
+@dataclass
+class SurveyFiles:
+    """Report files of one survey, read as often as needed; with `rounds`, a name for each, each one is a round.
+
+    Parameters:
+        survey: the collection of the reports.
+        files: paths or URLs of report files.
+        rounds: the names of the rounds; empty if all files are one round.
+        mixed: True to allow that some reports were charged to their users and others were not.
+    """
+
+    survey: Collection
+    files: Sequence[str]
+    rounds: Sequence[str] = ()
+    mixed: bool = False
+    charges: dict[bool | None, int] = field(default_factory=dict)
+
+    def blocks(self) -> Iterator[tuple[NDArray[Any], PublicAttributes]]:
+        """Yield the reports with their public attributes, block by block. Raises `ReportFileError`."""
+        self.charges = {True: 0, False: 0, None: 0}
+        columns: tuple[str, ...] | None = None
+        for number, path in enumerate(self.files):
+            with open_reports(path, self.survey) as reports:
+                if columns is not None and reports.public != columns:
+                    found = f"its public columns are {_listed(reports.public)}, and those of {self.files[0]} are "
+                    raise ReportFileError(shown_place(path), found + _listed(columns))
+                columns = reports.public
+                if self.rounds and ROUND in columns:
+                    expected = f"no public column named {ROUND}, because each file is a round"
+                    raise InvalidParameter("by_round", expected, _listed(columns))
+                for block, public in reports.attributed_blocks():
+                    self.charges[reports.charged] += len(block)
+                    yield block, public.with_column(ROUND, self.rounds[number]) if self.rounds else public
+        if not self.mixed:
+            check_mixed(", ".join(map(shown_place, self.files)), self.charges[True], self.charges[False])
+
+    def respondents(self) -> Moments:
+        """Return the number of respondents in each cell, as moments without contributions."""
+        return moments_of_counts(count_combinations(public for _, public in self.blocks()), self._columns())
+
+    def _columns(self) -> tuple[str, ...]:
+        with open_reports(self.files[0], self.survey) as reports:
+            return (*reports.public, ROUND) if self.rounds else reports.public
+
+
+def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float = 0.95) -> Row:
+    """Return the estimates of a survey: those of a collection, or an object for each question of a questionnaire.
+
+    Parameters:
+        source: the report files.
+        options: the design and the weights, and what to estimate.
+        level: the confidence level of the intervals.
+
+    Raises:
+        ReportFileError: a file cannot be read, or the files have different public columns.
+        InvalidParameter: an option names no public column, or a table does not fit the reports.
+        NotSupported: there are too few reports; no weights agree with all totals; or the mechanism has no unbiased
+            contributions.
+        UnknownName: a question of the table does not exist.
+    """
+    survey = source.survey
+    if survey.mechanism.repeats and len(source.files) > 1:
+        raise NotSupported(
+            f"{survey.name} memoizes, so reports of the same users in several files are not independent",
+            hint="Estimate each file by itself, or leave the options of the design out.",
+        )
+    everyone = source.respondents()
+    if not everyone.reports:
+        raise NotSupported("there are no reports to estimate from")
+    weights = weights_for(everyone, options, bool(source.rounds))
+    smallest = int(everyone.counts.min())
+    row: Row = {
+        "reports": everyone.reports,
+        "respondents": everyone.reports,
+        "kish_design_effect": weights.kish(everyone),
+        "weighted": weights.total(everyone) if weights.known else None,
+        "public": {"columns": list(everyone.columns), "combinations": len(everyone.cells), "smallest": smallest},
+    }
+    reader = _Reader(source, options, everyone, weights, level)
+    if options.table is not None:
+        return row | reader.table(*options.table)
+    asked = questions_of(survey)
+    found = {each.name: reader.question(each) for each in asked}
+    if asked[0].place is None:
+        return row | found[asked[0].name]
+    effects = [each["design_effect"] for each in found.values()]
+    return row | {"design_effect": float(np.mean(effects))} | found
+
+
+def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weights:
+    """Return the weights of the respondents of some moments: those given, raked to the totals if there are any."""
+    if options.weights is None:
+        weights = equal_weights(moments)
+    elif isinstance(options.weights, str):
+        weights = column_weights(moments, options.weights)
+    else:
+        weights = table_weights(moments, options.weights)
+    if options.totals is None:
+        return weights
+    return rake(moments, read_totals(options.totals), weights, within=(ROUND,) if rounds else ())
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reader of the estimates of each question."""
+
+    source: SurveyFiles
+    options: DesignOptions
+    everyone: Moments
+    weights: Weights
+    level: float
+
+    def survey(self, moments: Moments, least_noise: Any = None) -> Survey:
+        rounds = bool(self.source.rounds)
+        design = Design(((ROUND,) if rounds else ()) + self.options.strata, self.options.clusters)
+        return Survey(moments, weights_for(moments, self.options, rounds), design, least_noise)
+
+    @property
+    def _by(self) -> str | None:
+        return ROUND if self.source.rounds else self.options.by
+
+    def question(self, asked: AskedQuestion) -> Row:
+        """Return the estimates of a question, its groups, and their differences."""
+        moments = read_moments(self.source.survey, asked, self.source.blocks(), SQUARES)
+        survey, bins = self.survey(moments, asked.least_noise), self._bins(asked)
+        means = survey.means()
+        number = {"respondents": moments.reports} | ({} if asked.place is None else {"asked": moments.reports})
+        row: Row = {**number, "design_effect": means.design_effect}
+        row |= self._means(asked, means, self._scale(survey)) | self._quantiles(asked, means, bins, None)
+        if self._by is None:
+            return row
+        found = groups(survey, self._by)
+        row["groups"] = [
+            {"group": name, "respondents": each.respondents}
+            | self._means(asked, each, self._scale(survey), group=True)
+            | self._quantiles(asked, each, bins, name)
+            for name, each in found.items()
+        ]
+        row["differences"] = [
+            each for first, second, gap in pairs(survey, found) for each in self._gaps(asked, first, second, gap)
+        ]
+        return row
+
+    def _scale(self, survey: Survey) -> float:
+        """Return the factor from the weights of those who answered a question to those of all respondents."""
+        return self.weights.total(self.everyone) / survey.weights.total(survey.moments)
+
+    def _means(self, asked: AskedQuestion, means: MeansEstimate, scale: float, *, group: bool = False) -> Row:
+        """Return the rows of answers, or those of a mean.
+
+        The size of a group is estimated too, so the count in a group has no standard error.
+        """
+        if asked.answers is None:
+            origin, unit = asked.unit
+            low, high = means.interval(self.level)
+            mean, error = origin + unit * float(means.values[0]), unit * float(means.std_errors[0])
+            ends = {"low": origin + unit * float(low[0]), "high": origin + unit * float(high[0])}
+            return {"mean": mean, "std_error": error, **ends}
+        total = scale * means.total
+        return {
+            "answers": [
+                {
+                    "answer": name,
+                    "count": total * each["share"],
+                    "share": each["share"],
+                    **({} if group else {part: total * each[part] for part in ("std_error", "low", "high")}),
+                    **{f"share_{part}": each[part] for part in ("std_error", "low", "high")},
+                    "design_effect": effect,
+                }
+                for name, each, effect in zip(
+                    asked.answers, share_rows(means, self.level), means.design_effects.tolist(), strict=True
+                )
+            ]
+        }
+
+    def _bins(self, asked: AskedQuestion) -> Survey | None:
+        """Return the survey of the bins of a numeric question; None if it has no quantiles."""
+        if not asked.has_quantiles:
+            return None
+        return self.survey(read_bins(self.source.survey, asked, self.source.blocks()))
+
+    def _quantiles(self, asked: AskedQuestion, means: MeansEstimate, bins: Survey | None, group: str | None) -> Row:
+        if bins is None:
+            return {}
+        assert isinstance(asked.mechanism, NumericMechanism)
+        cells = None if group is None else bins.where(self._by or "", group)
+        return quantiles(asked.mechanism, means, bins, self.level, cells)
+
+    def _gaps(self, asked: AskedQuestion, first: str, second: str, gap: Difference) -> Iterator[Row]:
+        """Yield the difference of two groups in each answer, or in the mean."""
+        unit = asked.unit[1]
+        low, high = gap.interval(self.level)
+        for place, p_value in enumerate(gap.p_values.tolist()):
+            yield {
+                "group": first,
+                "other": second,
+                **({} if asked.answers is None else {"answer": asked.answers[place]}),
+                "difference": unit * float(gap.values[place]),
+                "std_error": unit * float(gap.std_errors[place]),
+                "low": unit * float(low[place]),
+                "high": unit * float(high[place]),
+                "p_value": p_value,
+            }
+
+    def table(self, first: str, second: str) -> Row:
+        """Return a two-way table: cells, margins, and a test of independence."""
+        if self._by is not None:
+            raise InvalidParameter("table", "without --by and --by-round", f"{first},{second}")
+        one, two = (question(self.source.survey, name) for name in (first, second))
+        moments = read_table(self.source.survey, one, two, self.source.blocks())
+        assert one.answers is not None
+        assert two.answers is not None
+        table = TwoWayTable(self.survey(moments), len(one.answers))
+        means, test = table.means(), table.independence()
+        shares = share_rows(means, self.level)
+        margins, cells = shares[: len(one.answers) + len(two.answers)], shares[len(one.answers) + len(two.answers) :]
+        named = [(first, answer) for answer in one.answers] + [(second, answer) for answer in two.answers]
+        crossed = [(row, column) for row in one.answers for column in two.answers]
+        return {
+            "respondents": moments.reports,
+            "design_effect": means.design_effect,
+            "table": [first, second],
+            "cells": [
+                {first: row, second: column} | each for (row, column), each in zip(crossed, cells, strict=True)
+            ],
+            "margins": [
+                {"question": name, "answer": answer} | each
+                for (name, answer), each in zip(named, margins, strict=True)
+            ],
+            "statistic": test.statistic,
+            "freedom": list(test.freedom),
+            "p_value": test.p_value,
+        }
+
+
+def share_rows(means: MeansEstimate, level: float) -> list[Row]:
+    """Return the share, the standard error and the ends of the interval of each mean.
+
+    The ends are within 0 and 1, unless the estimate itself is not.
+    """
+    low, high = means.interval(level)
+    low = np.maximum(low, np.minimum(means.values, 0.0))
+    high = np.minimum(high, np.maximum(means.values, 1.0))
+    columns = (means.values.tolist(), means.std_errors.tolist(), low.tolist(), high.tolist())
+    return [
+        dict(zip(("share", "std_error", "low", "high"), each, strict=True)) for each in zip(*columns, strict=True)
+    ]
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns) or "(none)"
+
+
+def read_table_rows(path: str | os.PathLike[str], option: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file with a header, as texts without spaces at their ends.
+
+    Parameters:
+        path: the path of the file.
+        option: the option that named it, for messages.
+
+    Raises:
+        InvalidParameter: the file cannot be read, or a row has another number of cells than the header.
+    """
+    import csv
+
+    from ..reports.public_attributes import canonical_value
+
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidParameter(option, "a CSV file in UTF-8", f"{path} ({error})") from None
+    header = [canonical_value(cell) for cell in lines[0]] if lines else []
+    for number, line in enumerate(lines[1:], 2):
+        if len(line) != len(header):
+            expected = f"{len(header)} cells in each row of {path}, as in its header"
+            raise InvalidParameter(option, expected, f"{len(line)} in row {number}")
+    return [dict(zip(header, map(canonical_value, line), strict=True)) for line in lines[1:]]

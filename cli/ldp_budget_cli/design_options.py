@@ -1,0 +1,221 @@
+"""Options of the survey design: `randomize --public`, and the weights, strata, groups and tables of `estimate`.
+
+The options of `estimate` are stored in the context, and `design_of` returns them: so the command has one more line
+and no more parameters.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from .output import JSON, LINES, counted, options, print_json, print_rows
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Sequence
+
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.surveys.survey_estimates import DesignOptions
+
+_KEY = "ldp_budget.design"
+_OTHERS = ("candidates", "top", "adjust", "consistent", "plot", "independent")
+"""Options of `estimate` that the estimates of a design do not have."""
+_SMALL_CROWD = 50
+
+
+# -- randomize --public ----------------------------------------------------------------------------------------------
+
+public_option = click.option(
+    "--public",
+    multiple=True,
+    metavar="COLUMN",
+    help="Store this column with each report, without any noise: region or age group, nothing private. Repeatable.",
+)
+
+
+def check_public(public: Sequence[str], answers: Sequence[str], user_column: str | None, out: str) -> tuple[str, ...]:
+    """Return the public columns. Raises a click error for a column of `answers` or users, and for a partition."""
+    from ldp_budget.reports.public_attributes import check_columns
+
+    for name in public:
+        if name in answers:
+            raise click.UsageError(
+                f"--public {name} would store the true answers. Leave it out: only other columns may be public."
+            )
+        if name == user_column:
+            raise click.UsageError(f"--public {name} would store the users' names with their reports. Leave it out.")
+    if public and out.endswith(".parquet"):
+        raise click.UsageError("--public needs a report file at --out: a name that does not end in .parquet.")
+    return check_columns(public)
+
+
+def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None:
+    """Print what public columns reveal: the report's crowd is split, and how small its smallest part is."""
+    if not public or not counts:
+        return
+    combination, smallest = min(counts.items(), key=lambda item: (item[1], item[0]))
+    verb = "travels" if len(public) == 1 else "travel"
+    click.echo(
+        f"Public: {', '.join(public)} {verb} with each report, without noise. {counted(len(counts), 'combination')}; "
+        f"the smallest, {', '.join(combination) or '(empty)'}, has {counted(smallest, 'person', 'people')}",
+        err=True,
+    )
+    if smallest < _SMALL_CROWD:
+        click.echo(
+            f"Warning: a report of that combination hides among {counted(smallest, 'report')}. Only its own noise protects "
+            "it. Join rare values, or leave a column out",
+            err=True,
+        )
+
+
+# -- estimate --------------------------------------------------------------------------------------------------------
+
+
+def _kept(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    if value:
+        assert parameter.name is not None
+        ctx.meta.setdefault(_KEY, {})[parameter.name] = value
+    return value
+
+
+def _design_option(name: str, metavar: str, help: str, **how: Any) -> Any:
+    return click.option(name, metavar=metavar, expose_value=False, callback=_kept, help=help, **how)
+
+
+design_options = options(
+    _design_option(
+        "--weights",
+        "FILE.csv|COLUMN",
+        "Weight respondents: a table with public columns and a column weight, or a public column of weights.",
+    ),
+    _design_option("--rake", "TOTALS.csv", "Rake the weights to known totals: columns variable, value and total."),
+    _design_option("--strata", "COLUMN", "A public column of the strata of the sample. Repeatable.", multiple=True),
+    _design_option("--clusters", "COLUMN", "The public column of the clusters of the sample."),
+    _design_option(
+        "--by", "COLUMN", "Estimate each group of this public column, and the differences between groups."
+    ),
+    _design_option("--table", "Q1,Q2", "Show a two-way table of two questions of a survey."),
+)
+
+
+def is_designed(ctx: click.Context) -> bool:
+    """Return True if an option of the design was given."""
+    return _KEY in ctx.meta
+
+
+def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
+    """Return the given options of the design, for report files with these public columns. Raises a click error."""
+    from ldp_budget.surveys.survey_estimates import DesignOptions, read_table_rows
+
+    given = ctx.meta[_KEY]
+    for name in _OTHERS:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"--{name} cannot be used with --{next(iter(given))}: weighted estimates have intervals only."
+            )
+    named = [("strata", each) for each in given.get("strata", ())]
+    named += [(name, given[name]) for name in ("clusters", "by") if name in given]
+    for name, column in named:
+        _check_column(name, column, columns)
+    if "by" in given and ctx.params.get("by_round"):
+        raise click.UsageError("--by and --by-round exclude each other: the rounds are the groups. Use one of them.")
+    weights: Any = given.get("weights")
+    if weights is not None and weights not in columns:
+        if not os.path.isfile(weights):
+            _check_column("weights", weights, columns, "a file or ")
+        weights = read_table_rows(weights, "weights")
+    table = given.get("table")
+    return DesignOptions(
+        weights,
+        read_table_rows(given["rake"], "rake") if "rake" in given else None,
+        tuple(given.get("strata", ())),
+        given.get("clusters"),
+        given.get("by"),
+        None if table is None else _two(table),
+    )
+
+
+def _check_column(option: str, column: str, columns: Sequence[str], also: str = "") -> None:
+    if column not in columns:
+        listed = ", ".join(columns) or "none"
+        raise click.UsageError(
+            f"--{option}: {column!r} is not {also}a public column. Public columns of the reports: {listed}. Store one with "
+            "the reports: ldp-budget randomize … --public COLUMN"
+        )
+
+
+def _two(text: str) -> tuple[str, str]:
+    names = [part.strip() for part in text.split(",")]
+    if len(names) != 2 or names[0] == names[1] or not all(names):
+        raise click.UsageError(f"--table must name two different questions, Q1,Q2: got {text!r}.")
+    return names[0], names[1]
+
+
+def show_design(
+    ctx: click.Context,
+    survey: Collection,
+    files: Sequence[str],
+    rounds: Sequence[str],
+    level: float,
+    *,
+    mixed: bool,
+    form: str | None,
+    rows_to: str | None,
+) -> None:
+    """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
+    from ldp_budget.reports.report_file import open_reports
+    from ldp_budget.surveys.survey_estimates import SurveyFiles, estimate_survey
+
+    from .design_tables import flat_rows, print_design
+    from .table_reader import write_rows_to
+
+    with open_reports(files[0], survey) as first:
+        columns = first.public
+    source = SurveyFiles(survey, files, rounds, mixed)
+    row = estimate_survey(source, design_of(ctx, columns), level=level)
+    _note_estimate(row)
+    charged, uncharged = source.charges[True], source.charges[False]
+    if charged and uncharged:
+        click.echo(
+            f"Warning: {uncharged} of {counted(charged + uncharged, 'report')} were not charged to their users: the "
+            "estimate is of a mix",
+            err=True,
+        )
+    if rows_to is not None:
+        write_rows_to("rows-to", rows_to, _uniform(flat_rows(row)))
+    if form == JSON:
+        print_json(row)
+    elif form is not None:
+        rows = list(flat_rows(row))
+        print_rows(rows if form == LINES else _uniform(rows), form)
+    else:
+        print_design(row, level)
+
+
+def _note_estimate(row: dict[str, Any]) -> None:
+    """Print what the public columns of the reports reveal, and what the rounds assume."""
+    public = row["public"]
+    listed = ", ".join(name for name in public["columns"] if name != "round")
+    if listed:
+        click.echo(
+            f"Public columns: {listed}. Each report hides among those of its combination; the smallest has "
+            f"{counted(public['smallest'], 'respondent')}",
+            err=True,
+        )
+    if "round" in public["columns"]:
+        click.echo(
+            "Note: rounds are taken as independent samples. If the same people answer in each, the p-values of a change are "
+            "too large",
+            err=True,
+        )
+
+
+def _uniform(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows that all have the same columns, in the order of their first appearance."""
+    listed = list(rows)
+    names = list(dict.fromkeys(name for row in listed for name in row))
+    return [{name: row.get(name) for name in names} for row in listed]

@@ -1,0 +1,151 @@
+"""Tables of the estimates of a designed survey, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .output import counted, rounded
+from .tables import print_row_table, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Row = dict[str, Any]
+
+_NUMBERS = ("mean", "std_error", "low", "high")
+
+
+def _questions(row: Row) -> list[tuple[str | None, Row]]:
+    """Return the questions of a result with their names; the only question of a collection has None."""
+    if "answers" in row or "mean" in row:
+        return [(None, row)]
+    return [(name, each) for name, each in row.items() if isinstance(each, dict) and "design_effect" in each]
+
+
+def flat_rows(row: Row) -> Iterator[Row]:
+    """Yield one row for each estimate: of answers, groups, differences, or the cells and margins of a table."""
+    if "cells" in row:
+        yield from row["cells"]
+        for margin in row["margins"]:
+            yield {margin["question"]: margin["answer"]} | {
+                name: value for name, value in margin.items() if name not in ("question", "answer")
+            }
+        return
+    for name, question in _questions(row):
+        shared = {} if name is None else {"question": name}
+        yield from (shared | each for each in _estimates(question))
+        for group in question.get("groups", ()):
+            yield from (shared | {"group": group["group"]} | each for each in _estimates(group))
+        for gap in question.get("differences", ()):
+            yield shared | gap
+
+
+def _estimates(row: Row) -> list[Row]:
+    return row["answers"] if "answers" in row else [{name: row[name] for name in _NUMBERS}]
+
+
+def print_design(row: Row, level: float) -> None:
+    """Print the estimates of a survey: each question with its groups and differences, or a two-way table."""
+    weighted = "" if row["weighted"] is None else f", weighted to {rounded(row['weighted'], 0)}"
+    click.echo(
+        f"{counted(row['respondents'], 'respondent')}{weighted}; {100 * level:.12g} % confidence intervals for the "
+        "population: sampling and noise"
+    )
+    if "cells" in row:
+        _print_table(row)
+        return
+    for name, question in _questions(row):
+        if name is not None:
+            click.echo(f"\n{name}: {counted(question['respondents'], 'respondent')}")
+        click.echo(
+            f"Design effect {rounded(question['design_effect'], 2)} (of unequal weights alone: "
+            f"{rounded(row['kish_design_effect'], 2)})"
+        )
+        _print_estimates(question)
+        for group in question.get("groups", ()):
+            click.echo(f"\n{group['group']}: {counted(group['respondents'], 'respondent')}")
+            _print_estimates(group)
+        if question.get("differences"):
+            click.echo("\nDifferences; p-values are not adjusted for their number")
+            _print_differences(question["differences"])
+
+
+def _percent(value: float) -> str:
+    return f"{rounded(100 * value, 1)} %"
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else rounded(value, 4)
+
+
+def _compared(value: float) -> str:
+    text = _p(value)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _print_estimates(row: Row) -> None:
+    if "answers" in row:
+        cells = [
+            (each["answer"], rounded(each["count"], 0), *(_percent(each[part]) for part in _SHARES))
+            for each in row["answers"]
+        ]
+        print_table(("answer", "count", "share", "low", "high"), cells)
+        return
+    print_row_table([{name: row[name] for name in _NUMBERS}])
+    if "quantiles" in row:
+        ends = row["quantile_intervals"]
+        click.echo("")
+        print_row_table(
+            [
+                {"quantile": name, "value": value, "low": ends[name][0], "high": ends[name][1]}
+                for name, value in row["quantiles"].items()
+            ]
+        )
+
+
+_SHARES = ("share", "share_low", "share_high")
+
+
+def _print_differences(rows: list[Row]) -> None:
+    shares = "answer" in rows[0]
+
+    def figure(value: float) -> Any:
+        return f"{rounded(100 * value, 1)} pp" if shares else value
+
+    header = ("groups", *(("answer",) if shares else ()), "difference", "low", "high", "p-value")
+    print_table(
+        header,
+        [
+            (
+                f"{each['group']} - {each['other']}",
+                *((each["answer"],) if shares else ()),
+                *(figure(each[part]) for part in ("difference", "low", "high")),
+                _p(each["p_value"]),
+            )
+            for each in rows
+        ],
+    )
+
+
+def _print_table(row: Row) -> None:
+    """Print the shares of the cells with their intervals, the margins, and the test of independence."""
+    first, second = row["table"]
+    freedom = row["freedom"]
+    click.echo(f"Design effect {rounded(row['design_effect'], 2)}")
+    click.echo(f"\n{first} by {second}")
+    print_table((first, second, "share", "low", "high"), [_cells(each, first, second) for each in row["cells"]])
+    click.echo("\nMargins")
+    print_table(
+        ("question", "answer", "share", "low", "high"),
+        [_cells(each, "question", "answer") for each in row["margins"]],
+    )
+    click.echo(
+        f"\nIndependence of {first} and {second}: F = {rounded(row['statistic'], 2)} with {rounded(freedom[0], 1)} and "
+        f"{rounded(freedom[1], 0)} degrees of freedom, p {_compared(row['p_value'])}"
+    )
+
+
+def _cells(row: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+    return (*(row[name] for name in names), *(_percent(row[part]) for part in ("share", "low", "high")))

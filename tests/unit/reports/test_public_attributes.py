@@ -1,0 +1,100 @@
+"""Public attributes: their values, and how they travel in a report file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldp_budget import mechanism
+from ldp_budget.errors import InvalidParameter, NotSupported, ReportFileError
+from ldp_budget.registry.collections import Collection
+from ldp_budget.reports.parquet import writer_to
+from ldp_budget.reports.public_attributes import PublicAttributes, check_columns, count_combinations
+from ldp_budget.reports.report_file import ReportWriter, open_reports, read_reports
+
+MOOD = Collection("mood", mechanism("grr").calibrate(epsilon=1, domain_size=3), ("good", "fair", "bad"))
+ROWS = [("north", "18-34"), ("south", "65+"), ("north", "18-34"), ("Südtirol", "65+")]
+
+
+def _written(path: Path) -> PublicAttributes:
+    public = PublicAttributes.of(("region", "age"), ROWS)
+    with ReportWriter(path, MOOD, public=("region", "age")) as writer:
+        writer.write(np.array([0, 1, 2, 0], np.uint8), public)
+        writer.write(np.array([2], np.uint8), public.take([3]))
+    return public
+
+
+def test_report_file_returns_the_attributes_of_each_report(tmp_path: Path) -> None:
+    public = _written(tmp_path / "m")
+    with open_reports(tmp_path / "m", MOOD) as reports:
+        assert reports.public == ("region", "age")
+        blocks = list(reports.attributed_blocks())
+    assert [block.tolist() for block, _ in blocks] == [[0, 1, 2, 0], [2]]
+    found = [each.combinations[code] for _, each in blocks for code in each.codes]
+    assert found == [*ROWS, ROWS[3]]
+    assert count_combinations([public])["north", "18-34"] == 2
+
+
+def test_read_reports_of_a_file_with_attributes_gives_the_reports(tmp_path: Path) -> None:
+    _written(tmp_path / "m")
+    assert np.concatenate(list(read_reports(tmp_path / "m", MOOD))).tolist() == [0, 1, 2, 0, 2]
+
+
+def test_report_file_without_attributes_has_one_empty_combination(tmp_path: Path) -> None:
+    with ReportWriter(tmp_path / "m", MOOD) as writer:
+        writer.write(np.array([0, 1], np.uint8))
+    assert b'"public"' not in (tmp_path / "m").read_bytes()
+    with open_reports(tmp_path / "m", MOOD) as reports:
+        [(_, public)] = reports.attributed_blocks()
+    assert (public.names, public.combinations, len(public)) == ((), ((),), 2)
+
+
+def test_report_file_with_any_changed_byte_is_refused(tmp_path: Path) -> None:
+    _written(tmp_path / "m")
+    data = bytearray((tmp_path / "m").read_bytes())
+    for place in range(data.index(b"\n", 25) + 1, len(data)):
+        data[place] ^= 1
+        (tmp_path / "changed").write_bytes(data)
+        data[place] ^= 1
+        with pytest.raises(ReportFileError), open_reports(tmp_path / "changed", MOOD) as reports:
+            list(reports.attributed_blocks())
+
+
+@pytest.mark.parametrize("public", [None, PublicAttributes.of(("region",), [("a",)] * 2)])
+def test_report_writer_of_other_attributes_is_refused(tmp_path: Path, public: PublicAttributes | None) -> None:
+    with (
+        pytest.raises(InvalidParameter, match="region, age"),
+        ReportWriter(tmp_path / "m", MOOD, public=("region", "age")) as w,
+    ):
+        w.write(np.array([0, 1], np.uint8), public)
+
+
+def test_writer_of_a_partition_stores_no_attributes(tmp_path: Path) -> None:
+    with pytest.raises(NotSupported, match="partition"):
+        writer_to(tmp_path / "m.parquet", MOOD, public=("region",))
+
+
+def test_public_attributes_are_normalized() -> None:
+    found = PublicAttributes.of(("region",), [("Su\u0308d ",), ("S\u00fcd",), (" S\u00fcd",)])
+    assert found.combinations == (("S\u00fcd",),)
+    assert found.codes.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("names", [[str(x) for x in range(9)], ["a", "a"], [""], ["a" * 65], ["a\n"]])
+def test_check_columns_of_invalid_names_is_refused(names: list[str]) -> None:
+    with pytest.raises(InvalidParameter):
+        check_columns(names)
+
+
+@pytest.mark.parametrize("value", ["x" * 65, "two\nlines"])
+def test_public_attributes_of_an_invalid_value_are_refused(value: str) -> None:
+    with pytest.raises(InvalidParameter, match="64 printable"):
+        PublicAttributes.of(("region",), [(value,)])
+
+
+def test_from_bytes_of_foreign_data_is_refused() -> None:
+    for listed, codes in ((b'[["a"]]', b"\x01\0\0\0"), (b'[["a", "b"]]', b""), (b"[[1]]", b""), (b"no", b"")):
+        with pytest.raises(ValueError, match=r".*"):
+            PublicAttributes.from_bytes(("region",), listed, codes)

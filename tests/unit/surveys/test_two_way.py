@@ -1,0 +1,138 @@
+"""Two-way tables: cells, the test of independence, and the choice between separate and joint randomization."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import chdtrc
+
+from ldp_budget import mechanism
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.reports.public_attributes import PublicAttributes
+from ldp_budget.surveys.means import Survey
+from ldp_budget.surveys.moments import PRODUCTS, moments_of
+from ldp_budget.surveys.questions import question, questions_of, read_moments, read_table
+from ldp_budget.surveys.strata import Design
+from ldp_budget.surveys.two_way import MOST_CELLS, TwoWayTable, cell_errors, paired
+from ldp_budget.surveys.weights import equal_weights
+
+
+def table_of(counts: list[list[int]], design: Design | None = None, copies: int = 1) -> TwoWayTable:
+    """Return the table of answers without noise, each respondent of it `copies` times in a cluster of its own."""
+    cells = [(r, c) for r, row in enumerate(counts) for c, count in enumerate(row) for _ in range(count)]
+    rows, columns = (np.repeat([cell[side] for cell in cells], copies) for side in (0, 1))
+    z = paired(np.eye(len(counts))[rows], np.eye(len(counts[0]))[columns])
+    public = {"person": [str(place // copies) for place in range(len(rows))]}
+    moments = moments_of(z, public, PRODUCTS)
+    return TwoWayTable(Survey(moments, equal_weights(moments), design or Design()), len(counts))
+
+
+def test_two_way_cells_without_noise_are_the_observed_shares() -> None:
+    table = table_of([[10, 20], [30, 40]])
+    assert table.means().values == pytest.approx([0.3, 0.7, 0.4, 0.6, 0.1, 0.2, 0.3, 0.4])
+    assert table.columns == 2
+
+
+def test_independence_without_noise_agrees_with_pearsons_test() -> None:
+    # X² = 0.794 and p = 0.373, computed by hand; and a table with six degrees of freedom.
+    assert table_of([[10, 20], [30, 40]]).independence().p_value == pytest.approx(0.373, abs=0.01)
+    counts = np.array([[30, 25, 20, 25], [25, 35, 30, 20], [20, 30, 35, 25]])
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    pearson = float(((counts - expected) ** 2 / expected).sum())
+    test = table_of(counts.tolist()).independence()
+    assert test.p_value == pytest.approx(chdtrc(6, pearson), abs=0.02)
+    assert test.freedom[0] == pytest.approx(6, abs=0.2)
+
+
+def test_independence_of_copied_respondents_in_clusters_is_that_of_one_copy() -> None:
+    counts = [[10, 20], [30, 25]]
+    plain = table_of(counts).independence()
+    copied = table_of(counts, Design(clusters="person"), copies=5).independence()
+    assert copied.p_value == pytest.approx(plain.p_value, abs=0.005)
+    assert table_of(counts, copies=5).independence().p_value < plain.p_value / 2
+
+
+def test_two_way_cells_of_noisy_reports_are_unbiased() -> None:
+    grr = mechanism("grr").calibrate(epsilon=2, domain_size=3)
+    rng = np.random.default_rng(1)
+    first = rng.integers(3, size=40_000)
+    second = (first + (rng.random(40_000) < 0.5)) % 3
+    z = paired(*(grr.contributions(grr.randomize(answers, rng=seed)) for seed, answers in ((2, first), (3, second))))
+    moments = moments_of(z, products=PRODUCTS)
+    found = TwoWayTable(Survey(moments, equal_weights(moments)), 3)
+    truth = np.bincount(3 * first + second, minlength=9) / 40_000
+    means = found.means()
+    assert np.all(np.abs(means.values[6:] - truth) < 4.5 * means.std_errors[6:])
+    assert found.independence().p_value < 1e-6
+
+
+def test_paired_of_different_respondents_or_too_many_cells_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="3 respondents"):
+        paired(np.ones((3, 2)), np.ones((4, 2)))
+    with pytest.raises(InvalidParameter, match=f"at most {MOST_CELLS} cells"):
+        paired(np.ones((3, 21)), np.ones((3, 20)))
+
+
+def test_independence_of_a_constant_answer_is_refused() -> None:
+    with pytest.raises(NotSupported, match="do not vary"):
+        table_of([[10, 10], [0, 0]]).independence()
+
+
+@pytest.mark.parametrize(("first", "second", "epsilon"), [(2, 2, 1), (2, 2, 6), (8, 8, 1), (5, 4, 3)])
+def test_cell_errors_are_those_of_simulated_tables(first: int, second: int, epsilon: float) -> None:
+    n, rng = 20_000, np.random.default_rng(4)
+    errors = cell_errors(first, second, epsilon)
+    one, two = rng.integers(first, size=n), rng.integers(second, size=n)
+
+    def contributions(answers: np.ndarray, size: int, loss: float) -> np.ndarray:
+        from ldp_budget.registry.ranking import rank_frequency
+
+        name = rank_frequency(loss, size, 1)[0]["mechanism"]
+        made = next(each for each in (mechanism(name),)).for_answers(loss, size)
+        return np.asarray(made.contributions(made.randomize(answers, rng=5)))
+
+    z = paired(contributions(one, first, epsilon / 2), contributions(two[::-1], second, epsilon / 2)[::-1])
+    separate = z[:, first + second :].var(axis=0).mean() ** 0.5
+    joint = contributions(one * second + two, first * second, epsilon).var(axis=0).mean() ** 0.5
+    assert errors.separate == pytest.approx(separate, rel=0.1)
+    assert errors.joint == pytest.approx(joint, rel=0.1)
+    assert errors.better == ("separate" if separate < joint else "joint")
+
+
+class _Mechanism:
+    """Two questions in a row of three bytes: the mask, and the report of each question."""
+
+    def __init__(self) -> None:
+        grr = mechanism("grr").calibrate(epsilon=20, domain_size=2)
+        self.questions = [SimpleNamespace(name=name, mechanism=grr, categories=("no", "yes")) for name in "ab"]
+
+    def unpack(self, reports: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        asked = (reports[:, :1] >> np.arange(2)) & 1 == 1
+        return asked, [reports[asked[:, place], place + 1] for place in range(2)]
+
+
+def _survey() -> SimpleNamespace:
+    return SimpleNamespace(name="both", mechanism=_Mechanism(), categories=None)
+
+
+def test_read_table_uses_those_who_answered_both_questions() -> None:
+    rows = np.array([[3, 1, 1], [3, 1, 0], [3, 0, 0], [3, 0, 0], [1, 1, 0], [2, 0, 1]], np.uint8)
+    survey = _survey()
+    first, second = questions_of(survey)
+    public = PublicAttributes((), ((),), np.zeros(6, np.int64))
+    moments = read_table(survey, first, second, [(rows, public)])
+    assert moments.reports == 4
+    assert moments.sums[0, 4:] == pytest.approx([2, 0, 1, 1], abs=1e-6)
+    assert read_moments(survey, first, [(rows, public)], PRODUCTS).sums[0] == pytest.approx([2, 3], abs=1e-6)
+
+
+def test_read_table_without_a_respondent_for_both_says_what_to_do() -> None:
+    survey = _survey()
+    rows = np.array([[1, 1, 0], [2, 0, 1]], np.uint8)
+    public = PublicAttributes((), ((),), np.zeros(2, np.int64))
+    with pytest.raises(NotSupported, match="no respondent answered both a and b"):
+        read_table(survey, *questions_of(survey), [(rows, public)])
+    with pytest.raises(NotSupported, match="two different questions"):
+        read_table(survey, question(survey, "a"), question(survey, "a"), [(rows, public)])
