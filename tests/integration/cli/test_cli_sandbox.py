@@ -36,7 +36,7 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
     real, there = tmp_path / "real.db", new_ledger(2)
     CommandLine(real)("ledger", "init")
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
-    assert "is a sandbox: nothing moves from one to the other. Name a new place" in told
+    assert "is a sandbox. Nothing was moved. Name a new place." in told
     assert "counts: nothing moves" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
     assert "got a ledger that counts; --at" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
@@ -51,7 +51,7 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
 def test_sandbox_on_postgres_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(3))
-    assert "for --at `ldp-budget ledger init --sandbox` makes one" in on_server.error(
+    assert "--at needs a sandbox. Create one: ldp-budget ledger init --sandbox" in on_server.error(
         "balance", "alice", "--at", "2028-01-01"
     )
     assert on_server.json("ledger", "init", "--sandbox")["sandbox"] is True
