@@ -37,7 +37,7 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
     CommandLine(real)("ledger", "init")
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
     assert "is a sandbox. Nothing was moved. Name a new place." in told
-    assert "counts: nothing moves" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
+    assert "is a real ledger. Nothing was moved." in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
     assert "got a ledger that counts; --at" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
     )
@@ -55,7 +55,7 @@ def test_sandbox_on_postgres_works(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "balance", "alice", "--at", "2028-01-01"
     )
     assert on_server.json("ledger", "init", "--sandbox")["sandbox"] is True
-    assert "got a sandbox, which was left as it is" in on_server.error("ledger", "init")
+    assert "is a sandbox already. It was not changed." in on_server.error("ledger", "init")
     on_server("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=1", "--at", "2028-01-01")
     for day, code in (("2028-01-01", 0), ("2028-01-01T23:59", 3), ("2028-01-02", 0)):
         on_server("spend", "alice", *RR, "--at", day, code=code)
