@@ -35,7 +35,7 @@ def test_ledger_move_to_a_server_and_back_keeps_everything(
     assert (copied["accounts"], copied["entries"]) == (1, 2)
     assert CommandLine(first).json("ledger", "verify", "--expect", copied["from"]["head"])["ok"]
     told = CommandLine(first).error("spend", "alice", "rr", "--epsilon", "0.1")
-    assert f"{first}: it was moved to {copied['to']['ledger']}. Use that ledger; nothing was charged" in told
+    assert f"{first}: it was moved to {copied['to']['ledger']}. Nothing was charged. Use that ledger." in told
     on_server = CommandLine(there)
     assert on_server.json("ledger", "verify", "--expect", copied["to"]["head"])["ok"]
     assert on_server.json("spend", "alice", "rr", "--epsilon", "0.5", "--key", "k")["receipt"] == key

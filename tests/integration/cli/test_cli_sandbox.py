@@ -36,9 +36,9 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
     real, there = tmp_path / "real.db", new_ledger(2)
     CommandLine(real)("ledger", "init")
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
-    assert "is a sandbox: nothing moves from one to the other. Name a new place" in told
-    assert "counts: nothing moves" in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
-    assert "got a ledger that counts; --at" in sandbox.error(
+    assert "is a sandbox. Nothing was moved. Name a new place." in told
+    assert "is a real ledger. Nothing was moved." in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
+    assert "this is a real ledger, and a sandbox was asked for" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
     )
     assert sandbox.json("ledger", "move", "--yes", sandbox.ledger, there)["sandbox"] is True
@@ -51,11 +51,11 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
 def test_sandbox_on_postgres_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     on_server = CommandLine(new_ledger(3))
-    assert "for --at `ldp-budget ledger init --sandbox` makes one" in on_server.error(
+    assert "--at needs a sandbox. Create one: ldp-budget ledger init --sandbox" in on_server.error(
         "balance", "alice", "--at", "2028-01-01"
     )
     assert on_server.json("ledger", "init", "--sandbox")["sandbox"] is True
-    assert "got a sandbox, which was left as it is" in on_server.error("ledger", "init")
+    assert "is a sandbox already. It was not changed." in on_server.error("ledger", "init")
     on_server("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=1", "--at", "2028-01-01")
     for day, code in (("2028-01-01", 0), ("2028-01-01T23:59", 3), ("2028-01-02", 0)):
         on_server("spend", "alice", *RR, "--at", day, code=code)
