@@ -21,6 +21,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "collection": ("collection", "Define the set-up that clients and server share."),
         "randomize": ("randomize", "Randomize a column of answers into private reports."),
         "estimate": ("estimate", "Estimate counts or a mean from reports."),
+        "report": ("report", "Write one page about a survey, for people who decide."),
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
         "invite": ("access", "Print a personal survey link for each respondent."),
     },

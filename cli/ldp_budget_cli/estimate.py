@@ -137,9 +137,9 @@ def estimate(
     Example:
       ldp-budget estimate mood mood.reports
     """
-    level, most = _level(confidence), _top(top)
+    level, most = _level(confidence), top_option(top)
     found = find_collection(ctx, collection)
-    names = None if candidates is None else _candidates(found, candidates)
+    names = None if candidates is None else answers_to_count(found, candidates)
     check_countable(found, names, most)
     if consistent and adjust is not None:
         raise click.UsageError("--adjust cannot be used with --consistent, which adjusts the counts itself")
@@ -303,7 +303,7 @@ def _level(text: str) -> float:
     return float(level)
 
 
-def _top(text: str | None) -> int | None:
+def top_option(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
@@ -311,7 +311,7 @@ def _top(text: str | None) -> int | None:
     return int(text)
 
 
-def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
+def answers_to_count(collection: Collection, text: str) -> tuple[str, ...]:
     """Return the requested answers, each checked to be one of the collection's, and only once."""
     names = read_names("candidates", text)
     check_candidates(collection, names)
