@@ -69,7 +69,7 @@ def _html_block(block: Block) -> str:
         case Meter():
             bar = f'<rect class="track" width="100%" height="14" rx="3"/><rect class="bar" width="{100 * block.used:.2f}%"'
             return (
-                f'<figure class=meter><figcaption><span>{escape(block.label)}</span> <b>{escape(block.shown)}</b>'
+                f"<figure class=meter><figcaption><span>{escape(block.label)}</span> <b>{escape(block.shown)}</b>"
                 f'</figcaption><svg aria-hidden="true" height="14">{bar} height="14" rx="3"/></svg></figure>'
             )
         case Chart():
@@ -106,13 +106,13 @@ def link(contact: str) -> str | None:
 
 def _html_chart(chart: Chart) -> str:
     """Return bars as a table, so that screen readers get the numbers; each bar is an SVG that fills its cell."""
-    name, share, interval, *more = (escape(each) for each in chart.columns)
+    name, *amounts = (escape(each) for each in chart.columns)
     heads = [
         f'<th scope="col" role="columnheader">{name}</th>',
         '<td role="columnheader"><span class=hidden>Picture</span></td>',
-        *(f'<th scope="col" role="columnheader" class=amount>{each}</th>' for each in (share, interval, *more)),
+        *(f'<th scope="col" role="columnheader" class=amount>{each}</th>' for each in amounts),
     ]
-    rows = "".join(_html_bar(chart, bar, bool(more)) for bar in chart.bars)
+    rows = "".join(_html_bar(chart, bar) for bar in chart.bars)
     ends = {0: "first", len(chart.marks) - 1: "last"}
     marks = "".join(
         f'<span class="{ends.get(at, "middle")}">{escape(text)}</span>' for at, (_, text) in enumerate(chart.marks)
@@ -125,12 +125,14 @@ def _html_chart(chart: Chart) -> str:
     )
 
 
-def _html_bar(chart: Chart, bar: Bar, counts: bool) -> str:
+def _html_bar(chart: Chart, bar: Bar) -> str:
     def place(value: float) -> float:
         width = chart.most - chart.least
         return 100 * min(1.0, max(0.0, (value - chart.least) / width)) if width else 0.0
 
-    grid = "".join(f'<line class="mark" x1="{place(at):.2f}%" x2="{place(at):.2f}%" y2="26"/>' for at, _ in chart.marks)
+    grid = "".join(
+        f'<line class="mark" x1="{place(at):.2f}%" x2="{place(at):.2f}%" y2="26"/>' for at, _ in chart.marks
+    )
     parts = [grid]
     if chart.least == 0 or bar.low is None:
         parts.append(f'<rect class="bar" y="5" width="{place(bar.value):.2f}%" height="16" rx="2"/>')
@@ -140,7 +142,7 @@ def _html_bar(chart: Chart, bar: Bar, counts: bool) -> str:
         parts += [f'<line class="interval" x1="{end}" x2="{end}" y1="8" y2="18"/>' for end in (low, high)]
     if chart.least != 0:
         parts.append(f'<circle class="bar" cx="{place(bar.value):.2f}%" cy="13" r="5"/>')
-    amounts = [("share", bar.shown), ("range", bar.interval), *([("count", bar.count)] if counts else [])]
+    amounts = [("share", bar.shown), ("range", bar.interval), ("count", bar.count)][: len(chart.columns) - 1]
     cells = "".join(f'<td role="cell" class="amount {name}">{escape(text)}</td>' for name, text in amounts)
     return (
         f'<tr role="row"><th scope="row" role="rowheader">{escape(bar.label)}</th>'

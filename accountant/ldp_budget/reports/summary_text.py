@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +128,11 @@ def loss(epsilon: float | Decimal | None) -> str:
     return f"{shown:f}" if abs(shown.adjusted()) < 6 else f"{shown:e}"
 
 
+def _most(epsilon: float | Decimal | None) -> str:
+    shown = loss(epsilon)
+    return shown if shown == "unbounded" else f"ε ≤ {shown}"
+
+
 def certainty(epsilon: float) -> str:
     """Return how sure an observer of a report can be at most, of two answers that were equally likely before."""
     # 1 - 1/(1 + e^ε) in tenths of a percent, rounded up.
@@ -135,8 +140,12 @@ def certainty(epsilon: float) -> str:
     return f"{tenths / 10:.1f} %" if tenths < 1000 else "almost 100 %"
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 1e4 else whole(value)
+def _number(value: float, toward: str = ROUND_HALF_EVEN) -> str:
+    """Return a number with four digits, or more in front of the point."""
+    exact = Decimal(str(value))
+    if not exact:
+        return "0"
+    return f"{exact.quantize(Decimal(1).scaleb(min(0, exact.adjusted() - 3)), toward):,f}"
 
 
 def _plural(number: float, one: str, many: str = "") -> str:
@@ -154,7 +163,17 @@ def _results(question: Question) -> Section:
     if row is None:
         said = "There are no answers yet. When they arrive, this page shows the share of each answer."
         return Section("result", question.text, (Note(said),))
-    blocks: list[Block] = [Note(f"{_plural(row['reports'], 'answer')}.")]
+    how = (
+        "The bar is the estimated share among these people. The line is its"
+        if "answers" in row
+        else "The line is the"
+    )
+    blocks: list[Block] = [
+        Note(
+            f"{_plural(row['reports'], 'answer')}. {how} 95 % confidence interval, which includes the noise that protects "
+            "the answers."
+        )
+    ]
     if "answers" in row:
         blocks.append(_shares(question.text, row["answers"]))
         if row["answers"] and all(each["share_high"] - each["share_low"] >= 0.5 for each in row["answers"]):
@@ -192,18 +211,27 @@ def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...]) -> Chart:
 def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
     low, high = row["low"], row["high"]
     least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), low, high)[:2]
-    shown = f"{_number(low)} to {_number(high)}"
+    shown = f"{_number(low, ROUND_FLOOR)} to {_number(high, ROUND_CEILING)}"
     bar = Bar("Mean", row["mean"], max(low, least), min(high, most), _number(row["mean"]), shown)
-    marks = tuple((least + part * (most - least) / 2, _number(least + part * (most - least) / 2)) for part in range(3))
+    marks = tuple(
+        (least + part * (most - least) / 2, _number(least + part * (most - least) / 2)) for part in range(3)
+    )
     yield Chart(question.text, ("", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
     if row.get("max_bias"):
         yield Note(f"The method may shift the mean by up to {_number(row['max_bias'])}; the interval excludes that.")
     if "bins" in row:
         bars = tuple(
-            Bar(f"{_number(each['low'])} to {_number(each['high'])}", each["share"], None, None, percent(each["share"]), "")
+            Bar(
+                f"{_number(each['low'])} to {_number(each['high'])}",
+                each["share"],
+                None,
+                None,
+                percent(each["share"]),
+                "",
+            )
             for each in row["bins"]
         )
-        yield _axis(f"{question.text}: distribution", ("From, to", "Share", ""), bars)
+        yield _axis(f"{question.text}: distribution", ("From, to", "Share"), bars)
 
 
 def _margin_of_fakes(row: Mapping[str, Any]) -> Iterator[Note]:
@@ -236,7 +264,7 @@ def _asked(summary: Summary) -> Section:
     charges = summary.charges
     if charges is not None and charges.first is not None:
         first, last = charges.first[:10], str(charges.last)[:10]
-        rows.append(("Answered", f"on {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"))
+        rows.append(("Asked", f"on {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"))
     return Section("asked", "Who asked", (Facts(tuple(rows)),))
 
 
@@ -286,6 +314,7 @@ def _budget(summary: Summary) -> Section:
     if guarantee.get("lifetime_epsilon") is not None:
         rows.append(("All repeated responses together cost", f"at most ε = {loss(guarantee['lifetime_epsilon'])}"))
     charges, blocks = summary.charges, list[Block]()
+    about = "Each response uses up a part of a person's privacy budget, measured in ε. The ledger refuses what is over a limit."
     if charges is None:
         blocks.append(Note("This page was made without a ledger, so it states no limit and no total.", True))
     elif not charges.accounts:
@@ -293,14 +322,20 @@ def _budget(summary: Summary) -> Section:
     else:
         rows += list(_limits(charges))
         rows.append(("Used for this survey", f"at most ε = {loss(charges.largest)} by any one account"))
-        rows.append(("Used in all", f"at most ε = {loss(charges.largest_total)} by any one account, all surveys added up"))
+        rows.append(
+            ("Used in all", f"at most ε = {loss(charges.largest_total)} by any one account, all surveys added up")
+        )
         blocks += _meters(charges)
-    return Section("budget", "Privacy budget: promised and used", (Facts(tuple(rows)), *blocks))
+    return Section("budget", "Privacy budget: promised and used", (Note(about), Facts(tuple(rows)), *blocks))
 
 
 def _limits(charges: Charges) -> Iterator[tuple[str, str]]:
     for policy in charges.policies:
-        name = "Limit for each account" if len(charges.policies) == 1 else f"Limit for each account (policy {policy.name})"
+        name = (
+            "Limit for each account"
+            if len(charges.policies) == 1
+            else f"Limit for each account (policy {policy.name})"
+        )
         yield name, "; ".join(map(_limit_text, policy.limits)) or "none"
 
 
@@ -323,7 +358,9 @@ def _meters(charges: Charges) -> Iterator[Meter]:
 # -- what is guaranteed --------------------------------------------------------------------------------------
 
 _NOISE = "The device adds random noise to the number, and sends only the noisy number."
-_BITS = "The device makes a list with one yes or no for each answer, flips each at random, and sends the flipped list."
+_BITS = (
+    "The device makes a list with one yes or no for each answer, flips each at random, and sends the flipped list."
+)
 _HASH = "The device replaces the answer by a short code, changes the code at random, and sends only the changed code."
 _SET = "The device draws a random set of answers, which holds the true answer only a little more often than others."
 _WAYS = {
@@ -350,7 +387,9 @@ _CHECKS = {
 
 def _protection(summary: Summary) -> Section:
     subject = summary.subject
-    mechanisms = list({each.collection.mechanism.name: each.collection.mechanism for each in subject.questions}.values())
+    mechanisms = list(
+        {each.collection.mechanism.name: each.collection.mechanism for each in subject.questions}.values()
+    )
     blocks: list[Block] = [
         Note(
             f"{_WAYS.get(each.name, _OTHER)} No one can say of a single report if it is the truth. Over many people the "
@@ -366,10 +405,12 @@ def _protection(summary: Summary) -> Section:
             f" An observer who thought two answers equally likely can be at most {certainty(epsilon)} sure of one of "
             "them after seeing the report."
         )
-    checks = " ".join(dict.fromkeys(_CHECKS.get(checked_at(each), "This guarantee was not checked.") for each in mechanisms))
+    checks = " ".join(
+        dict.fromkeys(_CHECKS.get(checked_at(each), "This guarantee was not checked.") for each in mechanisms)
+    )
     facts = Facts(
         (
-            ("Method", ", ".join(each.name for each in mechanisms)),
+            ("Method", "; ".join(f"{each.name}: {each.summary}" for each in mechanisms)),
             (
                 "Unit of privacy",
                 "One response of one person to this survey. The limits protect everything that one account sends. A "
@@ -395,7 +436,8 @@ def _protection(summary: Summary) -> Section:
             ("How it was checked", checks),
         )
     )
-    return Section("protection", "How each answer is protected", (*blocks, facts))
+    terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
+    return Section("protection", "How each answer is protected", (*blocks, terms, facts))
 
 
 def _promises(summary: Summary) -> Section:
@@ -427,7 +469,9 @@ def _record(summary: Summary) -> Section:
         }
         rows.append(("Verification", verified[ledger.ok]))
         if ledger.ok is False:
-            blocks.append(Note("The ledger failed its verification. Do not rely on the limits and totals above.", True))
+            blocks.append(
+                Note("The ledger failed its verification. Do not rely on the limits and totals above.", True)
+            )
     rows += [
         ("Report files", ", ".join(summary.files) or "none"),
         ("Made", f"{summary.made_at:%Y-%m-%d %H:%M} UTC, with ldp-budget {version('ldp-budget')}"),
@@ -452,12 +496,11 @@ def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     """Return the figures at the top: each a label, a number and a remark."""
     invited, ledger = summary.invited, summary.ledger
     of_invited = f"{percent(summary.answered / invited)} of {whole(invited)} invited" if invited else "people"
-    figures = [
-        ("Answers", whole(summary.answered), of_invited),
-        ("Privacy loss", f"ε ≤ {loss(summary.subject.guarantee.describe()['epsilon'])}", "for one response"),
-    ]
+    epsilon = summary.subject.guarantee.describe()["epsilon"]
+    sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"
+    figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", _most(epsilon), sure)]
     if summary.charges is not None and summary.charges.accounts:
-        figures.append(("Largest total", f"ε ≤ {loss(summary.charges.largest_total)}", "of one account, all surveys"))
+        figures.append(("Largest total", _most(summary.charges.largest_total), "of one account, all surveys"))
     if ledger is not None:
         said = {True: "passed", False: "FAILED", None: "not run"}[ledger.ok]
         figures.append(("Ledger check", said, _plural(ledger.entries, "entry", "entries")))

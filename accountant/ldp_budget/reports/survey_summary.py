@@ -200,7 +200,7 @@ def _units(epsilon: float | None, back: bool) -> float:
     """Return a journal row's ε in whole units, which a double holds exactly; infinite if nothing bounds it."""
     if epsilon is None:
         return 0 if back else math.inf
-    units = round(abs(epsilon) * _UNIT)
+    units = float(round(abs(epsilon) * _UNIT))
     return -units if back else units
 
 
