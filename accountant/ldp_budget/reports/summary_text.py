@@ -216,7 +216,7 @@ def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
     marks = tuple(
         (least + part * (most - least) / 2, _number(least + part * (most - least) / 2)) for part in range(3)
     )
-    yield Chart(question.text, ("", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
+    yield Chart(question.text, ("Figure", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
     if row.get("max_bias"):
         yield Note(f"The method may shift the mean by up to {_number(row['max_bias'])}; the interval excludes that.")
     if "bins" in row:
