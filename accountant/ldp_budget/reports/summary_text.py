@@ -145,7 +145,7 @@ def _number(value: float, toward: str = ROUND_HALF_EVEN) -> str:
     exact = Decimal(str(value))
     if not exact:
         return "0"
-    return f"{exact.quantize(Decimal(1).scaleb(min(0, exact.adjusted() - 3)), toward):,f}"
+    return f"{exact.quantize(Decimal(1).scaleb(min(0, exact.adjusted() - 3)), toward).normalize():,f}"
 
 
 def _plural(number: float, one: str, many: str = "") -> str:
