@@ -211,7 +211,7 @@ class Repeats:
             yield user
 
     def warn(self) -> None:
-        """Warn of repeated users, and of names that differ only by case; print nothing if there are none."""
+        """Warn of repeated users, and of names that differ only by case or spaces; print nothing if there are none."""
         often = more = 0
         parts = 1 + len(self._names) // _TOGETHER
         for part in range(parts):
