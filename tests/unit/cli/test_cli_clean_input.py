@@ -153,7 +153,9 @@ def test_empty_round_breaks_no_trend(randomize: Callable[..., Any], survey_line:
     done = survey_line("estimate", "poll", *rounds, "--by-round")
     assert "Note: none has no reports, so it has no estimate" in done.stderr
     assert "3 rounds" in done.stdout
-    rows_of = list(csv.DictReader(survey_line("estimate", "poll", *rounds, "--by-round", "--csv").stdout.splitlines()))
+    rows_of = list(
+        csv.DictReader(survey_line("estimate", "poll", *rounds, "--by-round", "--csv").stdout.splitlines())
+    )
     assert [row["round"] for row in rows_of] == ["one"] * 3 + ["two"] * 3
     assert "there are no reports" in survey_line.error("estimate", "poll", tmp_path / "none", "--by-round")
 
