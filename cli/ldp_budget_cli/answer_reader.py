@@ -20,7 +20,7 @@ from ldp_budget.sdk.domain import Interval
 
 from .inputs import Repeats, why_no_user
 from .output import counted
-from .table_reader import SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
+from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -118,7 +118,7 @@ class AnswerReader:
         """Yield batches of valid answers, none of them empty; at most one batch of the file is in memory."""
         how, answers = self._how, self.answers
         with open_table(self._path, how.layout) as table:
-            place = table.place("column", how.column)
+            place = self._place(table)
             user_place = None if how.user_column is None else table.place("user_column", how.user_column)
             if isinstance(table, ArrowTable):
                 found = self._of_columns(table, place, user_place)
@@ -138,6 +138,10 @@ class AnswerReader:
         if not answers.reports:
             why = f" The first problem: {answers.left_out.first}" if answers.left_out.first else ""
             raise click.ClickException(f"{shown} has no row with a valid answer. {_NOTHING_DONE}{why}")
+
+    def _place(self, table: Table) -> int:
+        """Return the position of the column of the answers."""
+        return table.place("column", self._how.column)
 
     def _note_left_out(self) -> None:
         """Note the rows that were left out so far, in their order."""
@@ -182,7 +186,7 @@ class AnswerReader:
         """True if a row has its cells, a user and an answer; else the row is left out."""
         left_out = self.answers.left_out
         if row.problem:
-            left_out.leave(table, row, None, row.problem, "another number of cells than columns")
+            left_out.leave(table, row, None, row.problem, WIDTHS)
         elif user_place is not None and (why := why_no_user(row.cells[user_place], self._how.exact_users)):
             left_out.leave(table, row, user_place, why)
         elif row.cells[place] in self._missing:
@@ -208,7 +212,7 @@ class AnswerReader:
             if not left_out.allowed:
                 text = texts[error.position]
                 left_out.leave(
-                    table, rows[error.position], place, _not_in_domain(table, text, error, self._near(text))
+                    table, rows[error.position], place, not_in_domain(table, text, error, self._near(text))
                 )
         reasons = {text: self._wrong(table, text) for text in dict.fromkeys(texts)}
         kept = []
@@ -234,16 +238,11 @@ class AnswerReader:
         try:
             self._collection.read_values([text])
         except OutsideDomain as error:
-            return _not_in_domain(table, text, error, self._near(text))
+            return not_in_domain(table, text, error, self._near(text))
         return ""
 
     def _kind(self, text: str) -> str:
-        """Return the reason why a text is no answer, without the text."""
-        if not text:
-            return "the answer is empty"
-        if self._near(text) is not None:
-            return "only case or spaces differ from an answer (--ignore-case accepts it)"
-        return "not an answer"
+        return kind_of_wrong(text, self._near(text))
 
     # -- column by column ------------------------------------------------------------------------------------
 
@@ -304,7 +303,15 @@ def _number(text: str) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _not_in_domain(table: Table, text: str, error: OutsideDomain, near: str | None) -> str:
+def not_in_domain(table: Table, text: str, error: OutsideDomain, near: str | None) -> str:
+    """Return the error in an answer; `near` is the answer that --ignore-case takes it for."""
     what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
     hint = "" if near is None else f"; with --ignore-case it counts as {near!r}"
     return f"{what}: the domain is {error.domain}{hint}"
+
+
+def kind_of_wrong(text: str, near: str | None) -> str:
+    """Return the reason why a text is no answer, without the text."""
+    if not text:
+        return "the answer is empty"
+    return "not an answer" if near is None else "only case or spaces differ from an answer (--ignore-case accepts it)"

@@ -30,6 +30,7 @@ from .output import (
     shuffled_option,
 )
 from .plots import plot_option
+from .survey_plan import PlanGroup, share_option
 from .tables import print_fields, print_row_table, print_table, shown
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def compose(
 @mechanism_command(
     "Find the largest ε of one report for which K reports fit a total ε, under every rule of composition.",
     example="plan {} --reports 50 --total-epsilon 8 --total-delta 1e-6",
+    group=PlanGroup,
     build=lambda mechanism, values: (mechanism, values),
     offers=lambda mechanism, field: not field.derived and field.name not in mechanism.targets,
 )
@@ -270,7 +272,7 @@ def compare(
         raise click.UsageError("--total-delta needs --reports K.")
     if margin is not None and domain_size is None:
         raise click.UsageError("--margin needs --domain-size D and --users N.")
-    wanted = None if margin is None else float(decimal_option("margin", margin))
+    wanted = None if margin is None else share_option("margin", margin)
     reasons: dict[str, str] = {}
     totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []

@@ -83,7 +83,7 @@ def add(
     from ldp_budget.registry.collections import Collection, collection_of
     from ldp_budget.registry.public_definition import About
 
-    _check_free(name)
+    check_free(name)
     answers = None if categories is None else _answers(categories)
     about = About(title, question, purpose, contact, read_json("languages", languages) if languages else {})
     if isinstance(chosen, tuple):
@@ -164,7 +164,16 @@ def list_(ctx: click.Context, form: str | None) -> None:
         print_rows(definitions, form)
         return
     columns = ("name", "mechanism", "declared", "categories")
-    print_row_table([{column: _text(row[column]) for column in columns} for row in definitions])
+    print_row_table([{column: _text(row[column]) for column in columns} for row in map(_in_short, definitions)])
+
+
+def _in_short(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition with the names of its questions in place of a survey's declaration."""
+    if "survey" not in definition:
+        return definition
+    declared = definition["declared"]
+    names = ", ".join(question["name"] for question in declared["questions"])
+    return {**definition, "declared": {"ask": declared["ask"], "questions": names}}
 
 
 @collection.command("show")
@@ -197,7 +206,7 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
     _show(definition, as_json)
 
 
-def _check_free(name: str) -> None:
+def check_free(name: str) -> None:
     """Raise `NameTaken` if a mechanism has the name: both could be meant where MECHANISM is expected."""
     from ldp_budget.errors import NameTaken, UnknownName
     from ldp_budget.registry.plugins import mechanism
@@ -212,6 +221,9 @@ def _check_free(name: str) -> None:
 def _show(definition: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(definition)
+    elif "survey" in definition:
+        print_fields({name: value for name, value in _in_short(definition).items() if name != "survey"})
+        click.echo(f"\nThe questions: ldp-budget survey show {definition['name']}", err=True)
     else:
         print_fields(definition)
 

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Surveys": {
         "collection": ("collection", "Define the set-up that clients and server share."),
+        "survey": ("survey", "Define a survey of several questions that are charged as one."),
         "randomize": ("randomize", "Randomize a column of answers into private reports."),
         "estimate": ("estimate", "Estimate counts or a mean from reports."),
         "report": ("report", "Write one page about a survey, for people who decide."),

@@ -24,8 +24,9 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names
+from .count_tables import count_cells, count_header
 from .inputs import find_collection, read_names
-from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rounded, rows_options
+from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
@@ -134,7 +135,7 @@ def estimate(
     """Estimate counts and shares, or a mean, from the report FILES of COLLECTION, paths or URLs.
 
     All files together give one estimate; with --by-round, each file gives its own. A folder of partitions is one
-    file.
+    file. For a survey, each question has a table.
 
     \b
     Example:
@@ -142,6 +143,25 @@ def estimate(
     """
     level, most = _level(confidence), top_option(top)
     found = find_collection(ctx, collection)
+    if found.survey is not None:
+        from .survey_estimate import check_options, estimate_survey
+
+        check_options(
+            {"candidates": candidates, "top": top, "adjust": adjust, "independent": independent, "plot": plot}
+        )
+        if not by_round:
+            _warn_of_twins(files, "reports that count twice make the standard errors too small")
+        estimate_survey(
+            found,
+            files,
+            level=level,
+            consistent=consistent,
+            mixed=mixed,
+            rounds=names_of_rounds(files) if by_round else None,
+            rows_to=rows_to,
+            form=form,
+        )
+        return
     names = None if candidates is None else answers_to_count(found, candidates)
     check_countable(found, names, most)
     if consistent and adjust is not None:
@@ -363,16 +383,16 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
 def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None:
     click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % confidence intervals")
     _print_cautions(row["answers"], out_of)
-    cells = [_count_cells(each) for each in row["answers"]]
-    print_table(_count_header(row["answers"])[: len(cells[0])], cells)
+    cells = [count_cells(each) for each in row["answers"]]
+    print_table(count_header(row["answers"])[: len(cells[0])], cells)
 
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
     click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % confidence intervals")
     answers = next(each["answers"] for each in rounds if each["reports"])
     _print_cautions(answers, out_of)
-    cells = [(row["round"], row["reports"], *_count_cells(row)) for row in flat_rows(rounds)]
-    print_table(("round", "reports", *_count_header(answers))[: len(cells[0])], cells)
+    cells = [(row["round"], row["reports"], *count_cells(row)) for row in flat_rows(rounds)]
+    print_table(("round", "reports", *count_header(answers))[: len(cells[0])], cells)
 
 
 def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
@@ -391,15 +411,3 @@ def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
 
 
 _WIDE = 0.5
-
-
-def _count_header(rows: list[dict[str, Any]]) -> tuple[str, ...]:
-    last = "unbiased" if rows and "raw_count" in rows[0] else "adjusted"
-    return "answer", "count", "share", "low", "high", last
-
-
-def _count_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    parts = ("share", "share_low", "share_high", "adjusted_share")
-    shares = (f"{rounded(100 * row[part], 1)} %" for part in parts if part in row)
-    raw = (rounded(row["raw_count"], 0),) if "raw_count" in row else ()
-    return row["answer"], rounded(row["count"], 0), *shares, *raw

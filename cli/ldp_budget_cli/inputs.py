@@ -17,7 +17,7 @@ from ldp_budget._validation import canonical_text
 
 from .app import open_ledger
 from .output import counted
-from .table_reader import NO_USER, NOT_EXACT, SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
+from .table_reader import NO_USER, NOT_EXACT, SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -151,7 +151,7 @@ class Listing:
                 return
             for row in table.rows():
                 if row.problem:
-                    left_out.leave(table, row, None, row.problem, "another number of cells than columns")
+                    left_out.leave(table, row, None, row.problem, WIDTHS)
                 elif row.cells[place] in self._missing:
                     left_out.leave_missing(table, row, place, row.cells[place])
                 elif why := why_no_user(row.cells[place], self._exact):

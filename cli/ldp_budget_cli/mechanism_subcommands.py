@@ -60,6 +60,7 @@ def mechanism_command(
     whole: bool = False,
     collections: bool = True,
     adapt: Callable[[type[Mechanism], str], str] = lambda mechanism, options: options,
+    group: type[MechanismGroup] | None = None,
 ) -> Callable[[Callable[..., None]], MechanismGroup]:
     """Turn `function(mechanism, **options)` into a command with a subcommand for each mechanism.
 
@@ -67,12 +68,13 @@ def mechanism_command(
     `offers` selects the fields that become options. `build` turns their values into the function's first argument.
     With `whole`, a named collection is passed as a collection, not only as its mechanism. Without `collections`, the
     help does not offer a collection in MECHANISM's place. `adapt` changes the options of a mechanism in the example.
+    `group` is the class of the command.
     """
 
     def decorate(function: Callable[..., None]) -> MechanismGroup:
         own = list(reversed(getattr(function, "__click_params__", [])))
         texts = _Texts(help, example, collections, adapt)
-        return MechanismGroup(function, own, build, offers, texts=texts, arguments=arguments, whole=whole)
+        return (group or MechanismGroup)(function, own, build, offers, texts=texts, arguments=arguments, whole=whole)
 
     return decorate
 

@@ -37,7 +37,13 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
 @click.command()
 @click.argument("collection", shell_complete=collection_names)
 @click.argument("file")
-@click.option("--column", required=True, metavar="C", help="The column that holds the answers.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="C",
+    help="The column that holds the answers. Of a survey QUESTION=C, repeatable [default: the question's name]",
+)
 @click.option(
     "--out", required=True, metavar="FILE", help="The report file to write; FILE.parquet for a Parquet partition."
 )
@@ -78,7 +84,7 @@ def randomize(
     ctx: click.Context,
     collection: str,
     file: str,
-    column: str,
+    columns: tuple[str, ...],
     out: str,
     overwrite: bool,
     user_column: str | None,
@@ -101,7 +107,8 @@ def randomize(
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
 
-    FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input.
+    FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. For a survey, FILE has a
+    column for each question. With --user-column, a user is asked the same questions in every round.
 
     \b
     Example:
@@ -121,7 +128,7 @@ def randomize(
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
     how = Reading(
-        column,
+        _column(found, columns),
         user_column,
         Layout(delimiter, encoding, not no_header),
         frozenset(missing),
@@ -135,7 +142,7 @@ def randomize(
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
         writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
     ):
-        reader = AnswerReader(file, found, how, note_skipped if skip_invalid else None)
+        reader = _reader(file, found, how, note_skipped if skip_invalid else None, columns)
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
         released = (
             _charged(ctx, out, found, batches, policy, note_refused) if spend else _uncharged(out, found, batches)
@@ -152,6 +159,28 @@ def randomize(
         next_step(f"ldp-budget estimate {collection} {out}")
     if strict and released.refused:
         sys.exit(REFUSED)
+
+
+def _column(collection: Collection, columns: tuple[str, ...]) -> str:
+    """Return the column of the answers; empty for a survey, which has several."""
+    if collection.survey is not None:
+        return ""
+    if len(columns) != 1:
+        problem = "--column is missing: the column that holds the answers." if not columns else "Give --column once."
+        raise click.UsageError(f"{problem} Add --column NAME")
+    return columns[0]
+
+
+def _reader(
+    file: str, collection: Collection, how: Reading, note: Note | None, columns: tuple[str, ...]
+) -> AnswerReader:
+    from ldp_budget.registry.questionnaire import Questionnaire
+
+    from .survey_reader import SurveyReader, columns_of
+
+    if not isinstance(collection.mechanism, Questionnaire):
+        return AnswerReader(file, collection, how, note)
+    return SurveyReader(file, collection, how, note, columns_of(collection.mechanism, columns))
 
 
 def _check_new_round(out: str) -> None:

@@ -15,12 +15,14 @@ from ldp_budget.reports.estimation import (
     estimate_files,
     estimate_row,
     made_consistent,
+    survey_row,
 )
 
 from .app import collection_names, open_ledger
 from .estimate import answers_to_count, top_option
 from .inputs import find_collection
 from .output import counted
+from .survey_estimate import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,9 +131,15 @@ def _row(
     """Return the object of `estimate --json`, with consistent counts of the chosen answers; None without files."""
     if not files:
         return None
-    names = None if candidates is None else answers_to_count(collection, candidates)
-    check_countable(collection, names, most)
+    if collection.survey is not None:
+        check_options({"candidates": candidates, "top": most})
+        names = None
+    else:
+        names = None if candidates is None else answers_to_count(collection, candidates)
+        check_countable(collection, names, most)
     result = estimate_files(collection, files, names, most=most, **how)
+    if collection.survey is not None:
+        return survey_row(collection, result, consistent=True)
     if counts_answers(collection):
         result = made_consistent(result)
     row = estimate_row(collection, result, names=names)

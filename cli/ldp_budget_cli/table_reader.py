@@ -216,13 +216,16 @@ class ArrowTable(Table):
         super().__init__(path, file.columns, header=True)
         self._file = file
 
-    def stretches(self, *places: int, numbers: int | None = None) -> Iterator[tuple[int, list[Stretch]]]:
+    def stretches(
+        self, *places: int, numbers: int | Sequence[int] | None = None
+    ) -> Iterator[tuple[int, list[Stretch]]]:
         """Yield the columns at these positions as text, in blocks of rows with the number of the first row, from 1.
 
-        `numbers` is the position of a column in which numbers with a fraction are allowed. Raises `TableError`.
+        `numbers` are the positions of columns in which numbers with a fraction are allowed. Raises `TableError`.
         """
+        fractions = [numbers] if isinstance(numbers, int) else numbers or ()
         for place in places:
-            self._file.check(self.columns[place], numbers=place == numbers)
+            self._file.check(self.columns[place], numbers=place in fractions)
         for found in self._file.stretches([self.columns[place] for place in places]):
             yield self._file.rows + 1, found
 
@@ -320,6 +323,7 @@ def _shown(layout: Layout) -> str:
 
 
 NO_USER = "the user is missing"
+WIDTHS = "another number of cells than columns"
 NOT_EXACT = (
     "the user has spaces or invisible characters at an end, or is not in Unicode normal form NFC (--exact-users)"
 )

@@ -106,9 +106,14 @@ class MovingWindow(NumericMechanism):
 
     # -- errors -----------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @property
     def moments(self) -> Moments:
         """The moments of a report, exactly as it is drawn."""
+        return self.window_moments
+
+    @functools.cached_property
+    def window_moments(self) -> Moments:
+        """The moments of a report of the window alone."""
         (a, b), k, n = self.drawn, self.window, self.cells
         slope, level = (a - b) * k, (a - b) * k * (k - 1) / 2 + b * n * (n - 1) / 2
         constant = (a - b) * k * (k - 1) * (2 * k - 1) / 6 + b * n * (n - 1) * (2 * n - 1) / 6

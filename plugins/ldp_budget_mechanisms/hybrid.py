@@ -83,7 +83,7 @@ class Hybrid(MovingWindow):
     @functools.cached_property
     def numbers(self) -> tuple[int, int]:
         """The cells of the lower and of the upper number."""
-        gap = round(super().moments.mean[1] * ONE / self._upper_one[1])
+        gap = round(self.window_moments.mean[1] * ONE / self._upper_one[1])
         low = (self.cells - 1 - gap) // 2
         return low, low + gap
 
@@ -111,7 +111,7 @@ class Hybrid(MovingWindow):
     @functools.cached_property
     def moments(self) -> Moments:
         alpha, (low, high), (least, growth) = Fraction(self.piecewise, ONE), self.numbers, self._upper_one
-        (level, slope), (constant, linear, quadratic) = super().moments
+        (level, slope), (constant, linear, quadratic) = self.window_moments
         first, rise = Fraction(least, ONE), Fraction(growth, ONE)
 
         def mixed(windowed: Fraction, other: Fraction) -> Fraction:

@@ -19,6 +19,7 @@ from ..guarantees.costs import cost_in_window, measured
 from ..ledger.models import SPENT
 from ..registry import certification
 from ..registry.collections import Collection
+from ..registry.questionnaire import Questionnaire
 from ..registry.third_party import EXPECTED, charged_for, what_is
 from ..sdk.mechanism import Mechanism
 
@@ -120,6 +121,8 @@ class Charge:
     @property
     def checked(self) -> str:
         """The way in which the mechanism's guarantee was checked, see `certificates`."""
+        if isinstance(self._chosen, Questionnaire):
+            return certification.checked_at(self._chosen)
         if self._proved is None:
             self._proved = certification.in_proved_range(self._chosen)
         return certification.level_of(type(self._chosen), self._proved)

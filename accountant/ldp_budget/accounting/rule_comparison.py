@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..composition import RULES, compose, rule_named
 from ..composition.rules import of_one_question
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
-from ..guarantees import Memoised
+from ..guarantees import Memoised, Unbounded
+from ..registry.questionnaire import Questionnaire
 from ..sdk.domain import Categories
 from .policies import largest_epsilon
 
@@ -106,6 +107,10 @@ def message_of(mechanism: Mechanism) -> Message:
     """
     from ..composition.shuffle_amplification import Message
 
+    if isinstance(mechanism, Questionnaire):
+        raise NotSupported(
+            "no loss after shuffling is known for a survey: the asked questions are visible in a report"
+        )
     plain = Message(mechanism.guarantee)
     if mechanism.repeats:
         return plain
@@ -125,6 +130,8 @@ def message_charged(guarantee: Guarantee, name: str, declared: str) -> Message:
     from ..composition.shuffle_amplification import Message
     from ..registry.plugins import mechanism as find_mechanism
 
+    if name == Questionnaire.name:
+        return Message(Unbounded())  # the asked questions split the crowd
     try:
         found = message_of(find_mechanism(name)(**json.loads(declared)))
     except LdpBudgetError:

@@ -40,7 +40,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import application_folder, replacing
 from .._validation import check_instance
-from ..guarantees.guarantees import AUDITED, EXACT, NO
+from ..guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
+from .questionnaire import Questionnaire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -221,12 +222,16 @@ def checked(mechanism: type[Mechanism]) -> str:
 def checked_at(mechanism: Mechanism) -> str:
     """The level of a mechanism with its parameters: "exact" only where its guarantee is proved for these parameters.
 
+    A questionnaire has the lowest level of its questions.
+
     Parameters:
         mechanism: a mechanism with its parameters.
 
     Raises:
         InvalidParameter: `mechanism` is not a mechanism.
     """
+    if isinstance(mechanism, Questionnaire):
+        return min((checked_at(each.mechanism) for each in mechanism.questions), key=LEVELS.index)
     return level_of(type(mechanism), in_proved_range(mechanism))
 
 

@@ -15,6 +15,9 @@ from ..sdk.domain import Categories
 from ..sdk.mechanism import Mechanism, count_of
 from .plugins import mechanism as find_mechanism
 from .public_definition import NOTHING, About
+from .question_selection import chosen_questions, mask_of, random_seed, seed_of
+from .questionnaire import Questionnaire
+from .surveys import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,10 +47,11 @@ class Collection:
         about: texts for the respondents.
         client: the digest of the agreed public definition; None before the agreement.
         sandbox: True if the collection belongs to a sandbox, whose reports count nowhere else.
+        survey: the survey, if the mechanism is a questionnaire; see `survey_collection`.
 
     Raises:
         InvalidParameter: an argument has the wrong type, or the categories are not distinct names, one for each
-            answer of the mechanism.
+            answer of the mechanism; or the survey has other questions than the mechanism.
     """
 
     name: str
@@ -59,6 +63,8 @@ class Collection:
     """The digest of the agreed public definition; None without a client program, or before the agreement."""
     sandbox: bool = field(default=False, compare=False)
     """True if the collection belongs to a sandbox. Report files carry this flag and are refused elsewhere."""
+    survey: Survey | None = None
+    """The survey as people see it; None for a single question. The client's digest covers it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -72,6 +78,21 @@ class Collection:
             self._check_answers(self.categories)
         check_instance("about", self.about, About, "an `About` object")
         self.about.check(self.categories)
+        self._check_survey()
+
+    def _check_survey(self) -> None:
+        """Raise `InvalidParameter` unless a survey goes with a questionnaire of the same name and questions."""
+        asked = isinstance(self.mechanism, Questionnaire)
+        if self.survey is None and not asked:
+            return
+        check_instance("survey", self.survey, Survey, "a `Survey`" if asked else "left out")
+        assert self.survey is not None
+        asks = [self.survey.name, *((question.name, question.categories) for question in self.survey.questions)]
+        own = [(question.name, question.categories) for question in getattr(self.mechanism, "questions", ())]
+        if asks != [self.name, *own]:
+            raise InvalidParameter(
+                "survey", "of the same name and questions as the collection", shown(self.survey.name)
+            )
 
     def __repr__(self) -> str:
         names = self.categories or ()
@@ -119,6 +140,7 @@ class Collection:
             "guarantee": self.mechanism.guarantee.describe(),
             **({"about": about} if about else {}),
             **({"client": self.client} if self.client else {}),
+            **({} if self.survey is None else {"survey": self.survey.to_json()}),
         }
 
     def definition(self) -> dict[str, Any]:
@@ -146,6 +168,8 @@ class Collection:
     def _new_definition(self) -> dict[str, Any]:
         from .public_definition import definition_of
 
+        if self.survey is not None and isinstance(self.mechanism, Questionnaire):
+            return self.survey.definition(self.fingerprint, self.mechanism)
         return definition_of(self.name, self.fingerprint, self.mechanism, self.categories, self.about)
 
     @classmethod
@@ -164,7 +188,8 @@ class Collection:
         try:
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
             about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
-            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox)
+            survey = Survey.from_json(data["survey"]) if "survey" in data else None
+            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox, survey)
             fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
@@ -292,6 +317,75 @@ class Collection:
 
         return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
 
+    def question(self, name: str) -> Collection:
+        """A question of a survey as a collection of its own, for its estimate.
+
+        Parameters:
+            name: the name of the question.
+
+        Raises:
+            UnknownName: the collection has no such question.
+        """
+        asked = getattr(self.mechanism, "questions", ())
+        for question in asked:
+            if question.name == name:
+                return Collection(name, question.mechanism, question.categories, sandbox=self.sandbox)
+        raise UnknownName("question", name, [question.name for question in asked])
+
+    def select_questions(self, values: NDArray[Any], users: Sequence[str] | None = None) -> NDArray[Any]:
+        """The same answers to a survey, with the questions that each respondent is asked; see `question_selection`.
+
+        Parameters:
+            values: the answers, as `read_values` returns them.
+            users: the name of each respondent; None to draw the questions at random.
+
+        Raises:
+            NotSupported: the collection is not a survey.
+        """
+        chosen = values.copy()
+        chosen["asked"] = self.masks(len(values) if users is None else users)
+        return chosen
+
+    def seed(self, user: str) -> bytes:
+        """The seed that selects the questions of a user; see `question_selection`.
+
+        Parameters:
+            user: the name of the user.
+        """
+        return seed_of(bytes.fromhex(self.fingerprint), user)
+
+    def masks(self, users: Sequence[str] | int) -> list[int]:
+        """The bit mask of the questions that each user is asked; for a number, of as many users without a name.
+
+        Parameters:
+            users: the names of the users, or their number.
+
+        Raises:
+            NotSupported: the collection is not a survey.
+        """
+        if not isinstance(self.mechanism, Questionnaire):
+            raise NotSupported(f"collection {self.name} is not a survey, so there are no questions to select")
+        questions, ask = len(self.mechanism.questions), self.mechanism.ask
+        if ask == questions:
+            return [2**questions - 1] * (users if isinstance(users, int) else len(users))
+        seeds = (random_seed() for _ in range(users)) if isinstance(users, int) else map(self.seed, users)
+        return [mask_of(chosen_questions(seed, questions, ask)) for seed in seeds]
+
+    def check_sender(self, user: str, report: bytes) -> None:
+        """Raise `NotSupported` if a report to a survey answers other questions than the ones selected for its user.
+
+        Parameters:
+            user: the name of the user who sends the report.
+            report: the bytes of the report.
+        """
+        if isinstance(self.mechanism, Questionnaire):
+            asked = int.from_bytes(report[: self.mechanism.mask_bytes], "little")
+            if asked != self.masks([user])[0]:
+                raise NotSupported(
+                    "the report answers other questions than the ones selected for this user",
+                    hint="Select the questions as docs/reference/questionnaires.md says.",
+                )
+
     def answer_names(self, answers: int) -> list[str]:
         """The name of each answer: its category, or its number.
 
@@ -307,6 +401,8 @@ class Collection:
 
 def _needed(mechanism: str, collection: str) -> type[Mechanism]:
     """The mechanism that a collection was made with. Raises `NotSupported` if its plugin is missing."""
+    if mechanism == Questionnaire.name:
+        return Questionnaire
     try:
         return find_mechanism(mechanism)
     except UnknownName as error:
@@ -330,6 +426,16 @@ def collection_of(
         if "domain_size" in kind.fields and "domain_size" not in options:
             options = {**options, "domain_size": len(categories)}
     return Collection(name, kind(**options), categories, about).agreed()
+
+
+def survey_collection(survey: Survey) -> Collection:
+    """The collection of a survey: its questionnaire with the texts.
+
+    Raises:
+        InvalidSurvey: a question has no mechanism, or its ε is above that of the survey.
+    """
+    check_instance("survey", survey, Survey, "a `Survey`")
+    return Collection(survey.name, survey.questionnaire(), None, survey.about(), survey=survey).agreed()
 
 
 def check_categories(categories: Sequence[str]) -> None:

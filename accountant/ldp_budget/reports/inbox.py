@@ -19,6 +19,7 @@ import numpy as np
 
 from ..accounting.policies import DEFAULT
 from ..errors import NotSupported, ReportFileError
+from ..registry.questionnaire import report_layout
 from .report_file import ReportWriter
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ class Inbox:
     """
 
     def __init__(self, accountant: Accountant, collection: Collection, *, policy: str = DEFAULT) -> None:
-        program = collection.mechanism.client_program()
-        self._dtype, self._shape = np.dtype(program.report["dtype"]), tuple(program.report["shape"])
-        self.report_bytes = program.size
+        self._dtype, self._shape, self.report_bytes = report_layout(collection.mechanism)
         """Size of a report in bytes."""
         accountant.add_collection(collection)
         self._reports, self._collection, self._policy = accountant.reports, collection, policy
@@ -70,6 +69,7 @@ class Inbox:
         says that the outcome is unknown: a retry then settles both.
         """
         self.check(report)
+        self._collection.check_sender(user, report)
         return self._reports.take(user, self._collection, report, key=key, label=label, policy=self._policy)
 
     def __len__(self) -> int:

@@ -168,9 +168,11 @@ def _results(question: Question) -> Section:
         if "answers" in row
         else "The line is the"
     )
+    answers = _plural(row.get("asked", row["reports"]), "answer")
+    of = f" by {whole(row['reports'])} people" if row.get("asked", row["reports"]) != row["reports"] else ""
     blocks: list[Block] = [
         Note(
-            f"{_plural(row['reports'], 'answer')}. {how} 95 % confidence interval, which includes the noise that protects "
+            f"{answers}{of}. {how} 95 % confidence interval, which includes the noise that protects "
             "the answers."
         )
     ]
@@ -261,6 +263,8 @@ def _asked(summary: Summary) -> Section:
         ("Purpose", subject.purpose or "not stated"),
         *((_numbered("Question", at, len(subject.questions)), each.text) for at, each in _each(subject)),
     ]
+    if subject.asked < len(subject.questions):
+        rows.append(("Choice", f"each person answers {subject.asked} of {len(subject.questions)}, chosen at random"))
     charges = summary.charges
     if charges is not None and charges.first is not None:
         first, last = charges.first[:10], str(charges.last)[:10]

@@ -52,13 +52,29 @@ class Subject:
     organisation: str = ""
     contact: str = ""
     purpose: str = ""
+    asked: int = 1
+    """The number of questions that each person answers."""
 
     @classmethod
     def of_collection(
         cls, collection: Collection, row: Mapping[str, Any] | None, *, organisation: str = ""
     ) -> Subject:
-        """Return the subject of a collection, which has one question."""
-        about = collection.about
+        """Return the subject of a collection: of one question, or of a survey. `row` is that of `estimate --json`."""
+        about, survey = collection.about, collection.survey
+        if survey is not None:
+            return cls(
+                collection.name,
+                survey.title or survey.name,
+                collection.mechanism.guarantee,
+                tuple(
+                    Question(each.text or each.name, collection.question(each.name), _own_row(row, each.name))
+                    for each in survey.questions
+                ),
+                organisation or survey.organisation,
+                survey.contact,
+                survey.purpose,
+                survey.ask,
+            )
         title = about.title or about.question or collection.name
         question = Question(about.question or title, collection, row)
         return cls(
@@ -70,6 +86,12 @@ class Subject:
             contact=about.contact,
             purpose=about.purpose,
         )
+
+
+def _own_row(row: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:
+    """Return the row of a question as that of a collection of its own; None without an answer to it."""
+    own = None if row is None else row[name]
+    return None if row is None or not own or not own["asked"] else {**own, "reports": row["respondents"]}
 
 
 @dataclass(frozen=True)

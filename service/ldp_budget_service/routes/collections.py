@@ -234,6 +234,7 @@ def me(invited: Invited) -> Response:
         "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),
         **{name: value for name, value in balance.to_row().items() if name != "user"},
         "quote": _quote(invited),
+        **({} if collection.survey is None else {"seed": collection.seed(user).hex()}),
         "charges": [
             {name: row[name] for name in _SHOWN}
             for row in ([] if balance.erased else accountant.history(user, most=MOST_ENTRIES))

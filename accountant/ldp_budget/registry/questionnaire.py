@@ -1,0 +1,409 @@
+"""Questionnaires: several questions as one mechanism, with one guarantee, of which each respondent answers k of m.
+
+A report is one row of bytes. Its size is always the same, so it reveals nothing:
+
+    mask            ceil(m/8) bytes: bit i % 8 of byte i // 8 is one if question i was asked; the other bits are zero
+    slot 0 … m-1    the bytes of that question's report as its client program lays it out; zeros if it was not asked
+
+**Guarantee.** The asked questions are public and independent of the answers. Given them, the reports of the k asked
+questions are independent, so the loss of a row is the composition of k of the questions' guarantees, at worst of the
+largest k: `Copies(k, G)` where all questions have the guarantee G, and else the sum of the k largest ε and of the k
+largest δ, rounded up. A question that was not asked loses nothing. There is no amplification by sampling, because the
+choice is visible in the row.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from .._validation import check_many, shown
+from ..errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
+from ..guarantees import Approximate, Copies, Pure, SymmetricPair, Unbounded
+from ..guarantees._base import ANY_INPUTS, MOST
+from ..guarantees.fixed_point import UP
+from ..sdk.domain import Categories, Interval
+from ..sdk.mechanism import Mechanism
+from ..sdk.parameters import Field, integer
+from .plugins import mechanism as find_mechanism
+from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..guarantees import Guarantee
+    from ..sampling.rng import RandomSource
+    from ..sdk.estimates import Estimate
+    from .questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
+
+_RESERVED = frozenset(
+    (
+        *("asked", "charged", "uncharged", "reports", "respondents", "round", "rounds"),
+        *("design_effect", "public", "survey", "table", "weight", "weights"),
+    )
+)
+"""Names that no question may have: `estimate --json` uses them beside the names of the questions."""
+_MOST_NAME = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a questionnaire: its name, its mechanism, and the names of the answers unless these are numbers."""
+
+    name: str
+    mechanism: Mechanism
+    categories: tuple[str, ...] | None
+
+    @property
+    def domain(self) -> Categories | Interval:
+        """The answers of the question."""
+        domain = self.mechanism.domain
+        assert domain is not None
+        return domain
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of a collection with this name, mechanism and categories."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the question as a JSON object."""
+        return {
+            "name": self.name,
+            "mechanism": self.mechanism.name,
+            "declared": self.mechanism.declared,
+            "categories": None if self.categories is None else list(self.categories),
+        }
+
+    @functools.cached_property
+    def layout(self) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+        """The element type, the shape and the size in bytes of a report."""
+        return report_layout(self.mechanism)
+
+    def number_of(self, answer: Any, position: int) -> float:
+        """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
+        if self.categories is not None:
+            if answer not in self.categories:
+                raise OutsideDomain(f"one of {', '.join(self.categories)} ({self.name})", answer, position)
+            return float(self.categories.index(answer))
+        try:
+            return float(self.mechanism.read_values([str(answer)])[0])
+        except OutsideDomain as error:
+            raise OutsideDomain(f"{error.domain} ({self.name})", answer, position) from None
+
+    def check(self, numbers: Any, positions: Any) -> Any:
+        """Return answers as the mechanism takes them; `positions` number their rows. Raises `OutsideDomain`."""
+        import numpy as np
+
+        try:
+            return self.domain.check(numbers)
+        except OutsideDomain as error:
+            at = int(positions[error.position or 0])
+            found = "no answer" if np.isnan(numbers[error.position or 0]) else error.found
+            raise OutsideDomain(f"{error.domain} ({self.name})", found, at) from None
+
+
+def report_layout(mechanism: Mechanism) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """Return the element type, the shape and the size in bytes of a report of a mechanism.
+
+    Raises `NotSupported` if it has no client program, which defines the layout.
+    """
+    import numpy as np
+
+    if isinstance(mechanism, Questionnaire):
+        return np.dtype(np.uint8), (mechanism.row_bytes,), mechanism.row_bytes
+    program = mechanism.client_program()
+    return np.dtype(program.report["dtype"]), tuple(program.report["shape"]), program.size
+
+
+class Questions(Field[tuple[Question, ...]]):
+    """The questions in order: objects with name, mechanism, declared and categories."""
+
+    @property
+    def expected(self) -> str:
+        return f"a list of 1 to {MOST_QUESTIONS} questions: name, mechanism, declared and categories"
+
+    def parse(self, value: Any) -> tuple[Question, ...]:
+        listed = list(check_many(self.name, value, self.expected))
+        if not 1 <= len(listed) <= MOST_QUESTIONS:
+            raise self.invalid(f"{len(listed)} questions")
+        questions = tuple(each if isinstance(each, Question) else self._read(each) for each in listed)
+        names = [each.name for each in questions]
+        for place, question in enumerate(questions):
+            if question.name in names[:place]:
+                raise InvalidParameter(self.name, "questions with distinct names", f"{question.name!r} twice")
+            self._check(question)
+        return questions
+
+    def to_json(self, value: tuple[Question, ...]) -> list[dict[str, Any]]:
+        return [question.to_json() for question in value]
+
+    def _read(self, value: Any) -> Question:
+        try:
+            made = find_mechanism(value["mechanism"])(**value["declared"])
+            names = value["categories"]
+            return Question(value["name"], made, None if names is None else tuple(names))
+        except (KeyError, TypeError) as error:
+            raise self.invalid(f"{shown(value)} ({error})") from None
+
+    def _check(self, question: Question) -> None:
+        check_question_name(question.name)
+        mechanism, categories = question.mechanism, question.categories
+        where = f"{self.name}: the mechanism of {question.name}"
+        domain = mechanism.domain
+        if isinstance(domain, Categories):
+            if not domain.listed or categories is None or len(set(categories)) != domain.size:
+                found = "none" if categories is None else shown(list(categories))
+                raise InvalidParameter(f"{self.name}: categories of {question.name}", f"{domain.size} names", found)
+        elif domain is None or categories is not None:
+            raise InvalidParameter(where, "one with a client, and categories only if it asks for one", mechanism.name)
+        guarantee = mechanism.guarantee
+        if mechanism.repeats or guarantee.relation != ANY_INPUTS:
+            raise InvalidParameter(where, "one that does not memoize, because a row is charged once", mechanism.name)
+        if guarantee.loss() is None:
+            raise InvalidParameter(where, "one with an ε, so that losses add up", mechanism.name)
+        try:
+            report_layout(mechanism)
+        except NotSupported as error:
+            raise InvalidParameter(where, "one with a client program", f"{mechanism.name} ({error})") from None
+
+
+def check_question_name(name: Any) -> str:
+    """Return the name of a question. Raises `InvalidParameter`."""
+    expected = f"1 to {_MOST_NAME} printable characters without : = and , and none of {', '.join(sorted(_RESERVED))}"
+    valid = isinstance(name, str) and name == name.strip() and name.isprintable() and 1 <= len(name) <= _MOST_NAME
+    if not valid or name in _RESERVED or set(name) & set(":=,"):
+        raise InvalidParameter("the name of a question", expected, shown(name))
+    return str(name)
+
+
+def _questions(help: str) -> Field[tuple[Question, ...]]:
+    return Questions(help)
+
+
+class Questionnaire(Mechanism):
+    """Several questions in one report, of which each respondent answers `ask`.
+
+    The values of `randomize` are an array of `value_type`: for each question the answer as a number, NaN without an
+    answer, and in `asked` the bit mask of the asked questions, or 0 to draw them.
+
+    Parameters:
+        questions: the questions in order, as `Question` or as JSON objects.
+        ask: the number of questions that one respondent answers.
+
+    Raises:
+        InvalidParameter: a question is not valid, two have one name, or `ask` exceeds their number.
+    """
+
+    name = "questionnaire"
+    summary = "several questions in one report, of which each respondent answers some"
+    source = "composition of independent reports; docs/reference/questionnaires.md"
+    targets = ()
+
+    questions = _questions("the questions in order")
+    ask = integer("number of questions that one respondent answers", at_least=1, at_most=MOST_QUESTIONS)
+
+    def check(self) -> None:
+        if self.ask > len(self.questions):
+            raise InvalidParameter("ask", f"a whole number from 1 to {len(self.questions)}", self.ask)
+
+    @functools.cached_property
+    def guarantee(self) -> Guarantee:
+        """The composition of the `ask` largest guarantees."""
+        return composed([question.mechanism.guarantee for question in self.questions], self.ask)
+
+    # -- the row ----------------------------------------------------------------------------------------
+
+    @property
+    def mask_bytes(self) -> int:
+        """The size of the mask in bytes."""
+        return (len(self.questions) + 7) // 8
+
+    @property
+    def row_bytes(self) -> int:
+        """The size of a report in bytes."""
+        return self.mask_bytes + sum(question.layout[2] for question in self.questions)
+
+    @functools.cached_property
+    def slots(self) -> tuple[slice, ...]:
+        """The bytes of each question in a row."""
+        start, slots = self.mask_bytes, []
+        for question in self.questions:
+            slots.append(slice(start, start + question.layout[2]))
+            start = slots[-1].stop
+        return tuple(slots)
+
+    @property
+    def value_type(self) -> np.dtype[Any]:
+        """The element type of the values that `randomize` takes: `asked`, and `q0`, `q1`, … with the answers."""
+        import numpy as np
+
+        return np.dtype([("asked", "<u8"), *((f"q{place}", "<f8") for place in range(len(self.questions)))])
+
+    def unpack(self, reports: Any) -> tuple[NDArray[np.bool_], list[NDArray[Any]]]:
+        """Return which questions each report answers, (n, m), and for each question the reports of those who answer it.
+
+        Raises:
+            NotSupported: no client sends these reports.
+        """
+        import numpy as np
+
+        from ..sdk.interpreter import as_reports
+
+        rows = as_reports(reports)
+        if rows.dtype != np.uint8 or rows.shape[1:] != (self.row_bytes,):
+            raise NotSupported(f"reports must be uint8 (n, {self.row_bytes}): got {rows.dtype} {rows.shape}")
+        bits = np.unpackbits(rows[:, : self.mask_bytes], axis=1, bitorder="little").astype(np.bool_)
+        asked = bits[:, : len(self.questions)]
+        if (asked.sum(axis=1) != self.ask).any() or bits[:, len(self.questions) :].any():
+            raise NotSupported(f"a report must answer {self.ask} of {len(self.questions)} questions: one does not")
+        parts = []
+        for place, question in enumerate(self.questions):
+            slot, here = rows[:, self.slots[place]], asked[:, place]
+            if slot[~here].any():
+                raise NotSupported(
+                    f"a report that does not answer {question.name} must have zeros there: one has not"
+                )
+            dtype, shape, _ = question.layout
+            part = np.ascontiguousarray(slot[here]).reshape(-1).view(dtype).reshape(-1, *shape)
+            parts.append(part.astype(dtype.newbyteorder("="), copy=False))
+        return asked, parts
+
+    # -- client -----------------------------------------------------------------------------------------
+
+    def read_values(self, texts: Any) -> NDArray[Any]:
+        """Return the answers of respondents as `randomize` takes them, with `asked` 0.
+
+        Parameters:
+            texts: a list with a mapping for each respondent: the answer to each question by its name. Without an answer
+                it is None or left out.
+
+        Raises:
+            OutsideDomain: an answer is not one of its question; raised for the first.
+            InvalidParameter: `texts` are not mappings, or name an unknown question.
+        """
+        import numpy as np
+
+        rows = list(check_many("texts", texts, "a mapping from questions to answers for each respondent"))
+        values = np.zeros(len(rows), dtype=self.value_type)
+        for place in range(len(self.questions)):
+            values[f"q{place}"] = np.nan
+        places = {question.name: place for place, question in enumerate(self.questions)}
+        for number, row in enumerate(rows):
+            if not hasattr(row, "items"):
+                raise InvalidParameter("texts", "a mapping from questions to answers for each respondent", shown(row))
+            for name, answer in row.items():
+                if name not in places:
+                    raise InvalidParameter("texts", f"answers to {', '.join(places)}", shown(name))
+                if answer is not None:
+                    place = places[name]
+                    values[f"q{place}"][number] = self.questions[place].number_of(answer, number)
+        return values
+
+    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
+        """Return the reports of respondents, as `Mechanism.randomize` does. `secrets` are not needed, and not used."""
+        import numpy as np
+
+        from ..sampling.rng import open_stream
+
+        given = np.asarray(values)
+        if given.dtype != self.value_type or given.ndim != 1:
+            given = self.read_values(values)
+        asked = self._asked(given["asked"])
+        answers = []
+        for place, question in enumerate(self.questions):
+            here = np.flatnonzero(asked[:, place])
+            answers.append((here, question.check(given[f"q{place}"][here], here)))
+        stream = open_stream(rng)
+        rows = np.zeros((len(given), self.row_bytes), dtype=np.uint8)
+        rows[:, : self.mask_bytes] = np.packbits(asked, axis=1, bitorder="little")
+        for slot, question, (here, own) in zip(self.slots, self.questions, answers, strict=True):
+            if len(here):
+                drawn = np.asarray(question.mechanism.randomize(own, rng=stream))
+                data = np.ascontiguousarray(drawn, dtype=question.layout[0]).reshape(-1).view(np.uint8)
+                rows[here, slot] = data.reshape(len(here), -1)
+        return rows
+
+    def _asked(self, masks: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Return which questions each respondent answers, (n, m); draw them where the mask is 0."""
+        import numpy as np
+
+        questions = len(self.questions)
+        drawn = masks.copy()
+        for row in np.flatnonzero(masks == 0):
+            drawn[row] = mask_of(chosen_questions(random_seed(), questions, self.ask))
+        places = np.arange(questions, dtype=np.uint64)
+        asked: NDArray[np.bool_] = (drawn[:, None] >> places & np.uint64(1)).astype(np.bool_)
+        beyond = drawn >> np.uint64(questions) if questions < MOST_QUESTIONS else np.zeros_like(drawn)
+        if (asked.sum(axis=1) != self.ask).any() or beyond.any():
+            raise InvalidParameter("values", f"masks of {self.ask} of {questions} questions", "another mask")
+        return asked
+
+    # -- server -----------------------------------------------------------------------------------------
+
+    def aggregate(self, reports: Any) -> QuestionnaireAggregate:
+        from .questionnaire_estimates import QuestionnaireAggregate
+
+        asked, parts = self.unpack(reports)
+        totals = []
+        for question, part in zip(self.questions, parts, strict=True):
+            try:
+                totals.append(question.mechanism.aggregate(part))
+            except LdpBudgetError as error:
+                raise NotSupported(f"question {question.name}: {error}") from None
+        return QuestionnaireAggregate(self.fingerprint, len(asked), tuple(totals))
+
+    def estimate(self, reports: Any) -> QuestionnaireEstimate:
+        """Return an estimate for each question, about all who reported; see `sdk.subsampled_estimates`.
+
+        Parameters:
+            reports: as `unpack` takes them; or an aggregate.
+
+        Raises:
+            NotSupported: `reports` are not reports of this questionnaire, or there are none.
+        """
+        from ..sdk.subsampled_estimates import expanded
+        from .questionnaire_estimates import QuestionnaireEstimate
+
+        total = self.total(reports)
+        found: dict[str, Estimate | None] = {}
+        for question, part in zip(self.questions, total.parts, strict=True):
+            own = question.mechanism.estimate(part).named(question.categories) if part.reports else None
+            found[question.name] = own and expanded(own, total.reports, question.mechanism, part)
+        asked = {question.name: part.reports for question, part in zip(self.questions, total.parts, strict=True)}
+        return QuestionnaireEstimate(total.reports, found, asked)
+
+
+def composed(guarantees: Sequence[Guarantee], count: int) -> Guarantee:
+    """Return a guarantee of `count` independent reports, each with another one of the guarantees, at worst.
+
+    For reports that all are ε-LDP with the same ε it is that of `count` such reports, which has a smaller ρ and μ than
+    the sum of the ε alone.
+    """
+    first = guarantees[0]
+    if any(each != first for each in guarantees):
+        losses = [each.loss() or (Decimal(MOST), Decimal(1)) for each in guarantees]
+        if any(delta for _, delta in losses):
+            return _sum(losses, count)
+        if any(epsilon != losses[0][0] for epsilon, _ in losses):
+            return _sum(losses, count)
+        # Erasing less often dominates erasing more often, and randomized response at ε dominates every ε-LDP report.
+        pairs = [each.tau for each in guarantees if isinstance(each, SymmetricPair)]
+        first = SymmetricPair(losses[0][0], max(pairs)) if len(pairs) == len(guarantees) else Pure(losses[0][0])
+    return first if count == 1 else Copies(count, first)
+
+
+def _sum(losses: Sequence[tuple[Decimal, Decimal]], count: int) -> Guarantee:
+    epsilon, delta = (
+        functools.reduce(UP.add, sorted((loss[kind] for loss in losses), reverse=True)[:count]) for kind in (0, 1)
+    )
+    if epsilon > MOST or delta >= 1:
+        return Unbounded()
+    return Approximate(epsilon, delta) if delta else Pure(epsilon)

@@ -1,0 +1,475 @@
+"""Surveys: what people see of a questionnaire, and the TOML file that defines it.
+
+    [survey]
+    name = "health"
+    title = "Health and habits"
+    organisation = "Institute of Public Health"
+    contact = "https://example.org/health"
+    purpose = "To plan the clinics of the region."
+    epsilon = 2                     # the loss of one person's answers in one round, all questions together
+    answer = 1                      # how many questions each person answers; "all" divides epsilon among them
+    rounds = 4
+    policy = "default"
+    languages.de = { title = "Gesundheit und Gewohnheiten" }
+
+    [[question]]
+    name = "mood"
+    text = "How do you feel today?"
+    categories = ["good", "fair", "bad"]
+    languages.de = { text = "Wie geht es Ihnen heute?", categories = ["gut", "mittel", "schlecht"] }
+
+    [[question]]
+    name = "sleep"
+    text = "How many hours did you sleep?"
+    kind = "number"
+    lower = 0
+    upper = 14
+
+Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
+question gets an equal part of the survey's.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Decimal
+from typing import TYPE_CHECKING, Any
+
+from .._files import canonical_json
+from .._validation import shown
+from ..errors import InvalidParameter, LdpBudgetError, NotSupported, UnknownName
+from ..sdk.domain import Categories
+from ..sdk.frequency_oracle import FrequencyMechanism
+from ..sdk.numeric_mechanism import NumericMechanism
+from .plugins import mechanism as find_mechanism
+from .plugins import mechanisms
+from .public_definition import FORMAT as CLIENT_FORMAT
+from .public_definition import About, definition_of, digest_of, guarantee_in_words
+from .question_selection import MOST_QUESTIONS, RULE
+from .questionnaire import Question, Questionnaire, check_question_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from os import PathLike
+
+    from ..sdk.mechanism import Mechanism
+
+FORMAT = "ldp-budget survey"
+VERSION = 1
+PUBLIC_FORMAT = "ldp-budget questionnaire"
+PUBLIC_VERSION = 1
+
+AUTO = "auto"
+ALL = "all"
+CHOICE, YES_NO, NUMBER = KINDS = ("choice", "yes-no", "number")
+_YES_NO = ("yes", "no")
+_MOST_ROUNDS = 10_000
+_NANO = Decimal("1e-9")
+_REMEDY = "See: ldp-budget survey add --help"
+
+
+class InvalidSurvey(InvalidParameter):
+    """A survey's definition has a key with an invalid value. `option` names the file, the table and the key."""
+
+    def describe(self, option: str, hint: str | None = None) -> str:
+        return super().describe(self.option, hint)
+
+
+@dataclass(frozen=True)
+class SurveyQuestion:
+    """A question as people see it, and how it is randomized.
+
+    `languages`: for each language tag a mapping of `text` and `categories`. `mechanism` is a name, or `auto`.
+    `epsilon` is None for an equal part of the survey's.
+    """
+
+    name: str
+    text: str = ""
+    kind: str = CHOICE
+    categories: tuple[str, ...] | None = None
+    lower: Decimal | None = None
+    upper: Decimal | None = None
+    mechanism: str = AUTO
+    epsilon: Decimal | None = None
+    languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+
+    def build(self, epsilon: Decimal) -> Mechanism:
+        """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
+        if self.mechanism != AUTO:
+            return _for(find_mechanism(self.mechanism), self, epsilon)
+        return best_mechanism(self.categories and len(self.categories), self.lower, self.upper, epsilon)
+
+    def about(self) -> About:
+        """Return the texts of the question for a client."""
+        texts = {
+            tag: {name: words[key] for name, key in (("question", "text"), ("answers", "categories")) if key in words}
+            for tag, words in self.languages.items()
+        }
+        return About(title=self.text or self.name, question=self.text, languages=texts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the question as a JSON object, with the keys of the TOML file."""
+        given = {
+            "name": self.name,
+            "text": self.text,
+            "kind": self.kind,
+            "categories": None if self.categories is None or self.kind == YES_NO else list(self.categories),
+            "lower": None if self.lower is None else str(self.lower),
+            "upper": None if self.upper is None else str(self.upper),
+            "mechanism": None if self.mechanism == AUTO else self.mechanism,
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "languages": _plain(self.languages),
+        }
+        return {name: value for name, value in given.items() if value not in (None, "", {})}
+
+
+def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
+    if question.categories is not None and issubclass(kind, FrequencyMechanism):
+        return kind.for_answers(epsilon, len(question.categories))
+    if question.categories is None and issubclass(kind, NumericMechanism):
+        return kind.for_range(epsilon, question.lower, question.upper)
+    raise NotSupported(f"{kind.name} does not randomize {'a choice' if question.categories else 'a number'}")
+
+
+@functools.lru_cache(maxsize=256)
+def best_mechanism(answers: int | None, lower: Decimal | None, upper: Decimal | None, epsilon: Decimal) -> Mechanism:
+    """Return the mechanism with the smallest predicted error at worst, of those that a questionnaire can hold.
+
+    It has a client program, does not memoize, is unbiased and keeps a pure ε.
+    """
+    ranked: list[tuple[float, int, Mechanism]] = []
+    for place, kind in enumerate(mechanisms()):
+        try:
+            if answers is not None and issubclass(kind, FrequencyMechanism):
+                made: Any = kind.for_answers(epsilon, answers)
+                error = made.share_errors(1)[0] if made.domain == Categories(answers) else math.inf
+            elif answers is None and issubclass(kind, NumericMechanism) and not kind.biased:
+                made = kind.for_range(epsilon, lower, upper)
+                error = made.mean_error(1)
+            else:
+                continue
+            if math.isfinite(error) and not made.repeats and made.guarantee.loss() == (epsilon, 0):
+                ranked.append((float(f"{error:.9g}"), place, made))
+        except LdpBudgetError:
+            continue
+    for _, _, made in sorted(ranked, key=lambda each: each[:2]):
+        try:
+            made.client_program()
+        except NotSupported:
+            continue
+        found: Mechanism = made
+        return found
+    raise NotSupported(f"no installed mechanism randomizes such a question at ε = {epsilon}")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The definition of a survey. Read one with `from_toml`.
+
+    `epsilon` is the loss of one person's answers in one round. `answer` is the number of questions that each person
+    answers, or "all". `languages`: for each language tag a mapping of `title` and `purpose`.
+    """
+
+    name: str
+    questions: tuple[SurveyQuestion, ...]
+    epsilon: Decimal
+    answer: int | str = ALL
+    title: str = ""
+    organisation: str = ""
+    contact: str = ""
+    purpose: str = ""
+    policy: str = "default"
+    rounds: int = 1
+    languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+
+    @property
+    def ask(self) -> int:
+        """The number of questions that each person answers."""
+        return len(self.questions) if isinstance(self.answer, str) else self.answer
+
+    def epsilons(self) -> list[Decimal]:
+        """Return the ε of each question; an equal part is rounded down."""
+        equal = (self.epsilon / self.ask).quantize(_NANO, ROUND_DOWN).normalize()
+        return [equal if question.epsilon is None else question.epsilon for question in self.questions]
+
+    def questionnaire(self) -> Questionnaire:
+        """Return the mechanism of the survey. Raises `InvalidSurvey` if a question has none, or all cost too much."""
+        built = []
+        for place, (question, epsilon) in enumerate(zip(self.questions, self.epsilons(), strict=True), 1):
+            try:
+                built.append(Question(question.name, question.build(epsilon), question.categories))
+            except (InvalidParameter, NotSupported, UnknownName) as error:
+                where = f"mechanism of question {place} ({question.name})"
+                expected = "auto, or a mechanism for these answers (list: ldp-budget mechanisms)"
+                raise InvalidSurvey(where, expected, f"{question.mechanism}: {error}") from None
+        largest = sum(sorted(self.epsilons(), reverse=True)[: self.ask])
+        if largest > self.epsilon:
+            expected = f"at most {self.epsilon}, the survey's epsilon, for the {self.ask} largest questions together"
+            raise InvalidSurvey("the questions' epsilon", expected, largest, hint="Lower them, or raise epsilon.")
+        return Questionnaire(questions=built, ask=self.ask)
+
+    def about(self) -> About:
+        """Return the texts of the survey as those of its collection."""
+        return About(title=self.title, purpose=self.purpose, contact=self.contact, languages=_plain(self.languages))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the canonical JSON of the definition, texts included."""
+        return hashlib.sha256(canonical_json(self.to_json()).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the definition as a JSON object, with the keys of the TOML file."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            **{name: said for name in _TEXTS if (said := getattr(self, name))},
+            "policy": self.policy,
+            "epsilon": str(self.epsilon),
+            "answer": self.answer,
+            "rounds": self.rounds,
+            **({"languages": _plain(self.languages)} if self.languages else {}),
+            "questions": [question.to_json() for question in self.questions],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any, place: str = "the survey") -> Survey:
+        """Return the survey that `to_json` wrote. Raises `InvalidSurvey`; `place` names it in messages."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise InvalidSurvey(place, f"a {FORMAT} of version {VERSION}", shown(data))
+        given = {name: value for name, value in data.items() if name not in ("format", "version", "questions")}
+        return _survey(given, data.get("questions"), place)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Survey:
+        """Return the survey in a TOML file.
+
+        Parameters:
+            path: the path of the file.
+
+        Raises:
+            InvalidSurvey: the file cannot be read, is not TOML, or a key is unknown, missing or invalid.
+        """
+        import tomllib
+
+        place = str(path)
+        try:
+            with open(path, "rb") as file:
+                data = tomllib.load(file, parse_float=Decimal)
+        except OSError as error:
+            raise InvalidSurvey(place, "a readable file", error.strerror) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            hint = "Texts need quotes, and a key may appear once in a table."
+            raise InvalidSurvey(place, "a TOML file", error, hint=hint) from None
+        table = _Table(place, "", data, ("survey", "question"))
+        return _survey(table.take("survey", dict, "a table"), data.get("question"), place)
+
+    def definition(self, fingerprint: str, questionnaire: Questionnaire) -> dict[str, Any]:
+        """Return the public definition for clients, with its digest; `fingerprint` is the collection's.
+
+        A question's own definition is that of a collection with its name; its program draws the bytes of its slot.
+        """
+        questions = [
+            {
+                **definition_of(mine.name, mine.fingerprint, mine.mechanism, mine.categories, said.about()),
+                "kind": said.kind,
+                "slot": [slot.start, slot.stop - slot.start],
+            }
+            for mine, said, slot in zip(questionnaire.questions, self.questions, questionnaire.slots, strict=True)
+        ]
+        definition = {
+            "format": PUBLIC_FORMAT,
+            "version": PUBLIC_VERSION,
+            "client": CLIENT_FORMAT,
+            "name": self.name,
+            "title": self.title or self.name,
+            **{name: getattr(self, name) for name in _TEXTS if name != "title"},
+            "languages": _plain(self.languages),
+            "fingerprint": fingerprint,
+            "context": questionnaire.fingerprint,
+            "mechanism": questionnaire.name,
+            "ask": questionnaire.ask,
+            "selection": {"rule": RULE, "key": fingerprint},
+            "report": {"bytes": questionnaire.row_bytes, "mask": questionnaire.mask_bytes},
+            "rounds": self.rounds,
+            "questions": [{**question, "digest": digest_of(question)} for question in questions],
+            "guarantee": guarantee_in_words(questionnaire.guarantee),
+        }
+        return {**definition, "digest": digest_of(definition)}
+
+
+_TEXTS = ("title", "organisation", "contact", "purpose")
+
+
+def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        tag: {name: list(said) if isinstance(said, tuple) else said for name, said in words.items()}
+        for tag, words in languages.items()
+    }
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+_SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "languages")
+_QUESTION_KEYS = ("name", "text", "kind", "categories", "lower", "upper", "mechanism", "epsilon", "languages")
+_WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
+
+
+class _Table:
+    """A table of the file. Its messages name the file, the table and the key."""
+
+    def __init__(self, place: str, name: str, data: Any, keys: tuple[str, ...]) -> None:
+        self.place, self.name = place, name
+        if not isinstance(data, dict):
+            raise InvalidSurvey(self.where(""), "a table", shown(data))
+        self.data = data
+        for key in data:
+            if key not in keys:
+                from difflib import get_close_matches
+
+                close = get_close_matches(key, keys, 1)
+                hint = f"Did you mean {close[0]}?" if close else "Remove the key."
+                where = self.where("").rstrip(": ")
+                raise InvalidSurvey(where, f"a table of {', '.join(keys)}", f"the key {key!r}", hint=hint)
+
+    def where(self, key: str) -> str:
+        return f"{self.place}: {' '.join(part for part in (self.name, key) if part)}"
+
+    def invalid(self, key: str, expected: str, hint: str = "") -> InvalidSurvey:
+        value = self.data.get(key)
+        return InvalidSurvey(
+            self.where(key), expected, None if value is None else _found(value), hint=hint or _REMEDY
+        )
+
+    def take(self, key: str, kind: type, expected: str = "", default: Any = None) -> Any:
+        """Return the value of a key. Raises `InvalidSurvey` if it has another type, or is missing without a default."""
+        value = self.data.get(key, default)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self.invalid(key, expected or _WORDS[kind])
+        return value
+
+    def number(self, key: str, expected: str = "a number") -> Decimal | None:
+        """Return a finite number, also one in quotes; None if the key is missing."""
+        value = self.data.get(key)
+        if value is None:
+            return None
+        try:
+            number = None if isinstance(value, bool) or not isinstance(value, int | str | Decimal) else Decimal(value)
+        except ArithmeticError:
+            number = None
+        if number is None or not number.is_finite():
+            raise self.invalid(key, expected)
+        return number
+
+    def epsilon(self) -> Decimal | None:
+        value = self.number("epsilon", "a number above 0")
+        if value is not None and value <= 0:
+            raise self.invalid("epsilon", "a number above 0")
+        return value
+
+
+def _found(value: Any) -> str:
+    return str(value) if isinstance(value, Decimal) else shown(value)
+
+
+def _survey(given: Any, questions: Any, place: str) -> Survey:
+    table = _Table(place, "[survey]", given, _SURVEY_KEYS)
+    if not isinstance(questions, list) or not 1 <= len(questions) <= MOST_QUESTIONS:
+        found = (
+            None if questions is None else f"{len(questions)} of them" if isinstance(questions, list) else "a table"
+        )
+        raise InvalidSurvey(
+            f"{place}: [[question]]", f"1 to {MOST_QUESTIONS} tables, one for each", found, hint=_REMEDY
+        )
+    listed = tuple(_question(each, number, place) for number, each in enumerate(questions, 1))
+    names = [question.name for question in listed]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise InvalidSurvey(f"{place}: [[question]] {number + 1} name", "a name of its own", f"{name!r} twice")
+    name = table.take("name", str)
+    if not name.strip() or ":" in name:
+        raise table.invalid("name", "at least one character, without a colon")
+    epsilon = table.epsilon()
+    if epsilon is None:
+        raise table.invalid("epsilon", "a number above 0, the privacy loss of one person's answers in one round")
+    answer = table.data.get("answer", ALL)
+    expected = f'"all", or how many of the {len(listed)} questions each person answers'
+    if answer != ALL and (isinstance(answer, bool) or not isinstance(answer, int) or not 1 <= answer <= len(listed)):
+        raise table.invalid("answer", expected)
+    rounds = table.take("rounds", int, default=1)
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise table.invalid("rounds", f"a whole number from 1 to {_MOST_ROUNDS}")
+    texts = {key: table.take(key, str, default="") for key in _TEXTS}
+    policy = table.take("policy", str, default="default")
+    languages = dict(_languages(table, {"title": str, "purpose": str}))
+    survey = Survey(name, listed, epsilon, answer, policy=policy, rounds=rounds, languages=languages, **texts)
+    _checked_texts(survey, place)
+    return survey
+
+
+def _checked_texts(survey: Survey, place: str) -> None:
+    """Raise `InvalidSurvey` if a language tag or a text cannot be shown."""
+    try:
+        survey.about()
+        for question in survey.questions:
+            question.about().check(question.categories)
+    except InvalidParameter as error:
+        raise InvalidSurvey(f"{place}: {error.option}", error.expected, error.found) from None
+
+
+def _languages(table: _Table, kinds: dict[str, type]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for tag, words in table.take("languages", dict, default={}).items():
+        own = _Table(table.place, f"{table.name} languages.{tag}", words, tuple(kinds))
+        yield tag, {name: own.take(name, kinds[name]) for name in words}
+
+
+def _question(given: Any, number: int, place: str) -> SurveyQuestion:
+    table = _Table(place, f"[[question]] {number}", given, _QUESTION_KEYS)
+    name = table.take("name", str)
+    try:
+        check_question_name(name)
+    except InvalidParameter as error:
+        raise table.invalid("name", error.expected) from None
+    kind = table.take("kind", str, default=NUMBER if "lower" in table.data else CHOICE)
+    if kind not in KINDS:
+        raise table.invalid("kind", f"one of {', '.join(KINDS)}")
+    numeric = kind == NUMBER
+    for key in ("categories",) if numeric or kind == YES_NO else ("lower", "upper"):
+        if key in table.data:
+            raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
+    lower, upper = (_end(table, key) if numeric else None for key in ("lower", "upper"))
+    if lower is not None and upper is not None and lower >= upper:
+        raise table.invalid("upper", f"greater than lower, {lower}", "Exchange the two, or correct one.")
+    categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
+    return SurveyQuestion(
+        name,
+        table.take("text", str, default=""),
+        kind,
+        categories,
+        lower,
+        upper,
+        table.take("mechanism", str, default=AUTO),
+        table.epsilon(),
+        dict(_languages(table, {"text": str, "categories": list})),
+    )
+
+
+def _end(table: _Table, key: str) -> Decimal:
+    value = table.number(key)
+    if value is None:
+        raise table.invalid(key, "a number, one end of the range of the answers")
+    return value
+
+
+def _categories(table: _Table) -> tuple[str, ...]:
+    expected = "a list of at least two distinct answers in quotes"
+    names = table.take("categories", list, expected)
+    if len(names) < 2 or not all(isinstance(name, str) and name.strip() for name in names):
+        raise table.invalid("categories", expected)
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InvalidSurvey(table.where("categories"), expected, f"{name!r} twice", hint="Remove one of them.")
+    return tuple(names)

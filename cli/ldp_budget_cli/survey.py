@@ -1,0 +1,232 @@
+"""`ldp-budget survey`: surveys of several questions, from a TOML file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .app import open_ledger
+from .output import json_option, next_step, print_json, print_rows, rows_options
+from .tables import print_fields, print_row_table
+
+if TYPE_CHECKING:
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.receipts import Receipt
+    from ldp_budget.client import Client
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.registry.surveys import Survey
+
+
+@click.group()
+def survey() -> None:
+    """Define, show and list surveys: several questions that are charged as one."""
+
+
+def read_survey(ctx: click.Context, name: str) -> Survey:
+    """Return the survey in a TOML file, or the one of that name in the ledger."""
+    import os
+
+    from ldp_budget.registry.surveys import Survey
+
+    if os.path.exists(name) or name.endswith(".toml"):
+        return Survey.from_toml(name)
+    return _survey_of(open_ledger(ctx).collection(name))
+
+
+def _survey_of(found: Collection) -> Survey:
+    if found.survey is None:
+        raise click.UsageError(
+            f"{found.name!r} is a collection of one question. To see it: ldp-budget collection show {found.name}"
+        )
+    return found.survey
+
+
+@survey.command("add")
+@click.argument("file", type=click.Path(dir_okay=False))
+@json_option
+@click.pass_context
+def add(ctx: click.Context, file: str, as_json: bool) -> None:
+    """Store the survey that the TOML FILE defines.
+
+    \b
+    A file has a table [survey] with name and epsilon, and optionally title, organisation,
+    contact, purpose, answer (how many questions each person answers, or "all"), rounds,
+    policy and languages. Each [[question]] has a name, and optionally text, kind
+    (choice, yes-no or number), categories or lower and upper, mechanism, epsilon and
+    languages.
+
+    A survey that no person could ever answer under its policy is refused.
+
+    \b
+    Example:
+      ldp-budget survey add health.toml
+    """
+    from ldp_budget.errors import NameTaken
+    from ldp_budget.registry.collections import survey_collection
+    from ldp_budget.registry.surveys import InvalidSurvey, Survey
+
+    from .app import check_local
+    from .collection import check_free
+
+    try:
+        made = survey_collection(Survey.from_toml(file))
+    except InvalidSurvey as error:
+        raise click.UsageError(str(error) if str(error).startswith(file) else f"{file}: {error}") from None
+    check_free(made.name)
+    ledger = check_local(open_ledger(ctx, create=True), "run `survey add` on the machine of the ledger")
+    _check_affordable(ledger, made)
+    is_there = any(stored["name"] == made.name for stored in ledger.collections())
+    try:
+        ledger.add_collection(made)
+    except NameTaken:
+        if not is_there:
+            raise
+        raise click.ClickException(
+            f"Survey {made.name!r} exists with another definition. It was not changed. To see it: ldp-budget survey "
+            f"show {made.name}. For the new definition, choose another name."
+        ) from None
+    if as_json:
+        print_json(shown_survey(made))
+        return
+    click.echo(f"exists, unchanged: survey {made.name}" if is_there else f"added: survey {made.name}")
+    _print_survey(made)
+    next_step(f"ldp-budget randomize {made.name} FILE --user-column USER --spend --out {made.name}.reports")
+
+
+def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
+    """Raise a click error if nobody could ever answer the survey, or all of its rounds, under its policy."""
+    from secrets import token_hex
+
+    from ldp_budget.composition import compose
+
+    survey = _survey_of(made)
+    name, cost = survey.policy, f"ε = {made.mechanism.guarantee.epsilon:.9g}"
+    if name not in {policy.name for policy in ledger.policies()}:
+        click.echo(
+            f"Note: there is no policy {name!r} yet. Set it before the first answer: ldp-budget policy set {name} "
+            f"--limit lifetime={survey.epsilon * survey.rounds}",
+            err=True,
+        )
+        return
+    quoted = ledger.quote(token_hex(16), made.mechanism, policy=name)
+    if quoted.why or quoted.binding:
+        raise click.ClickException(
+            f"Survey {made.name!r} was not added: no person could answer it under policy {name!r}. One round costs "
+            f"{cost}: {_reason(quoted)}. Lower epsilon in the file, or see the policy: ldp-budget policy show {name}"
+        )
+    for limit in ledger.policy(name).limits:
+        if limit.period != "lifetime" or survey.rounds == 1:
+            continue
+        total = compose([(made.mechanism.guarantee, survey.rounds)], delta=limit.delta, rule=limit.rule).epsilon
+        if total > limit.epsilon:
+            raise click.ClickException(
+                f"Survey {made.name!r} was not added: its {survey.rounds} rounds cost ε = {total:.9g}, and the lifetime "
+                f"limit of policy {name!r} is {limit.epsilon}. Lower epsilon or rounds in the file: ldp-budget plan "
+                f"--survey FILE.toml --total-epsilon {limit.epsilon}"
+            )
+
+
+def _reason(quoted: Receipt) -> str:
+    if quoted.binding:
+        return f"the limit of {' and '.join(quoted.binding)} is smaller"
+    return quoted.why.rstrip(".")
+
+
+def shown_survey(found: Collection) -> dict[str, Any]:
+    """Return the object that `survey show --json` prints."""
+    survey, mechanism = _survey_of(found), found.mechanism
+    rows = []
+    for said, question in zip(survey.to_json()["questions"], mechanism.questions, strict=True):  # type: ignore[attr-defined]
+        own = question.mechanism
+        rows.append({**said, "mechanism": own.name, "epsilon": own.guarantee.epsilon, "declared": own.declared})
+    return {
+        **survey.to_json(),
+        "answer": survey.ask,
+        "questions": rows,
+        "guarantee": mechanism.guarantee.describe(),
+        "report_bytes": mechanism.row_bytes,  # type: ignore[attr-defined]
+        "fingerprint": found.fingerprint,
+        "client": found.client,
+        "definition": survey.fingerprint,
+    }
+
+
+def _print_survey(found: Collection) -> None:
+    row = shown_survey(found)
+    questions = row.pop("questions")
+    fields = {name: value for name, value in row.items() if name not in ("format", "version", "languages")}
+    fields["answer"] = f"{row['answer']} of {len(questions)} questions"
+    if tags := sorted({*row.get("languages", {}), *(tag for each in questions for tag in each.get("languages", {}))}):
+        fields["languages"] = ", ".join(tags)
+    print_fields(fields)
+    click.echo("")
+    print_row_table(
+        [
+            {
+                "question": each["name"],
+                "text": each.get("text", ""),
+                "answers": _answers(each),
+                "mechanism": each["mechanism"],
+                "ε": each["epsilon"],
+            }
+            for each in questions
+        ],
+        ("text",),
+    )
+
+
+def _answers(question: dict[str, Any]) -> str:
+    if "lower" in question:
+        return f"{question['lower']} to {question['upper']}"
+    return ", ".join(question.get("categories", ("yes", "no")))
+
+
+@survey.command("show")
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show the survey NAME. For a client in another language: ldp-budget collection show NAME --client.
+
+    \b
+    Example:
+      ldp-budget survey show health
+    """
+    found = open_ledger(ctx).collection(name)
+    _survey_of(found)
+    if as_json:
+        print_json(shown_survey(found))
+    else:
+        _print_survey(found)
+
+
+@survey.command("list")
+@rows_options
+@click.pass_context
+def list_(ctx: click.Context, form: str | None) -> None:
+    """List the surveys of the ledger.
+
+    \b
+    Example:
+      ldp-budget survey list
+    """
+    stored = [each["survey"] for each in open_ledger(ctx).collections() if "survey" in each]
+    rows = [
+        {
+            "name": each["name"],
+            "title": each.get("title", ""),
+            "questions": len(each["questions"]),
+            "answer": each["answer"],
+            "epsilon": each["epsilon"],
+            "rounds": each["rounds"],
+            "policy": each["policy"],
+        }
+        for each in stored
+    ]
+    if form is not None:
+        print_rows(rows, form)
+    elif rows:
+        print_row_table(rows)
+    else:
+        click.echo("There are no surveys. Add one: ldp-budget survey add FILE.toml", err=True)

@@ -1,0 +1,185 @@
+"""`ldp-budget plan --survey` and `plan --collection`: margins of error and sample sizes before anything is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ldp_budget.errors import InvalidParameter
+
+from .mechanism_subcommands import MechanismGroup
+from .output import counted, decimal_option, json_option, next_step, print_json, rounded
+from .tables import print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OPTIONS = ("--survey", "--collection")
+_COMMAND = "survey:"
+"""A name that no mechanism can have."""
+
+
+class PlanGroup(MechanismGroup):
+    """`plan MECHANISM`, and with --survey or --collection another command under the same name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if any(arg.partition("=")[0] in _OPTIONS for arg in args):
+            args = [_COMMAND, *args]
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        return plan_survey if cmd_name == _COMMAND else super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] == _COMMAND:
+            return "", plan_survey, args[1:]
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text("For surveys and sample sizes: ldp-budget plan --survey FILE.toml --help")
+
+
+def share_option(option: str, text: str) -> float:
+    """Return the share of an option: 0.03, or 3 %."""
+    percent = text.strip().endswith("%")
+    number = decimal_option(option, text.strip().removesuffix("%").strip() if percent else text)
+    share = float(number / 100 if percent else number)
+    if not 0 < share < 1:
+        raise InvalidParameter(option, "a share above 0 and below 1, such as 0.03 or 3%", text)
+    return share
+
+
+@click.command("plan")
+@click.option("--survey", metavar="FILE|NAME", help="Plan the survey of a TOML file, or of the ledger.")
+@click.option("--collection", metavar="NAME", help="Plan a collection of one question.")
+@click.option("--respondents", type=click.IntRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
+@click.option("--margin", metavar="SHARE", help="Show how many respondents give this margin, such as 3%, at 95 %.")
+@click.option(
+    "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
+)
+@json_option
+@click.pass_context
+def plan_survey(
+    ctx: click.Context,
+    survey: str | None,
+    collection: str | None,
+    respondents: int | None,
+    margin: str | None,
+    total_epsilon: str | None,
+    as_json: bool,
+) -> None:
+    """Show margins of error, or the number of respondents that gives a margin.
+
+    For a survey it compares how many questions each respondent answers, with the ε of each question that makes the
+    largest margin smallest. All figures are for the worst answers.
+
+    \b
+    Example:
+      ldp-budget plan --survey health.toml --respondents 1200
+      ldp-budget plan --survey health.toml --margin 3%
+      ldp-budget plan --collection mood --margin 3%
+    """
+    from ldp_budget.registry.survey_planning import plan_collection
+    from ldp_budget.registry.survey_planning import plan_survey as planned
+
+    if (survey is None) == (collection is None):
+        raise click.UsageError("Give either --survey or --collection.")
+    if (respondents is None) == (margin is None):
+        raise click.UsageError("Give either --respondents N or --margin SHARE, such as --margin 3%.")
+    wanted = None if margin is None else share_option("margin", margin)
+    if survey is None:
+        from .inputs import find_collection
+
+        assert collection is not None
+        if total_epsilon is not None:
+            raise click.UsageError("--total-epsilon needs --survey.")
+        found = find_collection(ctx, collection)
+        if found.survey is not None:
+            raise click.UsageError(f"{collection} is a survey. Use --survey {collection}")
+        _show(plan_collection(found.mechanism, respondents, wanted), _print_collection, as_json)
+        return
+    from .survey import read_survey
+
+    total = None if total_epsilon is None else decimal_option("total_epsilon", total_epsilon)
+    _show(planned(read_survey(ctx, survey), respondents, wanted, total), _print_survey, as_json)
+
+
+def _show(row: dict[str, Any], show: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(row)
+    else:
+        show(row)
+
+
+_MEANINGS = (
+    "margin: half of a 95 % confidence interval, about these respondents; population: about a large population\n"
+    "groups, rounds: the smallest difference between two halves, or two rounds, found with a power of 80 % at the 5 % level"
+)
+
+
+def _print_collection(row: dict[str, Any]) -> None:
+    if row["respondents"] is None:
+        click.echo("No number of respondents gives this margin. Raise ε or the margin")
+        return
+    click.echo(f"{counted(row['respondents'], 'respondent')}, ε = {row['epsilon']:.9g}, at the worst answers")
+    click.echo(_MEANINGS)
+    print_table(_HEADER[1:], [_cells(row)[1:]])
+
+
+_HEADER = ("question", "mechanism", "ε", "answered by", "margin", "population", "groups", "rounds")
+_FIGURES = ("margin", "population_margin", "detectable_groups", "detectable_rounds")
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    share = row["range"] is None
+    figures = (f"{rounded(100 * row[name], 1)} %" if share else f"{row[name]:.3g}" for name in _FIGURES)
+    return row.get("name", ""), row["mechanism"], str(row["epsilon"]), row["asked"], *figures
+
+
+def _print_survey(row: dict[str, Any]) -> None:
+    click.echo(
+        f"Survey {row['survey']}: ε = {row['epsilon']} in each of {counted(row['rounds'], 'round')}, "
+        f"{row['total_epsilon']} in all, at the worst answers"
+    )
+    print_table(
+        ("each answers", "respondents", "largest margin", "times less variance than all"),
+        [_design_cells(each) for each in row["designs"]],
+    )
+    if row["recommended"] is None:
+        click.echo("No number of respondents gives this margin. Raise ε or the margin")
+        return
+    best = next(each for each in row["designs"] if each["answer"] == row["recommended"])
+    click.echo(f"\nRecommended: answer = {_toml(row['recommended'])}, with the questions' own margins below")
+    click.echo(_MEANINGS)
+    print_table(_HEADER, [_cells(each) for each in best["questions"]])
+    if best["answer"] == 1 and len(row["designs"]) > 1:
+        click.echo(
+            "With one answer from each respondent there is no table of two questions. It needs answer = 2 or more"
+        )
+    if not best["equal"]:
+        click.echo(f"In the file: {_epsilons(best['questions'])}")
+    next_step(f"answer = {_toml(row['recommended'])} in the [survey] table, then ldp-budget survey add FILE.toml")
+
+
+def _design_cells(each: dict[str, Any]) -> tuple[Any, ...]:
+    if each["respondents"] is None:
+        return each["answer"], None, None, None
+    return (
+        each["answer"],
+        each["respondents"],
+        f"{rounded(100 * each['largest_margin'], 1)} %",
+        rounded(each["efficiency"], 1) if "efficiency" in each else None,
+    )
+
+
+def _epsilons(questions: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(f"epsilon = {each['epsilon']} for {each['name']}" for each in questions)
+
+
+def _toml(answer: int | str) -> str:
+    return f'"{answer}"' if isinstance(answer, str) else str(answer)

@@ -1,0 +1,164 @@
+"""Reader for the answers to a survey in a table: one column for each question.
+
+The questions of each respondent are selected first. Only the asked ones need an answer, and the answers to the others
+are not kept.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from ldp_budget._validation import canonical_text
+from ldp_budget.errors import OutsideDomain
+from ldp_budget.reports.answers import AnswerTexts
+from ldp_budget.sdk.domain import Interval
+
+from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
+from .inputs import why_no_user
+from .table_reader import WIDTHS, ArrowTable, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.registry.questionnaire import Question, Questionnaire
+
+    from .answer_reader import Reading
+    from .table_reader import CsvTable, Note, Table
+
+_ROWS = 20_000
+
+
+def columns_of(questionnaire: Questionnaire, given: Sequence[str]) -> dict[str, str]:
+    """Return the column of each question: of `--column QUESTION=COLUMN`, else of the question's name."""
+    columns = {question.name: question.name for question in questionnaire.questions}
+    for text in given:
+        name, equals, column = text.partition("=")
+        if not equals or name not in columns:
+            raise click.UsageError(
+                f"--column must be QUESTION=COLUMN for a survey, with a question of {', '.join(columns)}: got {text!r}. "
+                "Leave it out if the columns have the names of the questions."
+            )
+        columns[name] = column
+    return columns
+
+
+class SurveyReader(AnswerReader):
+    """Reads the answers to a survey once; `how.column` is not used. The batches have `value_type` values."""
+
+    def __init__(
+        self, path: str, collection: Collection, how: Reading, note: Note | None, columns: dict[str, str]
+    ) -> None:
+        super().__init__(path, collection, how, note)
+        self._survey: Questionnaire = collection.mechanism  # type: ignore[assignment]
+        self._columns = columns
+        self._places: list[int] = []
+        self._known: list[dict[str, float | str]] = [{} for _ in columns]
+        self._question_texts = [
+            AnswerTexts(collection.question(question.name), ignore_case=how.ignore_case)
+            for question in self._survey.questions
+        ]
+
+    def _place(self, table: Table) -> int:
+        missing = [name for name, column in self._columns.items() if column not in table.columns]
+        if missing:
+            raise click.UsageError(
+                f"{table.path} has no column {self._columns[missing[0]]!r} for the question {missing[0]}. Columns: "
+                f"{', '.join(table.columns)}. Add --column {missing[0]}=COLUMN"
+            )
+        self._places = [table.place("column", column) for column in self._columns.values()]
+        return self._places[0]
+
+    def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
+        each = table.rows()
+        while some := list(islice(each, _ROWS)):
+            yield self._batch(table, some, self._places, user_place)
+
+    def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
+        numeric = [
+            at
+            for at, question in zip(self._places, self._survey.questions, strict=True)
+            if isinstance(question.domain, Interval)
+        ]
+        wanted = [*self._places, *([] if user_place is None else [user_place])]
+        own_user = None if user_place is None else len(self._places)
+        for first, found in table.stretches(*wanted, numbers=numeric):
+            cells = zip(*(column.cells() for column in found), strict=True)
+            rows = [Row(None, first + number, list(row), "") for number, row in enumerate(cells)]
+            yield self._batch(table, rows, list(range(len(self._places))), own_user)
+
+    def _batch(self, table: Table, rows: list[Row], places: list[int], user_place: int | None) -> Batch:
+        """Return the valid rows of some; `places` are those of the questions in the cells."""
+        left_out = self.answers.left_out
+        complete = []
+        for row in rows:
+            if row.problem:
+                left_out.leave(table, row, None, row.problem, WIDTHS)
+            elif user_place is not None and (why := why_no_user(row.cells[user_place], self._how.exact_users)):
+                left_out.leave(table, row, self._user_column(table), why)
+            else:
+                complete.append(row)
+        users = [] if user_place is None else [canonical_text(row.cells[user_place]) for row in complete]
+        masks = self._collection.masks(len(complete) if user_place is None else users)
+        kept, values = [], []
+        for number, (row, mask) in enumerate(zip(complete, masks, strict=True)):
+            numbers = self._numbers(table, row, mask, places)
+            if numbers is not None:
+                kept.append(number)
+                values.append((mask, *numbers))
+        import numpy as np
+
+        return Batch(np.array(values, dtype=self._survey.value_type), [users[number] for number in kept if users])
+
+    def _user_column(self, table: Table) -> int:
+        assert self._how.user_column is not None
+        return table.columns.index(self._how.user_column)
+
+    def _numbers(self, table: Table, row: Row, mask: int, places: list[int]) -> list[float] | None:
+        """Return the answers to the asked questions of a row, NaN for the others; None if it is left out."""
+        numbers = [float("nan")] * len(places)
+        for at, question in enumerate(self._survey.questions):
+            if not mask >> at & 1:
+                continue
+            text = self._question_texts[at](row.cells[places[at]])
+            if text in self._missing:
+                self.answers.left_out.leave_missing(table, row, self._places[at], text)
+                return None
+            found = self._known[at].get(text)
+            if found is None:
+                found = self._known[at][text] = self._read(table, question, text, at)
+            if isinstance(found, str):
+                kind = kind_of_wrong(text, self._near_of(at, text))
+                self.answers.left_out.leave(table, row, self._places[at], found, kind)
+                return None
+            self.answers.clipped += self._is_outside(question, text)
+            numbers[at] = found
+        return numbers
+
+    def _near_of(self, at: int, text: str) -> str | None:
+        """Return the answer to a question from which a text differs only by case or spaces, if that is not ignored."""
+        return None if self._how.ignore_case else self._question_texts[at].near(text)
+
+    def _read(self, table: Table, question: Question, text: str, at: int) -> float | str:
+        """Return the number of an answer, or why it is none."""
+        try:
+            if self._is_outside(question, text):
+                lower, upper = question.domain.ends  # type: ignore[union-attr]
+                return min(max(float(text), lower), upper)
+            return question.number_of(text, 0)
+        except OutsideDomain as error:
+            return not_in_domain(table, text, error, self._near_of(at, text))
+
+    def _is_outside(self, question: Question, text: str) -> bool:
+        """True if `--clip` replaces the number."""
+        if not self._how.clip or not isinstance(question.domain, Interval):
+            return False
+        try:
+            number = float(text)
+        except ValueError:
+            return False
+        lower, upper = question.domain.ends
+        return lower > number > float("-inf") or upper < number < float("inf")

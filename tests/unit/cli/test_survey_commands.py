@@ -1,0 +1,310 @@
+"""`survey`, and `randomize`, `estimate` and `plan` of a survey: from TOML to the estimate, or a clear error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import CommandLine
+from ldp_budget.registry.collections import Collection
+from ldp_budget.reports.report_file import read_reports
+from ldp_budget.sampling import SeededStream, rng
+
+TOML = """
+[survey]
+name = "health"
+title = "Health and habits"
+epsilon = 2
+answer = 1
+rounds = 2
+
+[[question]]
+name = "mood"
+text = "How do you feel?"
+categories = ["good", "fair", "bad"]
+
+[[question]]
+name = "smoke"
+kind = "yes-no"
+
+[[question]]
+name = "sleep"
+lower = 0
+upper = 14
+"""
+
+
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    source: Iterator[int] = iter(range(10_000))
+    monkeypatch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(next(source)))
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    (tmp_path / "health.toml").write_text(TOML)
+    return tmp_path / "health.toml"
+
+
+@pytest.fixture
+def health(command: CommandLine, toml: Path) -> CommandLine:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    command("survey", "add", toml)
+    return command
+
+
+def answers(folder: Path, rows: int, **changes: str) -> Path:
+    """A table of answers: 60 % good, 30 % smoke, about 7 hours of sleep."""
+    chance = random.Random(1)
+    lines = ["user,mood,smoke,sleep"]
+    for number in range(rows):
+        mood = "good" if number % 10 < 6 else "fair" if number % 10 < 9 else "bad"
+        row = {
+            "mood": mood,
+            "smoke": "yes" if number % 10 in (1, 4, 7) else "no",
+            "sleep": f"{chance.gauss(7, 1):.2f}",
+        }
+        lines.append(",".join([f"u{number}", *(changes.get(name, value) for name, value in row.items())]))
+    (folder / "answers.csv").write_text("\n".join(lines) + "\n")
+    return folder / "answers.csv"
+
+
+# -- survey -------------------------------------------------------------------------------------------------------------
+
+
+def test_survey_add_show_and_list_print_the_definition(health: CommandLine, toml: Path) -> None:
+    shown = health.json("survey", "show", "health")
+    assert (shown["name"], shown["answer"], shown["epsilon"]) == ("health", 1, "2")
+    assert [each["name"] for each in shown["questions"]] == ["mood", "smoke", "sleep"]
+    assert all(each["epsilon"] == 2 and each["mechanism"] for each in shown["questions"])
+    assert health.json("survey", "add", toml) == shown
+    [row] = health.json("survey", "list")
+    assert row == {
+        **{"name": "health", "title": "Health and habits", "questions": 3, "answer": 1},
+        **{"epsilon": "2", "rounds": 2, "policy": "default"},
+    }
+    assert "exists, unchanged" in health("survey", "add", toml).stdout
+    assert "How do you feel?" in health("survey", "show", "health").stdout
+    assert "questions=mood, smoke, sleep" in health("collection", "list").stdout
+
+
+def test_survey_is_a_collection_for_other_commands(health: CommandLine, tmp_path: Path) -> None:
+    assert [health("spend", "alice", "health", code=code).exit_code for code in (0, 0, 3)] == [0, 0, 3]
+    stored = health.json("collection", "show", "health")
+    assert Collection.from_json(stored).name == "health"
+    client = json.loads(health("collection", "show", "health", "--client").stdout)
+    assert client["format"] == "ldp-budget questionnaire"
+    assert health.json("ledger", "verify")["ok"]
+    quoted = health.json("quote", "bob", "health")
+    assert (quoted["cost"]["epsilon"], quoted["affordable_reports"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("lifetime=1", "no person could answer it"),
+        ("lifetime=3", "its 2 rounds cost ε = 4"),
+        ("lifetime=9 day=1", "day"),
+    ],
+)
+def test_survey_add_refuses_what_its_policy_never_allows(
+    command: CommandLine, toml: Path, limit: str, message: str
+) -> None:
+    options = [word for each in limit.split() for word in ("--limit", each)]
+    command("policy", "set", "default", *options)
+    error = command.error("survey", "add", toml)
+    assert message in error
+    assert "was not added" in error
+    assert command.json("survey", "list") == []
+
+
+def test_survey_add_without_its_policy_says_how_to_set_it(command: CommandLine, toml: Path) -> None:
+    toml.write_text(TOML.replace("rounds = 2", 'rounds = 2\npolicy = "panel"'))
+    assert "ldp-budget policy set panel --limit lifetime=4" in command("survey", "add", toml).stderr
+
+
+def test_survey_add_refuses_another_definition_of_the_name(health: CommandLine, toml: Path) -> None:
+    toml.write_text(TOML.replace("Health and habits", "Something else"))
+    assert "exists with another definition" in health.error("survey", "add", toml)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epsilon = 2", "epsilon = 0", "[survey] epsilon must be a number above 0: got 0"),
+        ('kind = "yes-no"', 'kind = "yes-no"\nmechanism = "laplace"', "mechanism of question 2 (smoke)"),
+    ],
+)
+def test_survey_add_names_the_file_in_errors(
+    command: CommandLine, toml: Path, old: str, new: str, message: str
+) -> None:
+    toml.write_text(TOML.replace(old, new))
+    error = command.error("survey", "add", toml, code=2)
+    assert message in error
+    assert "health.toml" in error
+
+
+def test_survey_show_of_a_collection_says_what_to_type(health: CommandLine) -> None:
+    health("collection", "add", "mood", "oue", "--epsilon", "1", "--categories", "a,b")
+    assert "ldp-budget collection show mood" in health.error("survey", "show", "mood", code=2)
+    assert "no collection is named 'none'" in health.error("survey", "show", "none")
+
+
+# -- randomize and estimate ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("seeded")
+def test_answers_become_estimates_of_each_question(health: CommandLine, tmp_path: Path) -> None:
+    table, out = answers(tmp_path, 3000), tmp_path / "health.reports"
+    done = health.json("randomize", "health", table, "--user-column", "user", "--spend", "--out", out)
+    assert (done["reports"], done["refused"]) == (3000, 0)
+    found = health.json("estimate", "health", out)
+    assert found["respondents"] == 3000
+    assert sum(found[name]["asked"] for name in ("mood", "smoke", "sleep")) == 3000
+    for name, truth in (("mood", {"good": 1800, "fair": 900, "bad": 300}), ("smoke", {"yes": 900, "no": 2100})):
+        for row in found[name]["answers"]:
+            assert abs(row["count"] - truth[row["answer"]]) < 4 * row["std_error"]
+            assert row["low"] < row["count"] < row["high"]
+            assert row["share"] == pytest.approx(row["count"] / 3000)
+    assert abs(found["sleep"]["mean"] - 7) < 4 * found["sleep"]["std_error"]
+    text = health("estimate", "health", out).stdout
+    assert "mood: How do you feel?" in text
+    assert f"({found['mood']['asked']} of 3000 answered)" in text
+
+
+def test_respondents_keep_their_questions_and_the_ledger_charges_once_a_round(
+    health: CommandLine, tmp_path: Path
+) -> None:
+    table, masks = answers(tmp_path, 40), []
+    collection = Collection.from_json(health.json("collection", "show", "health"))
+    for number in range(3):
+        out = tmp_path / f"{number}.reports"
+        done = health.json("randomize", "health", table, "--user-column", "user", "--spend", "--out", out)
+        assert (done["reports"], done["refused"]) == ((40, 0) if number < 2 else (0, 40))
+        masks.append([row[0] for block in read_reports(out, collection) for row in block])
+    assert masks[0] == masks[1] == collection.masks([f"u{number}" for number in range(40)])
+    rounds = health.json("estimate", "health", tmp_path / "0.reports", tmp_path / "1.reports", "--by-round")["rounds"]
+    assert [(each["round"], each["respondents"]) for each in rounds] == [("0.reports", 40), ("1.reports", 40)]
+
+
+def test_only_asked_questions_need_an_answer(health: CommandLine, tmp_path: Path) -> None:
+    collection = Collection.from_json(health.json("collection", "show", "health"))
+    users = [f"u{number}" for number in range(30)]
+    lines = ["user,mood,smoke,sleep"]
+    for user, mask in zip(users, collection.masks(users), strict=True):
+        cells = [text if mask >> place & 1 else "" for place, text in enumerate(("fair", "no", "8"))]
+        lines.append(",".join([user, *cells]))
+    (tmp_path / "part.csv").write_text("\n".join(lines))
+    options = ("--user-column", "user", "--out", tmp_path / "part.reports")
+    assert health.json("randomize", "health", tmp_path / "part.csv", *options)["reports"] == 30
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"mood": "FAIR"}, (), "'FAIR' is not an answer: the domain is one of good, fair, bad (mood)"),
+        ({"smoke": ""}, (), "the answer is empty: the domain is one of yes, no (smoke)"),
+        ({"sleep": "15"}, (), "'15' is not an answer: the domain is numbers from 0 to 14 (sleep)"),
+        ({}, ("--column", "mood"), "--column must be QUESTION=COLUMN for a survey"),
+        ({}, ("--column", "weight=mood"), "--column must be QUESTION=COLUMN for a survey"),
+        ({}, ("--column", "mood=moood"), "has no column 'moood' for the question mood"),
+    ],
+)
+def test_randomize_names_row_question_and_answer(
+    health: CommandLine, tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], message: str
+) -> None:
+    table, out = answers(tmp_path, 30, **changes), tmp_path / "out.reports"
+    code = 2 if options else 1
+    error = health.error("randomize", "health", table, "--user-column", "user", "--out", out, *options, code=code)
+    assert message in error
+    assert not out.exists()
+
+
+def test_randomize_clips_skips_and_leaves_out_by_question(health: CommandLine, tmp_path: Path) -> None:
+    table, out = answers(tmp_path, 60, sleep="15", mood="?", smoke="unknown"), tmp_path / "out.reports"
+    options = ("--user-column", "user", "--out", out, "--clip", "--skip-invalid", "--missing", "?")
+    done = health("randomize", "health", table, *options)
+    collection = Collection.from_json(health.json("collection", "show", "health"))
+    masks = collection.masks([f"u{number}" for number in range(60)])
+    asked = [sum(mask >> place & 1 for mask in masks) for place in range(3)]
+    assert f"{asked[0]} rows left out: the answer is missing" in done.stderr
+    assert f"{asked[1]} rows skipped as invalid" in done.stderr
+    assert f"{asked[2]} numbers outside the range" in done.stderr
+    assert f"{asked[2]} reports written" in done.stderr
+
+
+def test_randomize_without_users_draws_questions_from_random_seeds(health: CommandLine, tmp_path: Path) -> None:
+    table, out = answers(tmp_path, 200), tmp_path / "out.reports"
+    health("randomize", "health", table, "--out", out)
+    found = health.json("estimate", "health", out)
+    assert all(30 < found[name]["asked"] < 110 for name in ("mood", "smoke", "sleep"))
+
+
+def test_randomize_of_a_parquet_table_reads_the_same_columns(health: CommandLine, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="no Arrow: pip install 'ldp-budget[tables]'")
+    from pyarrow import parquet
+
+    columns = {"user": [f"u{n}" for n in range(30)], "mood": ["good"] * 30, "smoke": ["no"] * 30, "h": [7.5] * 30}
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    options = ("--user-column", "user", "--column", "sleep=h", "--out", tmp_path / "a.reports")
+    assert health.json("randomize", "health", tmp_path / "a.parquet", *options)["reports"] == 30
+
+
+def test_estimate_rows_have_the_question(health: CommandLine, tmp_path: Path) -> None:
+    table, out = answers(tmp_path, 100), tmp_path / "out.reports"
+    health("randomize", "health", table, "--user-column", "user", "--out", out)
+    rows = list(csv.DictReader(StringIO(health("estimate", "health", out, "--csv").stdout)))
+    assert [row["question"] for row in rows] == ["mood"] * 3 + ["smoke"] * 2 + ["sleep"]
+    assert rows[0]["answer"] == "good"
+    assert rows[-1]["mean"]
+    assert [row["count"] for row in rows if not row["answer"]] == [""]
+
+
+@pytest.mark.parametrize("option", [("--top", "2"), ("--candidates", "a,b"), ("--plot", "a.png"), ("--independent",)])
+def test_estimate_refuses_options_of_a_single_question(
+    health: CommandLine, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    error = health.error("estimate", "health", tmp_path / "none", *option, code=2)
+    assert f"{option[0]} is for a collection of one question" in error
+
+
+# -- plan ---------------------------------------------------------------------------------------------------------------
+
+
+def test_plan_of_a_survey_prints_designs_and_recommends(health: CommandLine, toml: Path) -> None:
+    plan = health.json("plan", "--survey", toml, "--respondents", "3000")
+    assert (plan["recommended"], plan["total_epsilon"]) == (1, "4")
+    assert health.json("plan", "--survey", "health", "--respondents", "3000") == plan
+    text = health("plan", "--survey", toml, "--respondents", "3000").stdout
+    assert "Recommended: answer = 1" in text
+    needed = health.json("plan", "--survey", toml, "--margin", "3%")["designs"][0]["respondents"]
+    assert needed == health.json("plan", "--survey", toml, "--margin", "0.03")["designs"][0]["respondents"]
+
+
+def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) -> None:
+    health("collection", "add", "mood", "oue", "--epsilon", "1", "--categories", "a,b,c")
+    by_compare: Any = health.json("compare", "--epsilon", "1", "--domain-size", "3", "--users", "1", "--margin", "3%")
+    [oue] = [row for row in by_compare if row["mechanism"] == "oue"]
+    plan = health.json("plan", "--collection", "mood", "--margin", "3%")
+    assert plan["respondents"] == oue["respondents"]
+    assert "groups" in health("plan", "--collection", "mood", "--respondents", "500").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--survey", "health"), "Give either --respondents N or --margin SHARE"),
+        (("--survey", "health", "--margin", "0"), "--margin must be a share above 0 and below 1"),
+        (("--survey", "health", "--collection", "health"), "Give either --survey or --collection"),
+        (("--collection", "health", "--margin", "3%"), "health is a survey. Use --survey health"),
+    ],
+)
+def test_plan_says_what_is_missing(health: CommandLine, options: tuple[str, ...], message: str) -> None:
+    assert message in health.error("plan", *options, code=2)

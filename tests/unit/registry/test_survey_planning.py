@@ -1,0 +1,163 @@
+"""Plans of surveys: margins and sample sizes by hand, and designs that no other allocation beats."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from itertools import product
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldp_budget import InvalidParameter, mechanism
+from ldp_budget.registry.questionnaire import Question, Questionnaire
+from ldp_budget.registry.sample_size import respondents_for
+from ldp_budget.registry.survey_planning import (
+    Z_POWER,
+    Precision,
+    Z,
+    plan_collection,
+    plan_survey,
+    respondents_needed,
+)
+from ldp_budget.registry.surveys import Survey, SurveyQuestion
+
+YES_NO = SurveyQuestion("smoke", kind="yes-no", categories=("yes", "no"), mechanism="randomized-response")
+GRR = "random-substitution"
+MIXED = (
+    SurveyQuestion("diet", categories=tuple("abcdefgh"), mechanism=GRR),
+    YES_NO,
+    SurveyQuestion("sleep", kind="number", lower=Decimal(0), upper=Decimal(14), mechanism="laplace"),
+)
+
+
+def variance_of_response(epsilon: float) -> float:
+    """Of binary randomized response, by hand: p(1 - p)/(2p - 1)² at every share."""
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+    return keep * (1 - keep) / (2 * keep - 1) ** 2
+
+
+def test_quantiles_are_those_of_the_normal_distribution() -> None:
+    assert pytest.approx(NormalDist().inv_cdf(0.975), abs=1e-12) == Z
+    assert pytest.approx(NormalDist().inv_cdf(0.8), abs=1e-12) == Z_POWER
+
+
+def test_figures_of_randomized_response_are_those_by_hand() -> None:
+    row = Precision.of(mechanism("randomized-response")(epsilon=2)).row(1200, (1, 3))
+    noise, asked = variance_of_response(2), 400
+    sampling = (1200 - 400) / (1200 - 1) / 4
+    assert row["asked"] == asked
+    assert row["margin"] == pytest.approx(Z * math.sqrt((noise + sampling) / asked), rel=1e-6)
+    assert row["population_margin"] == pytest.approx(Z * math.sqrt((noise + 0.25) / asked), rel=1e-6)
+    both = (Z + Z_POWER) * math.sqrt(2 * (noise + 0.25))
+    assert row["detectable_rounds"] == pytest.approx(both / math.sqrt(400), rel=1e-6)
+    assert row["detectable_groups"] == pytest.approx(both / math.sqrt(200), rel=1e-6)
+
+
+def test_margin_of_laplace_noise_is_that_by_hand() -> None:
+    """Noise of scale 14/2 has the variance 2·7²; values in [0, 14] vary by at most 7²."""
+    row = Precision.of(mechanism("laplace")(epsilon=2, lower=0, upper=14)).row(1000, (1, 1))
+    assert row["margin"] == pytest.approx(Z * math.sqrt(2 * 49 / 1000), rel=1e-3)
+    assert row["population_margin"] == pytest.approx(Z * math.sqrt((2 * 49 + 49) / 1000), rel=1e-3)
+
+
+def test_margins_are_those_of_estimates() -> None:
+    """The planned margin of a question at a share of a half is the half width that `estimate` then states."""
+    made = mechanism("randomized-response")(epsilon=2)
+    asks = Questionnaire(questions=[Question(f"q{n}", made, ("yes", "no")) for n in range(3)], ask=1)
+    n = 12_000
+    values = np.zeros(n, dtype=asks.value_type)
+    for place in range(3):
+        values[f"q{place}"] = np.arange(n) % 2
+    found: Any = asks.estimate(asks.randomize(values, rng=1)).questions["q0"]
+    low, high = found.interval()
+    planned = Precision.of(made).row(n, (1, 3))["margin"]
+    assert (high - low)[0] / 2 / n == pytest.approx(planned, rel=0.03)
+
+
+def test_detectable_difference_is_found_with_a_power_of_80_percent() -> None:
+    """Two rounds of samples from a large population that differ by it: a z-test at 5 % rejects in 80 % of runs."""
+    generator, runs, n = np.random.default_rng(4), 4000, 2000
+    made = mechanism("randomized-response")(epsilon=1)
+    row = Precision.of(made).row(n, (1, 1))
+    keep = math.exp(1) / (1 + math.exp(1))
+    shares = [0.5 - row["detectable_rounds"] / 2, 0.5 + row["detectable_rounds"] / 2]
+    estimates = []
+    for share in shares:
+        ones = generator.binomial(n, share * keep + (1 - share) * (1 - keep), runs)
+        estimates.append((ones / n - (1 - keep)) / (2 * keep - 1))
+    spread = math.sqrt(2) * row["population_margin"] / Z
+    power = (np.abs(estimates[1] - estimates[0]) > Z * spread).mean()
+    assert power == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize("part", [(1, 1), (1, 3), (2, 5)])
+@pytest.mark.parametrize("margin", [0.01, 0.03, 0.2])
+def test_respondents_needed_is_the_least_number(part: tuple[int, int], margin: float) -> None:
+    precisions = [Precision.of(question.build(Decimal(2))) for question in MIXED]
+    needed = respondents_needed(precisions, part, margin)
+    assert needed is not None
+    assert max(each.margin(needed, part) for each in precisions) <= margin
+    before = needed - 1
+    assert before < part[1] / part[0] or max(each.margin(before, part) for each in precisions) > margin
+
+
+def test_plan_of_a_collection_agrees_with_compare() -> None:
+    oue = mechanism("oue")(epsilon=1, domain_size=5)
+    assert plan_collection(oue, margin=0.03)["respondents"] == respondents_for(oue, 0.03)
+    row = plan_collection(oue, respondents_for(oue, 0.03))
+    assert row["margin"] <= 0.03
+    with pytest.raises(InvalidParameter, match="margin"):
+        plan_collection(oue)
+
+
+def test_plan_recommends_the_design_with_the_smallest_largest_margin() -> None:
+    plan = plan_survey(Survey("s", MIXED, Decimal(2)), 3000)
+    assert [each["answer"] for each in plan["designs"]] == [1, 2, "all"]
+    assert plan["recommended"] == min(plan["designs"], key=lambda each: each["largest_margin"])["answer"] == 1
+    for design in plan["designs"]:
+        largest = max(each["margin"] / (each["range"] or 1) for each in design["questions"])
+        assert design["largest_margin"] == pytest.approx(largest)
+    assert plan["designs"][-1]["efficiency"] == 1
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_unequal_epsilons_fit_and_no_grid_point_beats_them(place: int) -> None:
+    plan = plan_survey(Survey("s", MIXED, Decimal(2)), 3000)
+    design = plan["designs"][place]
+    ask, epsilons = place + 1, [Decimal(each["epsilon"]) for each in design["questions"]]
+    assert sum(sorted(epsilons, reverse=True)[:ask]) <= 2
+    assert not design["equal"]
+    grid = [Decimal(step) / 20 for step in range(2, 39, 2)]
+    table = [{at: Precision.of(question.build(at)).margin(3000, (ask, 3)) for at in grid} for question in MIXED]
+    fitting = (each for each in product(grid, repeat=3) if sum(sorted(each, reverse=True)[:ask]) <= 2)
+    best = min(max(own[at] for own, at in zip(table, each, strict=True)) for each in fitting)
+    assert design["largest_margin"] <= best * 1.002
+
+
+def test_plan_divides_a_total_among_rounds() -> None:
+    survey = Survey("s", (YES_NO,), Decimal(2), rounds=3)
+    plan = plan_survey(survey, 100, total_epsilon=Decimal(2))
+    assert (plan["epsilon"], plan["rounds"]) == ("0.6666", 3)
+    assert Decimal(plan["total_epsilon"]) <= 2
+    assert plan["designs"][0]["questions"][0]["epsilon"] == "0.6666"
+    with pytest.raises(InvalidParameter, match="total_epsilon"):
+        plan_survey(survey, 100, total_epsilon=Decimal(0))
+
+
+def test_plan_by_margin_gives_the_respondents_of_each_design() -> None:
+    plan = plan_survey(Survey("s", MIXED, Decimal(2)), margin=0.03)
+    needed = [each["respondents"] for each in plan["designs"]]
+    assert needed == sorted(needed)
+    assert all(each["largest_margin"] <= 0.03 for each in plan["designs"])
+    assert plan["designs"][0]["efficiency"] == pytest.approx(needed[-1] / needed[0])
+
+
+@pytest.mark.parametrize(("m", "ratio"), [(3, 4.0), (5, 6.8), (10, 13.8)])
+def test_asking_one_of_m_beats_splitting_by_the_known_ratios(m: int, ratio: float) -> None:
+    """Optimized unary encoding at ε = 2, for answers that nobody holds: their variance is noise alone."""
+    made = [mechanism("oue").calibrate(epsilon=each, domain_size=8) for each in (Decimal(2), Decimal(2) / m)]
+    one, parts = (Precision.of(each).at_zero for each in made)
+    assert parts / (m * one) == pytest.approx(ratio, abs=0.06)
