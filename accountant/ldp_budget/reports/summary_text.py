@@ -171,10 +171,7 @@ def _results(question: Question) -> Section:
     answers = _plural(row.get("asked", row["reports"]), "answer")
     of = f" by {whole(row['reports'])} people" if row.get("asked", row["reports"]) != row["reports"] else ""
     blocks: list[Block] = [
-        Note(
-            f"{answers}{of}. {how} 95 % confidence interval, which includes the noise that protects "
-            "the answers."
-        )
+        Note(f"{answers}{of}. {how} 95 % confidence interval, which includes the noise that protects the answers.")
     ]
     if "answers" in row:
         blocks.append(_shares(question.text, row["answers"]))
