@@ -14,7 +14,7 @@ import click
 
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.reports.answers import AnswerTexts
+from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval
 

@@ -13,7 +13,7 @@ import click
 
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
-from ldp_budget.reports.answers import AnswerTexts
+from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval
 
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain

@@ -199,6 +199,7 @@ ldp_budget.registry.ranking
 ldp_budget.registry.sample_size
 ldp_budget.registry.third_party
 ldp_budget.reports
+ldp_budget.reports.answer_texts
 ldp_budget.reports.answers
 ldp_budget.reports.arrow_tables
 ldp_budget.reports.beam
@@ -208,6 +209,9 @@ ldp_budget.reports.inbox
 ldp_budget.reports.parquet
 ldp_budget.reports.partial_aggregate
 ldp_budget.reports.report_file
+ldp_budget.reports.summary_page
+ldp_budget.reports.summary_text
+ldp_budget.reports.survey_summary
 ldp_budget.reports.tables
 ldp_budget.sampling
 ldp_budget.sampling.continuous

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ldp_budget import Collection, InvalidParameter, mechanism
-from ldp_budget.reports.answers import AnswerTexts
+from ldp_budget.reports.answer_texts import AnswerTexts
 
 if TYPE_CHECKING:
     from conftest import CommandLine
