@@ -109,6 +109,8 @@ def commands() -> Iterator[str]:
 
 def _command(command: click.Command, context: click.Context, path: str) -> Iterator[str]:
     if isinstance(command, MechanismGroup):
+        if command.alternative is not None:
+            yield from _command(command.alternative, context, path)
         # Of one mechanism; what each mechanism adds stands with it.
         path, command = f"{path} MECHANISM", _of_any(command, context)
     yield path

@@ -91,6 +91,9 @@ class _Texts(NamedTuple):
 class MechanismGroup(click.Group):
     """The group behind `mechanism_command`."""
 
+    alternative: click.Command | None = None
+    """The command that runs without MECHANISM, if other options are given."""
+
     def __init__(
         self,
         function: Callable[..., None],

@@ -183,3 +183,6 @@ def _epsilons(questions: Sequence[dict[str, Any]]) -> str:
 
 def _toml(answer: int | str) -> str:
     return f'"{answer}"' if isinstance(answer, str) else str(answer)
+
+
+PlanGroup.alternative = plan_survey

@@ -242,6 +242,10 @@ def group_page(title: str, names: list[str]) -> Iterator[str]:
         if not is_group(command):
             yield from ("```text", usage(command, context), "```", "")
             yield from option_table(command, context, shared)
+        if isinstance(command, MechanismGroup) and command.alternative is not None:
+            yield from ("Without MECHANISM:", "")
+            yield from prose(command.alternative)
+            yield from option_table(command.alternative, context, shared)
 
 
 def prose(command: click.Command) -> Iterator[str]:
