@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -15,10 +16,23 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 import axe_core
 from ldp_budget import Accountant
 from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.registry.collections import survey_collection
+from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox
 from survey_site import CHROMIUM, Site, chromium, ledger, running
 
+MOOD = {"text": "Wie geht es Ihnen?", "categories": ["gut", "schlecht"]}
 QUESTION = "How did you come to work today?"
+HEALTH = Survey(
+    "health",
+    (
+        SurveyQuestion("mood", "How are you?", categories=("good", "bad"), languages={"de": MOOD}),
+        SurveyQuestion("sleep", "Hours of sleep", "number", None, Decimal(0), Decimal(14)),
+    ),
+    epsilon=Decimal(2),
+    title="Health",
+    languages={"de": {"title": "Gesundheit"}},
+)
 Open = Callable[..., Any]
 numbers = count()
 
@@ -33,6 +47,14 @@ def site() -> Iterator[Site]:
         for number, report in enumerate(commute.randomize(values)):
             inbox.take(f"user {number}", f"key {number}", report.tobytes())
         accountant.spend("user 1", commute, reports=9, key="too much")
+        inbox.seal("monday")
+        health = survey_collection(HEALTH)
+        accountant.add_collection(health)
+        inbox = Inbox(accountant, health)
+        for number in range(40):
+            user = f"person {number}"
+            values = health.select_questions(health.read_values([{"mood": "good", "sleep": "7"}]), [user])
+            inbox.take(user, f"health {number}", health.randomize(values)[0].tobytes())
         inbox.seal("monday")
         with running(accountant, usage_seconds=0) as made:
             yield made
@@ -115,6 +137,23 @@ def test_dashboard_speaks_the_language_of_the_browser(
         choose(page)
         assert answer in page.inner_text("#collections figure")
     assert page.locator("nav a[aria-current]").get_attribute("href") == f"/?lang={language}"
+
+
+def test_dashboard_shows_each_question_of_a_survey(site: Site, opened: Open) -> None:
+    page = opened(site, locale="de")
+    options = page.locator("#collection option").all_inner_texts()
+    assert [each for each in options if each.startswith("Gesundheit")] == [
+        "Gesundheit: Wie geht es Ihnen?",
+        "Gesundheit: Hours of sleep",
+    ]
+    choose(page, "health\nmood")
+    page.wait_for_selector("#collections h3:text-is('Wie geht es Ihnen?')")
+    page.wait_for_selector("#collections figure:has-text('gut')")
+    assert page.locator("#collections svg .share").count() == 2
+    choose(page, "health\nsleep")
+    page.wait_for_selector("#collections h3:text-is('Hours of sleep')")
+    page.wait_for_selector("#collections figure:has-text('Mittelwert')")
+    assert page.locator("#collections svg .dot").count() == 1
 
 
 def test_dashboard_response_rate_uses_the_number_of_invited_people(site: Site, opened: Open) -> None:

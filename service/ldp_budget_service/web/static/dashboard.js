@@ -270,6 +270,23 @@ function withAnswers({ round, reports, answers, mean, low, high }) {
 const rows = (rounds) => rounds.flatMap(({ round, reports, answers }) => answers.map((answer) => ({ round, reports, ...answer })));
 const short = (value) => (value === null ? "–" : String(Number(value.toPrecision(5))));
 
+/** What can be chosen: a collection, or each question of a survey, with the texts as the respondents see them. */
+function questionsOf(definition) {
+  const { name, survey } = definition;
+  if (!survey) return [{ ...definition, value: name }];
+  return survey.questions.map((question) => {
+    const tags = new Set([...Object.keys(survey.languages ?? {}), ...Object.keys(question.languages ?? {})]);
+    const languages = Object.fromEntries([...tags].map((tag) => {
+      const { text, categories } = question.languages?.[tag] ?? {};
+      const found = { title: survey.languages?.[tag]?.title, question: text, answers: categories };
+      return [tag, Object.fromEntries(Object.entries(found).filter(([, said]) => said))];
+    }));
+    const about = { title: survey.title, question: question.text ?? question.name, languages };
+    const categories = question.categories ?? (question.kind === "yes-no" ? ["yes", "no"] : null);
+    return { name, value: `${name}\n${question.name}`, question: question.name, about, categories };
+  });
+}
+
 class Collections {
   constructor(chosen) {
     this.select = h("select", { id: "collection", onchange: chosen });
@@ -301,7 +318,7 @@ class Collections {
   /** Load the sealed rounds of the chosen collection. */
   async load() {
     const found = await ask("/v1/collections");
-    this.offer(found);
+    this.offer(found.flatMap(questionsOf));
     return found.length ? this.rounds(this.select.value) : undefined;
   }
 
@@ -315,28 +332,30 @@ class Collections {
 
   /** Offer the collections by their titles, in the language of the page. */
   offer(found) {
-    const names = found.map((each) => each.name);
+    const names = found.map((each) => each.value);
     if (names.join("\n") === this.names) return;
-    this.definitions = new Map(found.map((each) => [each.name, each]));
+    this.definitions = new Map(found.map((each) => [each.value, each]));
     const chosen = this.select.value;
-    this.select.replaceChildren(...names.map((name) => h("option", { value: name }, this.title(name))));
+    this.select.replaceChildren(...found.map((each) =>
+      h("option", { value: each.value }, each.question ? `${this.title(each.value)}: ${this.about(each.value).question}` : this.title(each.value))));
     this.names = names.join("\n");
     if (names.includes(chosen)) this.select.value = chosen;
     this.field.hidden = !names.length;
   }
 
-  about(name) {
-    return texts(this.definitions.get(name)?.about);
+  about(value) {
+    return texts(this.definitions.get(value)?.about);
   }
 
-  title(name) {
-    return this.about(name).title || this.about(name).question || name;
+  title(value) {
+    const { title, question } = this.about(value);
+    return title || (this.definitions.get(value).question ? null : question) || this.definitions.get(value).name;
   }
 
   /** An answer of the chosen collection, in the language of the page. */
   answer(answer) {
-    const at = this.definitions.get(this.row.collection)?.categories?.indexOf(answer) ?? -1;
-    return this.about(this.row.collection).answers?.[at] ?? answer;
+    const at = this.definitions.get(this.row.value)?.categories?.indexOf(answer) ?? -1;
+    return this.about(this.row.value).answers?.[at] ?? answer;
   }
 
   /** Show the response rate of the newest round; the number of the invited people stays in this browser. */
@@ -349,14 +368,16 @@ class Collections {
     this.rateSaid.textContent = t(invited > 0 ? "collections.rate" : "collections.rate_hint", facts);
   }
 
-  async rounds(collection) {
+  async rounds(value) {
+    const { name: collection, question } = this.definitions.get(value);
     const path = `/v1/collections/${encodeURIComponent(collection)}/estimate`;
     try {
       const { rounds } = await ask(`${path}?by_round=true&consistent=true`);
-      return { collection, rounds: rounds.map(withAnswers), failed: t("collections.unsealed") };
+      const own = question ? rounds.filter((round) => round[question].asked).map((round) => ({ ...round[question], round: round.round, reports: round.respondents })) : rounds;
+      return { value, collection, rounds: own.map(withAnswers), failed: t("collections.unsealed") };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status === 401 || problem.status === 403) throw problem;
-      return { collection, rounds: [], failed: problem.message };
+      return { value, collection, rounds: [], failed: problem.message };
     }
   }
 
@@ -365,7 +386,7 @@ class Collections {
     const newest = row?.rounds.at(-1);
     this.figure.hidden = this.response.hidden = !newest;
     this.question.hidden = !row;
-    this.question.textContent = row ? this.about(row.collection).question || this.title(row.collection) : "";
+    this.question.textContent = row ? this.about(row.value).question || this.title(row.value) : "";
     this.said.hidden = Boolean(newest);
     this.said.textContent = row ? t("collections.failed", { why: row.failed ?? "" }) : t("collections.none");
     this.trends.replaceChildren();
@@ -374,12 +395,12 @@ class Collections {
     const shares = newest.answers[0].share !== null;
     const [format, value] = shares ? [percent, (answer) => answer.share] : [plain, (answer) => answer.mean];
     const points = (answer, name) => ({ name, value: value(answer), low: answer.low, high: answer.high });
-    this.caption.textContent = t("collections.latest", { collection: this.title(row.collection), round: newest.round, reports: count(newest.reports) });
+    this.caption.textContent = t("collections.latest", { collection: this.title(row.value), round: newest.round, reports: count(newest.reports) });
     const lines = newest.answers.map((answer) => {
       const point = points(answer, answer.answer === null ? t("collections.mean") : this.answer(answer.answer));
       return { ...point, say: t("collections.say", { answer: point.name, value: format(point.value), low: format(point.low), high: format(point.high) }) };
     });
-    drawn(this.figure, intervals({ rows: lines, format, unit: t(shares ? "collections.unit_share" : "collections.unit_mean"), label: t("collections.label", { collection: this.title(row.collection) }), ...(shares && { least: 0 }) }));
+    drawn(this.figure, intervals({ rows: lines, format, unit: t(shares ? "collections.unit_share" : "collections.unit_mean"), label: t("collections.label", { collection: this.title(row.value) }), ...(shares && { least: 0 }) }));
     if (row.rounds.length < 2) return;
     const all = row.rounds.flatMap((round) => round.answers).flatMap((answer) => [answer.low, answer.high, value(answer)]);
     const marks = span(Math.min(...all), Math.max(...all));
