@@ -164,14 +164,18 @@ def _results(question: Question) -> Section:
         said = "There are no answers yet. When they arrive, this page shows the share of each answer."
         return Section("result", question.text, (Note(said),))
     how = (
-        "The bar is the estimated share among these people. The line is its"
+        "The bar is the estimated share among all respondents. The line is its"
         if "answers" in row
         else "The line is the"
     )
-    answers = _plural(row.get("asked", row["reports"]), "answer")
-    of = f" by {whole(row['reports'])} people" if row.get("asked", row["reports"]) != row["reports"] else ""
+    asked, people = row.get("asked", row["reports"]), row["reports"]
+    of = (
+        f"{whole(asked)} of {whole(people)} respondents were asked this, chosen at random."
+        if asked != people
+        else f"{_plural(people, 'answer')}."
+    )
     blocks: list[Block] = [
-        Note(f"{answers}{of}. {how} 95 % confidence interval, which includes the noise that protects the answers.")
+        Note(f"{of} {how} 95 % confidence interval, which includes the noise that protects the answers.")
     ]
     if "answers" in row:
         blocks.append(_shares(question.text, row["answers"]))
@@ -281,7 +285,7 @@ def _participation(summary: Summary) -> Section:
     invited, answered = summary.invited, summary.answered
     rows = [
         ("Invited", "not stated" if invited is None else _plural(invited, "person", "people")),
-        ("Answered", whole(answered) + (f" ({percent(answered / invited)} of the invited)" if invited else "")),
+        ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if invited else "")),
         ("Refused by the privacy budget", _refused(summary)),
     ]
     charges, blocks = summary.charges, list[Block]()
@@ -299,6 +303,21 @@ def _participation(summary: Summary) -> Section:
             )
     rows.append(("Described by the estimates", "the people who answered; no weights to a population are applied"))
     return Section("participation", "Who answered", (Facts(tuple(rows)), *blocks))
+
+
+def _people(summary: Summary) -> int:
+    """Return how many people answered at most: each account counts once, although it may have sent several reports."""
+    charges = summary.charges
+    return min(summary.answered, charges.accounts) if charges and charges.accounts else summary.answered
+
+
+def _answered(summary: Summary) -> str:
+    reports, people = summary.answered, _people(summary)
+    return whole(reports) if people == reports else f"{_plural(reports, 'report')} of {_plural(people, 'account')}"
+
+
+def _rate(summary: Summary) -> str:
+    return percent(_people(summary) / summary.invited) if summary.invited else ""
 
 
 def _refused(summary: Summary) -> str:
@@ -378,6 +397,8 @@ _WAYS = {
     "hybrid": "The device draws a random number, whose average over many people is the true one, and sends only that.",
     "square-wave": "The device draws a random number, more often near the true one than far from it, and sends only that.",
 }
+_MUCH = 2.944
+"""From this ε on, an observer of a report can be 95 % sure: ln 19, rounded down."""
 _OTHER = "The device changes the answer at random, and sends only the changed answer."
 
 _CHECKS = {
@@ -391,13 +412,8 @@ def _protection(summary: Summary) -> Section:
     mechanisms = list(
         {each.collection.mechanism.name: each.collection.mechanism for each in subject.questions}.values()
     )
-    blocks: list[Block] = [
-        Note(
-            f"{_WAYS.get(each.name, _OTHER)} No one can say of a single report if it is the truth. Over many people the "
-            "random parts cancel, because their probabilities are known."
-        )
-        for each in mechanisms
-    ]
+    blocks: list[Block] = [Note(way) for way in dict.fromkeys(_WAYS.get(each.name, _OTHER) for each in mechanisms)]
+    blocks.append(Note("Over many people the random parts cancel, because their probabilities are known."))
     epsilon = subject.guarantee.describe()["epsilon"]
     organization = subject.organisation or "the organization"
     words = guarantee_in_words(subject.guarantee)["words"]
@@ -406,6 +422,12 @@ def _protection(summary: Summary) -> Section:
             f" An observer who thought two answers equally likely can be at most {certainty(epsilon)} sure of one of "
             "them after seeing the report."
         )
+    together = ", all its questions together" if len(subject.questions) > 1 else ""
+    if epsilon is None:
+        blocks.append(Note("Nothing bounds how much one response reveals.", True))
+    elif epsilon >= _MUCH:
+        said = f"One response reveals much: an observer can be up to {certainty(epsilon)} sure of an answer."
+        blocks.append(Note(said, True))
     checks = " ".join(
         dict.fromkeys(_CHECKS.get(checked_at(each), "This guarantee was not checked.") for each in mechanisms)
     )
@@ -414,7 +436,7 @@ def _protection(summary: Summary) -> Section:
             ("Method", "; ".join(f"{each.name}: {each.summary}" for each in mechanisms)),
             (
                 "Unit of privacy",
-                "One response of one person to this survey. The limits protect everything that one account sends. A "
+                f"One response of one person to this survey{together}. The limits protect everything that one account sends. A "
                 "person with two accounts has two budgets.",
             ),
             (
@@ -449,7 +471,11 @@ def _promises(summary: Summary) -> Section:
         (
             f"One response reveals at most ε = {loss(subject.guarantee.describe()['epsilon'])}.",
             "The program that randomizes",
-            Code(f"ldp-budget audit {subject.questions[0].collection.name}"),
+            Code(
+                f"ldp-budget audit {name}"
+                if len(subject.questions) == 1
+                else f"ldp-budget collection show {name} --client"
+            ),
         ),
         ("No account is charged beyond its limits.", "The ledger", Code("ldp-budget ledger verify")),
         ("No charge was removed or changed later.", "The ledger's hash chain, and all who noted its head", verify),
@@ -496,9 +522,11 @@ def sections(summary: Summary) -> list[Section]:
 def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     """Return the figures at the top: each a label, a number and a remark."""
     invited, ledger = summary.invited, summary.ledger
-    of_invited = f"{percent(summary.answered / invited)} of {whole(invited)} invited" if invited else "people"
-    epsilon = summary.subject.guarantee.describe()["epsilon"]
+    of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited else "of respondents"
+    guarantee = summary.subject.guarantee.describe()
+    epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"
+    sure += f", but for δ = {delta:g}" if delta else ""
     figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", _most(epsilon), sure)]
     if summary.charges is not None and summary.charges.accounts:
         figures.append(("Largest total", _most(summary.charges.largest_total), "of one account, all surveys"))
