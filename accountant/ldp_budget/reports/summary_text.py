@@ -357,6 +357,11 @@ def _limits(charges: Charges) -> Iterator[tuple[str, str]]:
             else f"Limit for each account (policy {policy.name})"
         )
         yield name, "; ".join(map(_limit_text, policy.limits)) or "none"
+        if policy.raised is not None:
+            yield (
+                "Limits raised since the first answer",
+                f"on {', '.join(policy.raised)}" if policy.raised else "never",
+            )
 
 
 def _limit_text(limit: LimitUse) -> str:

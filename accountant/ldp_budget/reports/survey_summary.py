@@ -110,10 +110,14 @@ class LimitUse:
 
 @dataclass(frozen=True)
 class PolicyUse:
-    """A policy under which respondents were charged, with its limits."""
+    """A policy under which respondents were charged, with its limits.
+
+    `raised` are the days since the first charge on which the policy began to allow more; None if they are unknown.
+    """
 
     name: str
     limits: tuple[LimitUse, ...]
+    raised: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -214,7 +218,7 @@ def charges_of(ledger: BudgetClient, name: str) -> Charges:
         max(days, default=None),
         _largest(mine.values()),
         _largest(totals.values()),
-        tuple(_use_of(ledger, ledger.policy(policy)) for policy in sorted(policies)),
+        tuple(_use_of(ledger, ledger.policy(policy), min(days)) for policy in sorted(policies)),
     )
 
 
@@ -231,8 +235,15 @@ def _largest(sums: Iterable[float]) -> Decimal:
     return Decimal("Infinity") if math.isinf(most) else from_units(int(most), EPSILON_DIGITS)
 
 
-def _use_of(ledger: BudgetClient, policy: Policy) -> PolicyUse:
-    """Return the limits of a policy, each with the most that one account has spent of it."""
+def _use_of(ledger: BudgetClient, policy: Policy, first: str) -> PolicyUse:
+    """Return the limits of a policy, each with the most that one account has spent of it.
+
+    `first` is the time of the first charge.
+    """
+    raised = None
+    if isinstance(ledger, Accountant):
+        versions = [row for row in ledger.ledger.overview().policies() if row["policy"] == policy.name]
+        raised = tuple(row["at"][:10] for row in versions if row["change"] == "raised" and row["at"] >= first)
     largest: dict[str, float] = {}
     for balance in ledger.balances(policy=policy.name):
         for state in balance.limits:
@@ -245,6 +256,7 @@ def _use_of(ledger: BudgetClient, policy: Policy) -> PolicyUse:
             LimitUse(limit.period, limit.epsilon, limit.delta, limit.rule, largest.get(limit.label))
             for limit in policy.limits
         ),
+        raised,
     )
 
 

@@ -92,6 +92,7 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     assert page.said("Charged in the ledger") == "80 accounts for 80 reports"
     assert page.said("Limit for each account") == "ε = 4 in all; ε = 1 a day"
     assert page.said("One response costs") == "at most ε = 1"
+    assert page.said("Limits raised since the first answer") == "never"
     assert page.said("Used in all") == "at most ε = 1 by any one account, all surveys added up"
     assert page.said("Largest total of one account, of the limit") == "ε = 1 of 4 (25.0 %)"
     assert page.said("Ledger head") == survey_line.json("ledger", "stats")["head"]
@@ -195,6 +196,39 @@ def test_report_of_a_changed_ledger_says_failed(survey_line: CommandLine) -> Non
     said = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
     assert "**Verification:** FAILED" in said
     assert "**The ledger failed its verification." in said
+
+
+def test_report_says_that_a_limit_was_raised_after_the_first_answer(survey_line: CommandLine) -> None:
+    survey_line("policy", "set", "staff", "--limit", "lifetime=5", "--limit", "day=1")
+    page = page_of(survey_line, *files(survey_line))
+    assert page.said("Limit for each account") == "ε = 5 in all; ε = 1 a day"
+    assert re.fullmatch(r"on \d{4}-\d\d-\d\d", page.said("Limits raised since the first answer"))
+
+
+def test_report_of_an_epsilon_that_reveals_much_warns(survey_line: CommandLine) -> None:
+    survey_line("collection", "add", "loud", "grr", "--epsilon", "6", "--categories", "yes,no")
+    said = survey_line("report", "loud", "--markdown").stdout
+    assert "**One response reveals much: an observer can be up to 99.8 % sure of an answer.**" in said
+
+
+def test_report_of_two_rounds_counts_each_account_once(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    survey_line("policy", "set", "free", "--limit", "lifetime=9")
+    out = [
+        "--column",
+        "answer",
+        "--user-column",
+        "user",
+        "--spend",
+        "--policy",
+        "free",
+        "--out",
+        folder / "again.reports",
+    ]
+    survey_line("randomize", "mood", folder / "first.csv", *out)
+    page = page_of(survey_line, *files(survey_line), folder / "again.reports", "--invited", "160")
+    assert page.said("Answered") == "140 reports of 80 accounts (50.0 % of the invited)"
+    assert page.said("Used in all") == "at most ε = 2 by any one account, all surveys added up"
 
 
 def test_report_out_is_private_and_never_replaced_without_overwrite(survey_line: CommandLine) -> None:
