@@ -116,7 +116,9 @@ OTHERWISE = {"count": "reports", "level": "confidence"}
 
 
 def _spelt(option: str) -> str:
-    """Return a parameter as the command line shows it: USER, --domain-size."""
+    """Return a parameter as the command line shows it: USER, --domain-size; a place in a file as it is."""
+    if not option.isidentifier():
+        return option
     option = OTHERWISE.get(option, option)
     return option.upper() if option in ARGUMENTS else "--" + option.replace("_", "-")
 

@@ -127,8 +127,11 @@ def randomize(
         _check_free(out, overwrite)
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
+    column = _column(found, columns)
+    if found.survey is not None and secret is not None:
+        raise click.UsageError("--secret is for collections that memoize, and a survey does not. Leave it out.")
     how = Reading(
-        _column(found, columns),
+        column,
         user_column,
         Layout(delimiter, encoding, not no_header),
         frozenset(missing),

@@ -50,11 +50,11 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     """Store the survey that the TOML FILE defines.
 
     \b
-    A file has a table [survey] with name and epsilon, and optionally title, organisation,
-    contact, purpose, answer (how many questions each person answers, or "all"), rounds,
-    policy and languages. Each [[question]] has a name, and optionally text, kind
-    (choice, yes-no or number), categories or lower and upper, mechanism, epsilon and
-    languages.
+    [survey]      name, epsilon; optional: title, organisation, contact, purpose,
+                  answer (how many questions each person answers, or "all"),
+                  rounds, policy, languages
+    [[question]]  name; categories, or lower and upper, or kind = "yes-no";
+                  optional: text, mechanism, epsilon, languages
 
     A survey that no person could ever answer under its policy is refused.
 
@@ -62,16 +62,16 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     Example:
       ldp-budget survey add health.toml
     """
-    from ldp_budget.errors import NameTaken
+    from ldp_budget.errors import InvalidParameter, NameTaken
     from ldp_budget.registry.collections import survey_collection
-    from ldp_budget.registry.surveys import InvalidSurvey, Survey
+    from ldp_budget.registry.surveys import Survey
 
     from .app import check_local
     from .collection import check_free
 
     try:
         made = survey_collection(Survey.from_toml(file))
-    except InvalidSurvey as error:
+    except InvalidParameter as error:
         raise click.UsageError(str(error) if str(error).startswith(file) else f"{file}: {error}") from None
     check_free(made.name)
     ledger = check_local(open_ledger(ctx, create=True), "run `survey add` on the machine of the ledger")
@@ -95,7 +95,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
 
 
 def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
-    """Raise a click error if nobody could ever answer the survey, or all of its rounds, under its policy."""
+    """Raise a click error if no person could ever answer the survey, or all of its rounds, under its policy."""
     from secrets import token_hex
 
     from ldp_budget.composition import compose

@@ -35,7 +35,7 @@ class PlanGroup(MechanismGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] == _COMMAND:
-            return "", plan_survey, args[1:]
+            return "--survey", plan_survey, args[1:]
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -109,9 +109,7 @@ class SurveyReader(AnswerReader):
             if numbers is not None:
                 kept.append(number)
                 values.append((mask, *numbers))
-        import numpy as np
-
-        return Batch(np.array(values, dtype=self._survey.value_type), [users[number] for number in kept if users])
+        return Batch(self._survey.values(values), [users[number] for number in kept if users])
 
     def _user_column(self, table: Table) -> int:
         assert self._how.user_column is not None
@@ -143,7 +141,7 @@ class SurveyReader(AnswerReader):
         return None if self._how.ignore_case else self._question_texts[at].near(text)
 
     def _read(self, table: Table, question: Question, text: str, at: int) -> float | str:
-        """Return the number of an answer, or why it is none."""
+        """Return the number of an answer, or the reason why it is invalid."""
         try:
             if self._is_outside(question, text):
                 lower, upper = question.domain.ends  # type: ignore[union-attr]

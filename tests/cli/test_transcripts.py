@@ -59,7 +59,7 @@ from ldp_budget_cli.app import cli
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("*.txt"))
 
-GROUPS = ("policy", "collection", "inbox", "api-key", "ledger", "plugin")
+GROUPS = ("policy", "collection", "survey", "inbox", "api-key", "ledger", "plugin")
 COMMAND, FILE, NEEDS, REMARK = "$ ", "= file ", "= needs ", "# "
 INDENT = "    "
 

@@ -195,8 +195,12 @@ ldp_budget.registry.collections
 ldp_budget.registry.hookspecs
 ldp_budget.registry.plugins
 ldp_budget.registry.public_definition
+ldp_budget.registry.question_selection
+ldp_budget.registry.questionnaire
 ldp_budget.registry.ranking
 ldp_budget.registry.sample_size
+ldp_budget.registry.survey_planning
+ldp_budget.registry.surveys
 ldp_budget.registry.third_party
 ldp_budget.reports
 ldp_budget.reports.answer_texts
@@ -231,6 +235,8 @@ ldp_budget.sdk.linear_hashing
 ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
 ldp_budget.sdk.parameters
+ldp_budget.sdk.questionnaire_estimates
+ldp_budget.sdk.subsampled_estimates
 ldp_budget.testing
 ldp_budget.verification
 ldp_budget.verification.audit

@@ -432,7 +432,7 @@ def survey_collection(survey: Survey) -> Collection:
     """The collection of a survey: its questionnaire with the texts.
 
     Raises:
-        InvalidSurvey: a question has no mechanism, or its ε is above that of the survey.
+        InvalidParameter: a question has no mechanism, or its ε is above that of the survey.
     """
     check_instance("survey", survey, Survey, "a `Survey`")
     return Collection(survey.name, survey.questionnaire(), None, survey.about(), survey=survey).agreed()

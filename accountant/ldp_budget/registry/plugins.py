@@ -33,6 +33,9 @@ GROUP = "ldp_budget"
 OWN_DISTRIBUTION = "ldp-budget"
 NO_PLUGINS = "LDP_BUDGET_NO_PLUGINS"
 
+RESERVED_NAME = "questionnaire"
+"""The mechanism of surveys, which is made from other mechanisms and is in no plugin."""
+
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -250,6 +253,8 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
         raise PluginError(label, f"the aliases of {label} must be a tuple of names: got {candidate.aliases!r}")
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
+    if RESERVED_NAME in names:
+        raise PluginError(label, f"the name {RESERVED_NAME} belongs to surveys", hint="Choose another name.")
     if bad:
         raise PluginError(label, f"the name of {label} must be lower-case words joined by hyphens: got {bad[0]!r}")
     if candidate.guarantee is Mechanism.guarantee:

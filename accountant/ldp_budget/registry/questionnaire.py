@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any
 
 from .._validation import check_many, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
-from ..guarantees import Approximate, Copies, Pure, SymmetricPair, Unbounded
-from ..guarantees._base import ANY_INPUTS, MOST
+from ..guarantees import ANY_INPUTS, Approximate, Copies, Pure, SymmetricPair, Unbounded
 from ..guarantees.fixed_point import UP
 from ..sdk.domain import Categories, Interval
 from ..sdk.mechanism import Mechanism
 from ..sdk.parameters import Field, integer
+from .plugins import RESERVED_NAME
 from .plugins import mechanism as find_mechanism
 from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from ..sampling.rng import RandomSource
     from ..sdk.estimates import Estimate
-    from .questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
+    from ..sdk.questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
 
 _RESERVED = frozenset(
     (
@@ -49,7 +49,7 @@ _RESERVED = frozenset(
         *("design_effect", "public", "survey", "table", "weight", "weights"),
     )
 )
-"""Names that no question may have: `estimate --json` uses them beside the names of the questions."""
+"""Names that no question may have: `estimate --json` uses them, next to the names of the questions."""
 _MOST_NAME = 64
 
 
@@ -202,7 +202,7 @@ class Questionnaire(Mechanism):
         InvalidParameter: a question is not valid, two have one name, or `ask` exceeds their number.
     """
 
-    name = "questionnaire"
+    name = RESERVED_NAME
     summary = "several questions in one report, of which each respondent answers some"
     source = "composition of independent reports; docs/reference/questionnaires.md"
     targets = ()
@@ -278,6 +278,16 @@ class Questionnaire(Mechanism):
 
     # -- client -----------------------------------------------------------------------------------------
 
+    def values(self, rows: Iterable[tuple[float, ...]]) -> NDArray[Any]:
+        """Return an array of `value_type` from rows of a mask and the answers as numbers.
+
+        Parameters:
+            rows: for each respondent the mask of the asked questions, and a number for each question.
+        """
+        import numpy as np
+
+        return np.array(list(rows), dtype=self.value_type)
+
     def read_values(self, texts: Any) -> NDArray[Any]:
         """Return the answers of respondents as `randomize` takes them, with `asked` 0.
 
@@ -349,7 +359,7 @@ class Questionnaire(Mechanism):
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> QuestionnaireAggregate:
-        from .questionnaire_estimates import QuestionnaireAggregate
+        from ..sdk.questionnaire_estimates import QuestionnaireAggregate
 
         asked, parts = self.unpack(reports)
         totals = []
@@ -369,8 +379,8 @@ class Questionnaire(Mechanism):
         Raises:
             NotSupported: `reports` are not reports of this questionnaire, or there are none.
         """
+        from ..sdk.questionnaire_estimates import QuestionnaireEstimate
         from ..sdk.subsampled_estimates import expanded
-        from .questionnaire_estimates import QuestionnaireEstimate
 
         total = self.total(reports)
         found: dict[str, Estimate | None] = {}
@@ -389,7 +399,7 @@ def composed(guarantees: Sequence[Guarantee], count: int) -> Guarantee:
     """
     first = guarantees[0]
     if any(each != first for each in guarantees):
-        losses = [each.loss() or (Decimal(MOST), Decimal(1)) for each in guarantees]
+        losses = [each.loss() or (Decimal(0), Decimal(1)) for each in guarantees]
         if any(delta for _, delta in losses):
             return _sum(losses, count)
         if any(epsilon != losses[0][0] for epsilon, _ in losses):
@@ -404,6 +414,9 @@ def _sum(losses: Sequence[tuple[Decimal, Decimal]], count: int) -> Guarantee:
     epsilon, delta = (
         functools.reduce(UP.add, sorted((loss[kind] for loss in losses), reverse=True)[:count]) for kind in (0, 1)
     )
-    if epsilon > MOST or delta >= 1:
+    if delta >= 1:
         return Unbounded()
-    return Approximate(epsilon, delta) if delta else Pure(epsilon)
+    try:
+        return Approximate(epsilon, delta) if delta else Pure(epsilon)
+    except ValueError:  # beyond the largest ε
+        return Unbounded()

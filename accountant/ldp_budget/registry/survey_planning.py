@@ -5,9 +5,9 @@ question, a share has the variance
 
     [(1 - f)·v₀ + f·v₁ + c·f(1 - f)]/n_a
 
-with v₀ and v₁ the variance per respondent where nobody and where everybody holds the answer. About these n respondents,
-c = (n - n_a)/(n - 1), as in `sdk.subsampled_estimates`. About a large population, of which they are a simple random
-sample, c = 1. For the mean of values in [L, U], f(1 - f) becomes S² <= (U - L)²/4.
+with v₀ and v₁ the variance per respondent at f = 0 and at f = 1. About these n respondents, c = (n - n_a)/(n - 1), as in
+`sdk.subsampled_estimates`. About a large population, of which they are a simple random sample, c = 1. For the mean of
+values in [L, U], f(1 - f) becomes S² <= (U - L)²/4.
 
 - **Margin**: z(0.975) times the root of that variance: half the width of a 95 % confidence interval.
 - **Detectable difference**: (z(0.975) + z(0.8))·√(V₁ + V₂), the smallest true difference that a two-sided test at the 5 %
@@ -33,7 +33,7 @@ from .._validation import check_share
 from ..errors import InvalidParameter
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
-from .surveys import ALL, InvalidSurvey, Survey, SurveyQuestion
+from .surveys import ALL, Survey, SurveyQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ _WORTH = 0.98
 
 @dataclass(frozen=True)
 class Precision:
-    """The variance per respondent of a mechanism's estimate, where nobody and where everybody holds the answer.
+    """The variance per respondent of a mechanism's estimate, where no one and where every one holds the answer.
 
     `width` is the width of the range of a number, and None for shares. The variance of a mean is in parts of the range,
     and the same for all values; that of the values is at most 1/4, as f(1 - f) of a share.
@@ -185,7 +185,7 @@ def plan_survey(
 
     Raises:
         InvalidParameter: neither or both of `respondents` and `margin` are given, or an argument is out of range.
-        InvalidSurvey: a question has no mechanism.
+        InvalidParameter: a question has no mechanism.
     """
     if total_epsilon is not None:
         if total_epsilon <= 0:
@@ -303,7 +303,7 @@ def _precision(question: SurveyQuestion, epsilon: Decimal) -> Precision:
     try:
         return _precision_of(replace(question, text="", languages={}), epsilon)
     except InvalidParameter as error:
-        raise InvalidSurvey(f"mechanism of question {question.name}", error.expected, error.found) from None
+        raise InvalidParameter(f"mechanism of question {question.name}", error.expected, error.found) from None
 
 
 def _down(epsilon: Decimal) -> Decimal:

@@ -71,13 +71,6 @@ _NANO = Decimal("1e-9")
 _REMEDY = "See: ldp-budget survey add --help"
 
 
-class InvalidSurvey(InvalidParameter):
-    """A survey's definition has a key with an invalid value. `option` names the file, the table and the key."""
-
-    def describe(self, option: str, hint: str | None = None) -> str:
-        return super().describe(self.option, hint)
-
-
 @dataclass(frozen=True)
 class SurveyQuestion:
     """A question as people see it, and how it is randomized.
@@ -196,7 +189,7 @@ class Survey:
         return [equal if question.epsilon is None else question.epsilon for question in self.questions]
 
     def questionnaire(self) -> Questionnaire:
-        """Return the mechanism of the survey. Raises `InvalidSurvey` if a question has none, or all cost too much."""
+        """Return the mechanism of the survey. Raises `InvalidParameter` if a question has none, or all cost too much."""
         built = []
         for place, (question, epsilon) in enumerate(zip(self.questions, self.epsilons(), strict=True), 1):
             try:
@@ -204,11 +197,11 @@ class Survey:
             except (InvalidParameter, NotSupported, UnknownName) as error:
                 where = f"mechanism of question {place} ({question.name})"
                 expected = "auto, or a mechanism for these answers (list: ldp-budget mechanisms)"
-                raise InvalidSurvey(where, expected, f"{question.mechanism}: {error}") from None
+                raise InvalidParameter(where, expected, f"{question.mechanism}: {error}") from None
         largest = sum(sorted(self.epsilons(), reverse=True)[: self.ask])
         if largest > self.epsilon:
             expected = f"at most {self.epsilon}, the survey's epsilon, for the {self.ask} largest questions together"
-            raise InvalidSurvey("the questions' epsilon", expected, largest, hint="Lower them, or raise epsilon.")
+            raise InvalidParameter("the questions' epsilon", expected, largest, hint="Lower them, or raise epsilon.")
         return Questionnaire(questions=built, ask=self.ask)
 
     def about(self) -> About:
@@ -237,9 +230,9 @@ class Survey:
 
     @classmethod
     def from_json(cls, data: Any, place: str = "the survey") -> Survey:
-        """Return the survey that `to_json` wrote. Raises `InvalidSurvey`; `place` names it in messages."""
+        """Return the survey that `to_json` wrote. Raises `InvalidParameter`; `place` names it in messages."""
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise InvalidSurvey(place, f"a {FORMAT} of version {VERSION}", shown(data))
+            raise InvalidParameter(place, f"a {FORMAT} of version {VERSION}", shown(data))
         given = {name: value for name, value in data.items() if name not in ("format", "version", "questions")}
         return _survey(given, data.get("questions"), place)
 
@@ -251,7 +244,7 @@ class Survey:
             path: the path of the file.
 
         Raises:
-            InvalidSurvey: the file cannot be read, is not TOML, or a key is unknown, missing or invalid.
+            InvalidParameter: the file cannot be read, is not TOML, or a key is unknown, missing or invalid.
         """
         import tomllib
 
@@ -260,10 +253,10 @@ class Survey:
             with open(path, "rb") as file:
                 data = tomllib.load(file, parse_float=Decimal)
         except OSError as error:
-            raise InvalidSurvey(place, "a readable file", error.strerror) from None
+            raise InvalidParameter(place, "a readable file", error.strerror) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             hint = "Texts need quotes, and a key may appear once in a table."
-            raise InvalidSurvey(place, "a TOML file", error, hint=hint) from None
+            raise InvalidParameter(place, "a TOML file", error, hint=hint) from None
         table = _Table(place, "", data, ("survey", "question"))
         return _survey(table.take("survey", dict, "a table"), data.get("question"), place)
 
@@ -324,7 +317,7 @@ class _Table:
     def __init__(self, place: str, name: str, data: Any, keys: tuple[str, ...]) -> None:
         self.place, self.name = place, name
         if not isinstance(data, dict):
-            raise InvalidSurvey(self.where(""), "a table", shown(data))
+            raise InvalidParameter(self.where(""), "a table", shown(data))
         self.data = data
         for key in data:
             if key not in keys:
@@ -333,19 +326,19 @@ class _Table:
                 close = get_close_matches(key, keys, 1)
                 hint = f"Did you mean {close[0]}?" if close else "Remove the key."
                 where = self.where("").rstrip(": ")
-                raise InvalidSurvey(where, f"a table of {', '.join(keys)}", f"the key {key!r}", hint=hint)
+                raise InvalidParameter(where, f"a table of {', '.join(keys)}", f"the key {key!r}", hint=hint)
 
     def where(self, key: str) -> str:
         return f"{self.place}: {' '.join(part for part in (self.name, key) if part)}"
 
-    def invalid(self, key: str, expected: str, hint: str = "") -> InvalidSurvey:
+    def invalid(self, key: str, expected: str, hint: str = "") -> InvalidParameter:
         value = self.data.get(key)
-        return InvalidSurvey(
+        return InvalidParameter(
             self.where(key), expected, None if value is None else _found(value), hint=hint or _REMEDY
         )
 
     def take(self, key: str, kind: type, expected: str = "", default: Any = None) -> Any:
-        """Return the value of a key. Raises `InvalidSurvey` if it has another type, or is missing without a default."""
+        """Return the value of a key. Raises `InvalidParameter` if it has another type, or is missing without a default."""
         value = self.data.get(key, default)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise self.invalid(key, expected or _WORDS[kind])
@@ -381,14 +374,14 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
         found = (
             None if questions is None else f"{len(questions)} of them" if isinstance(questions, list) else "a table"
         )
-        raise InvalidSurvey(
+        raise InvalidParameter(
             f"{place}: [[question]]", f"1 to {MOST_QUESTIONS} tables, one for each", found, hint=_REMEDY
         )
     listed = tuple(_question(each, number, place) for number, each in enumerate(questions, 1))
     names = [question.name for question in listed]
     for number, name in enumerate(names):
         if name in names[:number]:
-            raise InvalidSurvey(f"{place}: [[question]] {number + 1} name", "a name of its own", f"{name!r} twice")
+            raise InvalidParameter(f"{place}: [[question]] {number + 1} name", "a name of its own", f"{name!r} twice")
     name = table.take("name", str)
     if not name.strip() or ":" in name:
         raise table.invalid("name", "at least one character, without a colon")
@@ -411,13 +404,13 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
 
 
 def _checked_texts(survey: Survey, place: str) -> None:
-    """Raise `InvalidSurvey` if a language tag or a text cannot be shown."""
+    """Raise `InvalidParameter` if a language tag or a text cannot be shown."""
     try:
         survey.about()
         for question in survey.questions:
             question.about().check(question.categories)
     except InvalidParameter as error:
-        raise InvalidSurvey(f"{place}: {error.option}", error.expected, error.found) from None
+        raise InvalidParameter(f"{place}: {error.option}", error.expected, error.found) from None
 
 
 def _languages(table: _Table, kinds: dict[str, type]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -471,5 +464,5 @@ def _categories(table: _Table) -> tuple[str, ...]:
         raise table.invalid("categories", expected)
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InvalidSurvey(table.where("categories"), expected, f"{name!r} twice", hint="Remove one of them.")
+            raise InvalidParameter(table.where("categories"), expected, f"{name!r} twice", hint="Remove one of them.")
     return tuple(names)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
-from ..registry.questionnaire_estimates import QuestionnaireEstimate
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
 from ..sdk.estimates import CountEstimate, MeanEstimate
+from ..sdk.questionnaire_estimates import QuestionnaireEstimate
 from .partial_aggregate import again, aggregate, estimate_total, lists_answers
 from .report_file import check_mixed
 from .tables import shown_place

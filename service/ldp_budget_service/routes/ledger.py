@@ -21,6 +21,7 @@ from ldp_budget.errors import LdpBudgetError
 from ldp_budget.guarantees.guarantees import NO
 from ldp_budget.registry.certification import checked_at
 from ldp_budget.registry.plugins import mechanism
+from ldp_budget.registry.questionnaire import Questionnaire
 
 from ..auth import Caller, Reader, router_of
 from ..observability.verification import Verifications
@@ -310,7 +311,8 @@ def mechanisms(request: Request, desk: Reader) -> Response:
 
 def _checked(row: dict[str, Any]) -> str:
     try:
-        return checked_at(mechanism(row["mechanism"])(**json.loads(row["declared"])))
+        kind = Questionnaire if row["mechanism"] == Questionnaire.name else mechanism(row["mechanism"])
+        return checked_at(kind(**json.loads(row["declared"])))
     except (LdpBudgetError, TypeError, ValueError):
         return NO  # not installed, or these parameters are no longer valid
 

@@ -214,6 +214,7 @@ def test_only_asked_questions_need_an_answer(health: CommandLine, tmp_path: Path
         ({"sleep": "15"}, (), "'15' is not an answer: the domain is numbers from 0 to 14 (sleep)"),
         ({}, ("--column", "mood"), "--column must be QUESTION=COLUMN for a survey"),
         ({}, ("--column", "weight=mood"), "--column must be QUESTION=COLUMN for a survey"),
+        ({}, ("--secret", "none"), "--secret is for collections that memoize"),
         ({}, ("--column", "mood=moood"), "has no column 'moood' for the question mood"),
     ],
 )

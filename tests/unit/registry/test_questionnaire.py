@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldp_budget import InvalidParameter, NotSupported, OutsideDomain, mechanism
+from ldp_budget import InvalidParameter, NotSupported, OutsideDomain, PluginError, mechanism
 from ldp_budget.guarantees import Approximate, Copies, Guarantee, Laplace, Pure, SymmetricPair
 from ldp_budget.registry.certification import checked_at
 from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.plugins import check_mechanism
 from ldp_budget.registry.questionnaire import Question, Questionnaire, composed, report_layout
 
 MOOD = Question("mood", mechanism("oue")(epsilon=1, domain_size=3), ("good", "fair", "bad"))
@@ -256,3 +257,11 @@ def test_estimate_of_all_questions_is_that_of_each_alone() -> None:
     found = everyone.estimate(rows).questions["mood"]
     assert found is not None
     assert found.to_rows() == MOOD.mechanism.estimate(mood).named(MOOD.categories).to_rows()
+
+
+def test_plugin_cannot_take_the_name_of_questionnaires() -> None:
+    class Own(Questionnaire):
+        name = "questionnaire"
+
+    with pytest.raises(PluginError, match="belongs to surveys"):
+        check_mechanism(Own, frozenset())

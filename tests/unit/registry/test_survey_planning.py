@@ -157,7 +157,7 @@ def test_plan_by_margin_gives_the_respondents_of_each_design() -> None:
 
 @pytest.mark.parametrize(("m", "ratio"), [(3, 4.0), (5, 6.8), (10, 13.8)])
 def test_asking_one_of_m_beats_splitting_by_the_known_ratios(m: int, ratio: float) -> None:
-    """Optimized unary encoding at ε = 2, for answers that nobody holds: their variance is noise alone."""
+    """Optimized unary encoding at ε = 2, for answers that no respondent holds: their variance is noise alone."""
     made = [mechanism("oue").calibrate(epsilon=each, domain_size=8) for each in (Decimal(2), Decimal(2) / m)]
     one, parts = (Precision.of(each).at_zero for each in made)
     assert parts / (m * one) == pytest.approx(ratio, abs=0.06)

@@ -14,7 +14,7 @@ from ldp_budget.guarantees import Copies, Pure
 from ldp_budget.registry.collections import Collection, survey_collection
 from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.registry.questionnaire import Questionnaire
-from ldp_budget.registry.surveys import InvalidSurvey, Survey, SurveyQuestion, best_mechanism
+from ldp_budget.registry.surveys import Survey, SurveyQuestion, best_mechanism
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.sdk.client_program import Program
 
@@ -106,7 +106,7 @@ def test_epsilons_of_questions_add_up_to_at_most_the_survey() -> None:
         for n, epsilon in enumerate(("0.5", "1", "1.5"))
     )
     assert Survey("s", questions, Decimal("2.5"), 2).questionnaire().guarantee == Pure(Decimal("2.5"))
-    with pytest.raises(InvalidSurvey, match=r"at most 2.*got 2\.5"):
+    with pytest.raises(InvalidParameter, match=r"at most 2.*got 2\.5"):
         Survey("s", questions, Decimal(2), 2).questionnaire()
 
 
@@ -143,15 +143,15 @@ def test_epsilons_of_questions_add_up_to_at_most_the_survey() -> None:
 )
 def test_message_names_file_key_value_and_remedy(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in TEXT
-    with pytest.raises(InvalidSurvey, match=message) as raised:
+    with pytest.raises(InvalidParameter, match=message) as raised:
         survey_of(tmp_path, TEXT.replace(old, new, 1))
     assert "health.toml" in str(raised.value)
 
 
 def test_missing_file_and_file_without_questions_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSurvey, match="No such file"):
+    with pytest.raises(InvalidParameter, match="No such file"):
         Survey.from_toml(tmp_path / "none.toml")
-    with pytest.raises(InvalidSurvey, match=r"\[\[question\]\] is missing"):
+    with pytest.raises(InvalidParameter, match=r"\[\[question\]\] is missing"):
         survey_of(tmp_path, '[survey]\nname = "a"\nepsilon = 1\n')
 
 

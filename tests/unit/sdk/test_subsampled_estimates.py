@@ -113,7 +113,7 @@ def test_errors_of_an_expanded_estimate_are_those_of_the_formula() -> None:
 def test_counts_are_unbiased_with_the_stated_errors_and_coverage(
     kind: str, declared: dict[str, Any], m: int, k: int
 ) -> None:
-    answers = np.repeat([0, 1, 2], [450, 360, 90])  # nobody holds the fourth answer
+    answers = np.repeat([0, 1, 2], [450, 360, 90])  # no respondent holds the fourth answer
     runs = 400
     found: list[CountEstimate] = simulated(questionnaire(kind, m, k, **declared), answers, runs, seed=m)
     truth = np.bincount(answers, minlength=4)
@@ -188,7 +188,7 @@ def test_errors_of_means_are_at_least_the_spread(kind: str) -> None:
 
 @pytest.mark.parametrize(("m", "ratio"), [(3, 4.0), (5, 6.8), (10, 13.8)])
 def test_asking_one_question_has_less_variance_than_splitting_epsilon_2(m: int, ratio: float) -> None:
-    """For optimized unary encoding and an answer that nobody holds: 4e^ε/(e^ε - 1)², by hand."""
+    """For optimized unary encoding and an answer that no respondent holds: 4e^ε/(e^ε - 1)², by hand."""
 
     def by_hand(epsilon: float) -> float:
         return 4 * math.exp(epsilon) / (math.exp(epsilon) - 1) ** 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..sdk.estimates import Estimate, check_same
+from .estimates import Estimate, check_same
 
 if TYPE_CHECKING:
-    from ..sdk.estimates import Aggregate
+    from .estimates import Aggregate
 
 
 @dataclass
