@@ -213,6 +213,7 @@ ldp_budget.reports.inbox
 ldp_budget.reports.parquet
 ldp_budget.reports.partial_aggregate
 ldp_budget.reports.report_file
+ldp_budget.reports.summary_blocks
 ldp_budget.reports.summary_page
 ldp_budget.reports.summary_text
 ldp_budget.reports.survey_summary

@@ -13,12 +13,13 @@ from string import Template
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
-from .summary_text import Bar, Chart, Code, Contact, Facts, Grid, Meter, Note, key_figures, sections
+from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Meter, Note
+from .summary_text import key_figures, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .summary_text import Block, Section
+    from .summary_blocks import Block, Section
     from .survey_summary import Summary
 
 _EMAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+\.[^\s@<>\"']+")

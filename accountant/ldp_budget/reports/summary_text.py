@@ -1,155 +1,44 @@
-"""The facts of a survey in plain words: the sections and blocks of its page, without any markup.
+"""The facts of a survey in plain words: the sections of its page, without any markup.
 
-Privacy losses are rounded up, and confidence intervals outward. After NIST SP 800-226, the page states the unit of
-privacy, the trust model, the meaning of ε, what the server sees, and what is not covered.
+After NIST SP 800-226, the page states the unit of privacy, the trust model, the meaning of ε, what the server sees, and
+what is not covered.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.guarantees import AUDITED, EXACT
 from ..registry.certification import checked_at
 from ..registry.public_definition import guarantee_in_words
+from .summary_blocks import (
+    Bar,
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Contact,
+    Facts,
+    Grid,
+    Meter,
+    Note,
+    Section,
+    at_most,
+    certainty,
+    loss,
+    number,
+    percent,
+    plural,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .survey_summary import Charges, LimitUse, Question, Subject, Summary
-
-
-class Code(str):
-    """A text to type or to compare, such as a command or a digest."""
-
-
-class Contact(str):
-    """A person or office to ask: an email address or a URL becomes a link."""
-
-
-Cell = str
-
-
-@dataclass(frozen=True)
-class Note:
-    """A paragraph; `warning` marks one that changes how the page must be read."""
-
-    text: str
-    warning: bool = False
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Terms, each with its description."""
-
-    rows: tuple[tuple[str, Cell], ...]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of texts with a header."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A value with its confidence interval, and the same as text."""
-
-    label: str
-    value: float
-    low: float | None
-    high: float | None
-    shown: str
-    interval: str
-    count: str = ""
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Bars on one axis from `least` to `most`, with the `marks` of the axis and their texts."""
-
-    label: str
-    columns: tuple[str, ...]
-    bars: tuple[Bar, ...]
-    least: float
-    most: float
-    marks: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True)
-class Meter:
-    """The used part of a limit, from 0 to 1."""
-
-    label: str
-    used: float
-    shown: str
-
-
-Block = Note | Facts | Grid | Chart | Meter
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page."""
-
-    name: str
-    title: str
-    blocks: tuple[Block, ...]
-
-
-# -- numbers -------------------------------------------------------------------------------------------------
-
-
-def whole(number: float) -> str:
-    """Return a whole number with commas."""
-    return f"{round(number):,}"
-
-
-def percent(share: float, toward: str = "") -> str:
-    """Return a share in percent with one decimal, rounded `up`, `down` or to the nearest."""
-    tenths = 1000 * share
-    step = {"up": math.ceil(tenths - 1e-9), "down": math.floor(tenths + 1e-9)}.get(toward, round(tenths))
-    return f"{step / 10:.1f} %"
-
-
-def loss(epsilon: float | Decimal | None) -> str:
-    """Return an ε with at most four digits, rounded up."""
-    if epsilon is None or math.isinf(epsilon):
-        return "unbounded"
-    exact = Decimal(str(epsilon))
-    if not exact:
-        return "0"
-    shown = exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_CEILING).normalize()
-    return f"{shown:f}" if abs(shown.adjusted()) < 6 else f"{shown:e}"
-
-
-def _most(epsilon: float | Decimal | None) -> str:
-    shown = loss(epsilon)
-    return shown if shown == "unbounded" else f"ε ≤ {shown}"
-
-
-def certainty(epsilon: float) -> str:
-    """Return how sure an observer of a report can be at most, of two answers that were equally likely before."""
-    # 1 - 1/(1 + e^ε) in tenths of a percent, rounded up.
-    tenths = min(1000, math.ceil(1000 / (1 + math.exp(-min(epsilon, 700))) * (1 + 1e-12)))
-    return f"{tenths / 10:.1f} %" if tenths < 1000 else "almost 100 %"
-
-
-def _number(value: float, toward: str = ROUND_HALF_EVEN) -> str:
-    """Return a number with four digits, or more in front of the point."""
-    exact = Decimal(str(value))
-    if not exact:
-        return "0"
-    return f"{exact.quantize(Decimal(1).scaleb(min(0, exact.adjusted() - 3)), toward).normalize():,f}"
-
-
-def _plural(number: float, one: str, many: str = "") -> str:
-    return f"{whole(number)} {one if round(number) == 1 else many or one + 's'}"
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -172,7 +61,7 @@ def _results(question: Question) -> Section:
     of = (
         f"{whole(asked)} of {whole(people)} respondents were asked this, chosen at random."
         if asked != people
-        else f"{_plural(people, 'answer')}."
+        else f"{plural(people, 'answer')}."
     )
     blocks: list[Block] = [
         Note(f"{of} {how} 95 % confidence interval, which includes the noise that protects the answers.")
@@ -214,18 +103,16 @@ def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...]) -> Chart:
 def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
     low, high = row["low"], row["high"]
     least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), low, high)[:2]
-    shown = f"{_number(low, ROUND_FLOOR)} to {_number(high, ROUND_CEILING)}"
-    bar = Bar("Mean", row["mean"], max(low, least), min(high, most), _number(row["mean"]), shown)
-    marks = tuple(
-        (least + part * (most - least) / 2, _number(least + part * (most - least) / 2)) for part in range(3)
-    )
+    shown = f"{number(low, ROUND_FLOOR)} to {number(high, ROUND_CEILING)}"
+    bar = Bar("Mean", row["mean"], max(low, least), min(high, most), number(row["mean"]), shown)
+    marks = tuple((least + part * (most - least) / 2, number(least + part * (most - least) / 2)) for part in range(3))
     yield Chart(question.text, ("Figure", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
     if row.get("max_bias"):
-        yield Note(f"The method may shift the mean by up to {_number(row['max_bias'])}; the interval excludes that.")
+        yield Note(f"The method may shift the mean by up to {number(row['max_bias'])}; the interval excludes that.")
     if "bins" in row:
         bars = tuple(
             Bar(
-                f"{_number(each['low'])} to {_number(each['high'])}",
+                f"{number(each['low'])} to {number(each['high'])}",
                 each["share"],
                 None,
                 None,
@@ -284,13 +171,13 @@ def _numbered(word: str, at: int, of: int) -> str:
 def _participation(summary: Summary) -> Section:
     invited, answered = summary.invited, summary.answered
     rows = [
-        ("Invited", "not stated" if invited is None else _plural(invited, "person", "people")),
+        ("Invited", "not stated" if invited is None else plural(invited, "person", "people")),
         ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if invited else "")),
         ("Refused by the privacy budget", _refused(summary)),
     ]
     charges, blocks = summary.charges, list[Block]()
     if charges is not None:
-        people = f"{_plural(charges.accounts, 'account')} for {_plural(charges.reports, 'report')}"
+        people = f"{plural(charges.accounts, 'account')} for {plural(charges.reports, 'report')}"
         rows.append(("Charged in the ledger", people))
         missing = max(answered - charges.reports, summary.uncharged)
         if missing > 0:
@@ -313,7 +200,7 @@ def _people(summary: Summary) -> int:
 
 def _answered(summary: Summary) -> str:
     reports, people = summary.answered, _people(summary)
-    return whole(reports) if people == reports else f"{_plural(reports, 'report')} of {_plural(people, 'account')}"
+    return whole(reports) if people == reports else f"{plural(reports, 'report')} of {plural(people, 'account')}"
 
 
 def _rate(summary: Summary) -> str:
@@ -324,7 +211,7 @@ def _refused(summary: Summary) -> str:
     if summary.refused is not None:
         return whole(summary.refused)
     known = None if summary.ledger is None else summary.ledger.refused
-    return "not stated" if known is None else f"{_plural(known, 'request')}, over all surveys in the ledger"
+    return "not stated" if known is None else f"{plural(known, 'request')}, over all surveys in the ledger"
 
 
 def _budget(summary: Summary) -> Section:
@@ -495,8 +382,8 @@ def _record(summary: Summary) -> Section:
     if ledger is not None:
         rows.append(("Ledger head", "no entry yet" if ledger.head is None else Code(ledger.head)))
         verified = {
-            True: f"passed: no problem in {_plural(ledger.entries, 'entry', 'entries')}",
-            False: f"FAILED: {_plural(len(ledger.problems), 'problem')}",
+            True: f"passed: no problem in {plural(ledger.entries, 'entry', 'entries')}",
+            False: f"FAILED: {plural(len(ledger.problems), 'problem')}",
             None: "not run for this page",
         }
         rows.append(("Verification", verified[ledger.ok]))
@@ -532,10 +419,10 @@ def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"
     sure += f", but for δ = {delta:g}" if delta else ""
-    figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", _most(epsilon), sure)]
+    figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", at_most(epsilon), sure)]
     if summary.charges is not None and summary.charges.accounts:
-        figures.append(("Largest total", _most(summary.charges.largest_total), "of one account, all surveys"))
+        figures.append(("Largest total", at_most(summary.charges.largest_total), "of one account, all surveys"))
     if ledger is not None:
         said = {True: "passed", False: "FAILED", None: "not run"}[ledger.ok]
-        figures.append(("Ledger check", said, _plural(ledger.entries, "entry", "entries")))
+        figures.append(("Ledger check", said, plural(ledger.entries, "entry", "entries")))
     return figures

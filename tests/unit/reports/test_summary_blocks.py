@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
+from ldp_budget.reports.summary_blocks import certainty, loss, percent
 from ldp_budget.reports.summary_page import link
-from ldp_budget.reports.summary_text import certainty, loss, percent
 
 
 @pytest.mark.parametrize(
