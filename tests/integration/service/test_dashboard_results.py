@@ -154,6 +154,7 @@ def test_dashboard_shows_each_question_of_a_survey(site: Site, opened: Open) -> 
     page.wait_for_selector("#collections h3:text-is('Hours of sleep')")
     page.wait_for_selector("#collections figure:has-text('Mittelwert')")
     assert page.locator("#collections svg .dot").count() == 1
+    assert "questions = mood sleep" in page.inner_text("#mechanisms")
 
 
 def test_dashboard_response_rate_uses_the_number_of_invited_people(site: Site, opened: Open) -> None:

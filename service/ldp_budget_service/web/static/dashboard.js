@@ -422,6 +422,9 @@ class Collections {
 
 const LEVEL_LOOKS = { exact: "badge good", audited: "badge warn", no: "badge bad" };
 
+/** A declared value; of questions their names. */
+const declared = (value) => (Array.isArray(value) ? value.map((each) => each?.name ?? JSON.stringify(each)).join(" ") : value);
+
 class Mechanisms {
   constructor() {
     this.table = new DataTable({
@@ -443,7 +446,7 @@ class Mechanisms {
   }
 
   update(rows) {
-    this.table.update(rows.map((row) => ({ ...row, declared: Object.entries(JSON.parse(row.declared)).map(([name, value]) => `${name} = ${value}`).join(", ") })));
+    this.table.update(rows.map((row) => ({ ...row, declared: Object.entries(JSON.parse(row.declared)).map(([name, value]) => `${name} = ${declared(value)}`).join(", ") })));
   }
 }
 
