@@ -40,7 +40,9 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry import certification, ranking
+from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.sample_size import respondents_for
+from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitions_in, writer_to
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
@@ -64,6 +66,9 @@ LAPLACE = mechanism("laplace")(epsilon=1, lower=0, upper=1)
 RAPPOR = mechanism("rappor")(bits=8, hashes=2, cohorts=2, epsilon=1, epsilon_lifetime=4)
 GRR = mechanism("grr")(epsilon=1, domain_size=3)
 POLL = Collection("poll", OUE, ("a", "b", "c"))
+SURVEY = survey_collection(
+    Survey("survey", tuple(SurveyQuestion(n, "", "yes-no", ("yes", "no")) for n in ("smoke", "drink")), Decimal(2), 1)
+)
 REPORTS = OUE.randomize([0, 1, 2])
 NUMBERS = LAPLACE.randomize([0.5, 0.5])
 SECRET = b"0123456789abcdef"
@@ -215,6 +220,17 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Collection.estimate": (POLL.estimate, {"reports": REPORTS}),
         "Collection.labels": (Collection("r", RAPPOR).labels, memo),
         "Collection.answer_names": (POLL.answer_names, {"answers": 3}),
+        "Collection.question": (SURVEY.question, {"name": "smoke"}),
+        "Collection.seed": (SURVEY.seed, {"user": "u"}),
+        "Collection.masks": (SURVEY.masks, {"users": ["u"]}),
+        "Collection.check_sender": (
+            SURVEY.check_sender,
+            {"user": "u", "report": SURVEY.masks(["u"])[0].to_bytes(3, "little")},
+        ),
+        "Collection.select_questions": (
+            SURVEY.select_questions,
+            {"values": SURVEY.read_values([{"smoke": "yes"}]), "users": ["u"]},
+        ),
         "Mechanism.calibrate": (
             lambda target: mechanism("oue").calibrate(epsilon=target, domain_size=3),
             {"target": 1},
@@ -433,7 +449,7 @@ def is_a_sentence(error: Exception) -> bool:
     """True if the error has its own words: those of Python's operators name neither argument nor range."""
     if isinstance(error, LdpBudgetError):
         return len(str(error)) > 10
-    return any(word in str(error) for word in ("expected", "must be", "not a "))
+    return any(word in str(error) for word in ("expected", "must ", "not a "))
 
 
 # What people call of a mechanism, for every one of our own.

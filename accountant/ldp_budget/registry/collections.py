@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts, column_of
-from .._validation import check_instance, check_many, check_name, check_whole, shown
+from .._validation import check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from ..sdk.domain import Categories
 from ..sdk.mechanism import Mechanism, count_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FORMAT = "ldp-budget collection"
 VERSION = 1
 
+_MOST_USERS = 10**7
 _FEW = 5
 """Number of categories that the repr of a collection shows."""
 
@@ -325,7 +326,9 @@ class Collection:
 
         Raises:
             UnknownName: the collection has no such question.
+            InvalidParameter: `name` is not a text.
         """
+        check_name("name", name)
         asked = getattr(self.mechanism, "questions", ())
         for question in asked:
             if question.name == name:
@@ -341,18 +344,34 @@ class Collection:
 
         Raises:
             NotSupported: the collection is not a survey.
+            InvalidParameter: `values` are not such answers, or `users` are not as many names.
         """
+        expected = getattr(self._questionnaire(), "value_type", None)
+        if getattr(values, "ndim", 0) != 1 or values.dtype != expected:
+            raise InvalidParameter("values", "answers as `read_values` returns them", shown(values))
+        masks = self.masks(len(values) if users is None else users)
+        if len(masks) != len(values):
+            raise InvalidParameter("users", f"{len(values)} names, one for each respondent", f"{len(masks)} names")
         chosen = values.copy()
-        chosen["asked"] = self.masks(len(values) if users is None else users)
+        chosen["asked"] = masks
         return chosen
+
+    def _questionnaire(self) -> Questionnaire:
+        """The mechanism of a survey. Raises `NotSupported` for a collection of one question."""
+        if not isinstance(self.mechanism, Questionnaire):
+            raise NotSupported(f"collection {self.name} is not a survey, so there are no questions to select")
+        return self.mechanism
 
     def seed(self, user: str) -> bytes:
         """The seed that selects the questions of a user; see `question_selection`.
 
         Parameters:
             user: the name of the user.
+
+        Raises:
+            InvalidParameter: `user` is not a name.
         """
-        return seed_of(bytes.fromhex(self.fingerprint), user)
+        return seed_of(bytes.fromhex(self.fingerprint), check_user(user))
 
     def masks(self, users: Sequence[str] | int) -> list[int]:
         """The bit mask of the questions that each user is asked; for a number, of as many users without a name.
@@ -362,13 +381,14 @@ class Collection:
 
         Raises:
             NotSupported: the collection is not a survey.
+            InvalidParameter: `users` are neither names nor a number.
         """
-        if not isinstance(self.mechanism, Questionnaire):
-            raise NotSupported(f"collection {self.name} is not a survey, so there are no questions to select")
-        questions, ask = len(self.mechanism.questions), self.mechanism.ask
-        if ask == questions:
-            return [2**questions - 1] * (users if isinstance(users, int) else len(users))
-        seeds = (random_seed() for _ in range(users)) if isinstance(users, int) else map(self.seed, users)
+        asked = self._questionnaire()
+        questions, ask = len(asked.questions), asked.ask
+        if isinstance(users, int):
+            seeds = [random_seed() for _ in range(check_whole("users", users, most=_MOST_USERS))]
+        else:
+            seeds = [self.seed(user) for user in check_texts("users", users, "a list of user names, or their number")]
         return [mask_of(chosen_questions(seed, questions, ask)) for seed in seeds]
 
     def check_sender(self, user: str, report: bytes) -> None:
@@ -377,7 +397,13 @@ class Collection:
         Parameters:
             user: the name of the user who sends the report.
             report: the bytes of the report.
+
+        Raises:
+            NotSupported: it answers other questions.
+            InvalidParameter: `user` is not a name, or `report` is not bytes.
         """
+        check_user(user)
+        check_instance("report", report, bytes, "bytes")
         if isinstance(self.mechanism, Questionnaire):
             asked = int.from_bytes(report[: self.mechanism.mask_bytes], "little")
             if asked != self.masks([user])[0]:
