@@ -63,11 +63,16 @@ _INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 
 
 def canonical_user(text: str) -> str:
-    """A user's name as the ledger stores it: in Unicode normal form NFC, without invisible characters at its ends.
+    """A user's name as the ledger stores it: `canonical_text`.
 
     Every name is normalized here before it is hashed, so that one user has one budget however the name was typed.
     Names that differ by case stay different: many systems have both.
     """
+    return canonical_text(text)
+
+
+def canonical_text(text: str) -> str:
+    """A text in Unicode normal form NFC, without spaces and invisible characters at its ends."""
     if text.isascii():
         return text.strip()
     text = normalize("NFC", text)

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ldp_budget._validation import canonical_user
-from ldp_budget.errors import OutsideDomain
+from ldp_budget._validation import canonical_text
+from ldp_budget.errors import InvalidParameter, OutsideDomain
+from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval
 
+from .inputs import Repeats, why_no_user
 from .output import counted
-from .table_reader import NO_USER, SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
+from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +40,10 @@ _ROWS = 20_000
 
 @dataclass(frozen=True)
 class Reading:
-    """The reading options: the columns, the values that mean a missing answer, and the treatment of unusual rows."""
+    """The reading options: the columns, the values that mean a missing answer, and the treatment of unusual rows.
+
+    `ignore_case` joins answers that differ only by case or spaces; `exact_users` takes no user that has to be trimmed.
+    """
 
     column: str
     user_column: str | None
@@ -47,6 +52,8 @@ class Reading:
     clip: bool
     once: bool
     public: tuple[str, ...] = ()
+    ignore_case: bool = False
+    exact_users: bool = False
 
 
 class Batch(NamedTuple):
@@ -66,12 +73,14 @@ class Answers:
     clipped: int = 0
     again: int = 0
     combinations: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    spellings: Repeats | None = None
+    """The distinct answers, where any text is one."""
 
     def report(self, skipped_to: str | None) -> None:
         """Print how many rows were left out or changed, and why."""
         left_out = self.left_out
+        left_out.report(skipped_to, answers=True)
         for count, why in (
-            (left_out.invalid, f"skipped as invalid: see {skipped_to}"),
             (left_out.missing, "left out: the answer is missing"),
             (self.again, "left out: a repeated user (--once)"),
         ):
@@ -79,6 +88,13 @@ class Answers:
                 click.echo(f"{counted(count, 'row')} {why}", err=True)
         if self.clipped:
             click.echo(f"{counted(self.clipped, 'number')} outside the range: replaced by the nearest end", err=True)
+        alike = 0 if self.spellings is None else self.spellings.alike()
+        if alike:
+            click.echo(
+                f"Warning: {alike} answers differ from another answer only by case or spaces, and each counts by itself. "
+                "To join them, add --ignore-case",
+                err=True,
+            )
 
 
 class AnswerReader:
@@ -91,7 +107,15 @@ class AnswerReader:
         self._note = note
         self._held: list[Sequence[Any]] = []
         held = None if note is None else self._held.append
+        try:
+            self._texts = AnswerTexts(collection, ignore_case=how.ignore_case)
+        except InvalidParameter as error:
+            raise click.UsageError(error.describe("--ignore-case")) from None
+        # The missing answers too are compared as they are cleaned.
+        self._missing = how.missing | {canonical_text(each) for each in how.missing}
         self.answers = Answers(LeftOut(held, consequence=f"{_NOTHING_DONE} {SKIP_HINT}", counted=True))
+        if self._texts.unlisted and not how.ignore_case:
+            self.answers.spellings = Repeats()
         self._any_row = False
         self._public_places: list[int] = []
         self._seen: set[str] = set()
@@ -158,8 +182,10 @@ class AnswerReader:
         while some := list(islice(each, _ROWS)):
             rows: list[Row] = []
             for row in some:
+                if not row.problem:
+                    row.cells[place] = self._texts(row.cells[place])
                 try:
-                    complete = _complete(self.answers.left_out, table, row, place, user_place, self._how.missing)
+                    complete = self._complete(table, row, place, user_place)
                 except click.ClickException:
                     self._kept(table, rows, place)  # report an invalid answer of an earlier row first
                     raise
@@ -168,13 +194,27 @@ class AnswerReader:
             values, kept = self._kept(table, rows, place)
             yield Batch(
                 values,
-                [] if user_place is None else [canonical_user(rows[number].cells[user_place]) for number in kept],
+                [] if user_place is None else [canonical_text(rows[number].cells[user_place]) for number in kept],
                 self._public([rows[number].cells[each] for each in self._public_places] for number in kept),
             )
+
+    def _complete(self, table: Table, row: Row, place: int, user_place: int | None) -> bool:
+        """True if a row has its cells, a user and an answer; else the row is left out."""
+        left_out = self.answers.left_out
+        if row.problem:
+            left_out.leave(table, row, None, row.problem, WIDTHS)
+        elif user_place is not None and (why := why_no_user(row.cells[user_place], self._how.exact_users)):
+            left_out.leave(table, row, user_place, why)
+        elif row.cells[place] in self._missing:
+            left_out.leave_missing(table, row, place, row.cells[place])
+        else:
+            return True
+        return False
 
     def _kept(self, table: Table, rows: list[Row], place: int) -> tuple[Any, list[int]]:
         """Return the values of the rows with a valid answer, and the numbers of these rows."""
         texts = [row.cells[place] for row in rows]
+        self._count(texts)
         if self._how.clip:
             shown = [_clipped(self._collection, text) for text in texts]
             self.answers.clipped += sum(one is not other for one, other in zip(texts, shown, strict=True))
@@ -186,16 +226,39 @@ class AnswerReader:
             if error.position is None:
                 raise
             if not left_out.allowed:
-                wrong = _not_in_domain(table, texts[error.position], error)
-                left_out.leave(table, rows[error.position], place, wrong)
-        reasons = {text: _wrong(self._collection, table, text) for text in dict.fromkeys(texts)}
+                text = texts[error.position]
+                left_out.leave(
+                    table, rows[error.position], place, not_in_domain(table, text, error, self._near(text))
+                )
+        reasons = {text: self._wrong(table, text) for text in dict.fromkeys(texts)}
         kept = []
         for number, text in enumerate(texts):
             if reasons[text]:
-                left_out.leave(table, rows[number], place, reasons[text])
+                left_out.leave(table, rows[number], place, reasons[text], self._kind(text))
             else:
                 kept.append(number)
         return self._collection.read_values([texts[number] for number in kept]), kept
+
+    def _count(self, texts: Iterable[str]) -> None:
+        """Count the spellings of answers, where any text is one."""
+        if self.answers.spellings is not None:
+            for _ in self.answers.spellings.counting(texts):
+                pass
+
+    def _near(self, text: str) -> str | None:
+        """Return the answer from which an invalid text differs only by case or spaces, if that is not ignored."""
+        return None if self._how.ignore_case else self._texts.near(text)
+
+    def _wrong(self, table: Table, text: str) -> str:
+        """Return the error in an answer; empty if the answer is valid."""
+        try:
+            self._collection.read_values([text])
+        except OutsideDomain as error:
+            return not_in_domain(table, text, error, self._near(text))
+        return ""
+
+    def _kind(self, text: str) -> str:
+        return kind_of_wrong(text, self._near(text))
 
     # -- column by column ------------------------------------------------------------------------------------
 
@@ -204,45 +267,35 @@ class AnswerReader:
         numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
         for first, found in table.stretches(*places, *self._public_places, numbers=numbers):
-            users = [] if user_place is None else list(map(canonical_user, found[1].cells()))
-            batch, kept = self._of_stretch(table, first, place, user_place, found[0], users)
+            named = [] if user_place is None else found[1].cells()
+            batch, kept = self._of_stretch(table, first, place, user_place, found[0], named)
             cells = [each.cells() for each in found[len(places) :]]
             yield batch._replace(public=self._public([column[number] for column in cells] for number in kept))
 
     def _of_stretch(
-        self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, users: list[str]
+        self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, named: list[str]
     ) -> tuple[Batch, list[int]]:
         from ldp_budget.reports.answers import read_cells
 
-        unnamed = [number for number, user in enumerate(users) if not user] if "" in users else []
+        exact = self._how.exact_users
+        found = found._replace(texts=list(map(self._texts, found.texts)))
+        self._count(found.texts)
+        users = list(map(canonical_text, named))
+        check = "" in users or (exact and users != named)
+        unnamed = [number for number, user in enumerate(named) if why_no_user(user, exact)] if check else []
         clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
-        cells = read_cells(self._collection, found, counts_as=clip, none=self._how.missing, without=unnamed)
+        cells = read_cells(self._collection, found, counts_as=clip, none=self._missing, without=unnamed)
         for number, text in cells.wrong:
             row = Row(None, first + number, [], "")
-            if users and not users[number]:
-                self.answers.left_out.leave(table, row, user_place, NO_USER)
-            elif text in self._how.missing:
+            if named and (why := why_no_user(named[number], exact)):
+                self.answers.left_out.leave(table, row, user_place, why)
+            elif text in self._missing:
                 self.answers.left_out.leave_missing(table, row, place, text)
             else:
-                self.answers.left_out.leave(table, row, place, _wrong(self._collection, table, text))
+                self.answers.left_out.leave(table, row, place, self._wrong(table, text), self._kind(text))
         self.answers.clipped += cells.changed
         kept = users if len(cells.kept) == len(users) else [users[number] for number in cells.kept if users]
         return Batch(cells.values, kept), cells.kept
-
-
-def _complete(
-    left_out: LeftOut, table: Table, row: Row, place: int, user_place: int | None, missing: frozenset[str]
-) -> bool:
-    """True if a row has its cells, a user and an answer; else the row is left out."""
-    if row.problem:
-        left_out.leave(table, row, None, row.problem)
-    elif user_place is not None and not canonical_user(row.cells[user_place]):
-        left_out.leave(table, row, user_place, NO_USER)
-    elif row.cells[place] in missing:
-        left_out.leave_missing(table, row, place, row.cells[place])
-    else:
-        return True
-    return False
 
 
 def _clipped(collection: Collection, text: str) -> str:
@@ -268,15 +321,15 @@ def _number(text: str) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _wrong(collection: Collection, table: Table, text: str) -> str:
-    """Return the error in an answer; empty if the answer is valid."""
-    try:
-        collection.read_values([text])
-    except OutsideDomain as error:
-        return _not_in_domain(table, text, error)
-    return ""
-
-
-def _not_in_domain(table: Table, text: str, error: OutsideDomain) -> str:
+def not_in_domain(table: Table, text: str, error: OutsideDomain, near: str | None) -> str:
+    """Return the error in an answer; `near` is the answer that --ignore-case takes it for."""
     what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
-    return f"{what}: the domain is {error.domain}"
+    hint = "" if near is None else f"; with --ignore-case it counts as {near!r}"
+    return f"{what}: the domain is {error.domain}{hint}"
+
+
+def kind_of_wrong(text: str, near: str | None) -> str:
+    """Return the reason why a text is no answer, without the text."""
+    if not text:
+        return "the answer is empty"
+    return "not an answer" if near is None else "only case or spaces differ from an answer (--ignore-case accepts it)"

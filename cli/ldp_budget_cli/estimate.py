@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ldp_budget.errors import InvalidParameter
+from ldp_budget.errors import InvalidParameter, ReportFileError
 from ldp_budget.reports.estimation import (
     add_adjusted,
     check_candidates,
@@ -17,6 +17,7 @@ from ldp_budget.reports.estimation import (
     chosen_rows,
     counts_answers,
     estimate_files,
+    estimate_if_any,
     estimate_row,
     made_consistent,
     plain_rows,
@@ -32,7 +33,7 @@ from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.estimates import Estimate
@@ -64,8 +65,10 @@ def largest_over_all(rounds: Sequence[Round], most: int) -> tuple[str, ...]:
 
 
 def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
-    """Yield one row for each answer of each round; one for each round of a mean."""
+    """Yield one row for each answer of each round; one for each round of a mean. Rounds without reports have none."""
     for each in rounds:
+        if not each["reports"]:
+            continue
         shared = {"round": each["round"], "reports": each["reports"]}
         for row in each.get("answers", [each]):
             yield {**shared, **row}
@@ -140,7 +143,7 @@ def estimate(
     Example:
       ldp-budget estimate mood mood.reports
     """
-    level, most = _level(confidence), _top(top)
+    level, most = _level(confidence), top_option(top)
     found = find_collection(ctx, collection)
     if is_designed(ctx):
         rounds = names_of_rounds(files) if by_round else ()
@@ -166,7 +169,7 @@ def estimate(
             form=form,
         )
         return
-    names = None if candidates is None else _candidates(found, candidates)
+    names = None if candidates is None else answers_to_count(found, candidates)
     check_countable(found, names, most)
     if consistent and adjust is not None:
         raise click.UsageError("--adjust cannot be used with --consistent, which adjusts the counts itself")
@@ -208,6 +211,10 @@ class _Question(NamedTuple):
 
     def estimate(self, files: Sequence[str], *, independent: bool = False) -> dict[str, Any]:
         """Return the JSON of `estimate --json` for these files, with all answers."""
+        return self._row_of(files, estimate_files, independent=independent)
+
+    def _row_of(self, files: Sequence[str], estimate: Callable[..., Any], **how: bool) -> dict[str, Any]:
+        """Return the JSON of an estimate of these files; empty if there is none."""
         charges: dict[str, int] = {}
 
         def on_mixed(charged: int, uncharged: int) -> None:
@@ -217,15 +224,14 @@ class _Question(NamedTuple):
                 f"Warning: {uncharged} of {both} were not charged to their users: the estimate is of a mix", err=True
             )
 
-        result = estimate_files(
-            self.collection,
-            files,
-            self.names,
-            independent=independent,
-            most=self.most,
-            on_mixed=on_mixed if self.mixed else None,
-        )
-        return {**self._row(result), **charges}
+        call = on_mixed if self.mixed else None
+        result = estimate(self.collection, files, self.names, most=self.most, on_mixed=call, **how)
+        return {} if result is None else {**self._row(result), **charges}
+
+    def estimate_round(self, path: str) -> dict[str, Any]:
+        """Return the same for one round, which may have no reports."""
+        found = self._row_of((path,), estimate_if_any)
+        return found or {"reports": 0, **({"answers": []} if counts_answers(self.collection) else {})}
 
     def _row(self, result: Estimate) -> dict[str, Any]:
         if self.consistent:
@@ -283,10 +289,15 @@ def _print_mean(row: dict[str, Any]) -> None:
 
 
 def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Estimate each file separately, with all answers."""
+    """Estimate each file separately, with all answers. A round without reports stays a round, without answers."""
     rounds = [
-        {"round": name, **ask.estimate((path,))} for name, path in zip(names_of_rounds(files), files, strict=True)
+        {"round": name, **ask.estimate_round(path)} for name, path in zip(names_of_rounds(files), files, strict=True)
     ]
+    if not any(each["reports"] for each in rounds):
+        raise ReportFileError(", ".join(files), "there are no reports to estimate from")
+    for each in rounds:
+        if not each["reports"]:
+            click.echo(f"Note: {each['round']} has no reports, so it has no estimate", err=True)
     _warn_of_twins(files, "two rounds here are one")
     if ask.collection.mechanism.repeats:
         click.echo(
@@ -299,15 +310,16 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
 
 def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None, form: str | None) -> None:
     out_of = None
+    full = [each for each in rounds if each["reports"]]
     if "answers" in rounds[0]:
-        out_of = None if ask.most is None else len(rounds[0]["answers"])
+        out_of = None if ask.most is None else len(full[0]["answers"])
         names = ask.names if ask.most is None else largest_over_all(rounds, ask.most)
-        for each in rounds:
+        for each in full:
             each["answers"] = chosen_rows(each["answers"], names, None)
     if plot is not None:
         from .plots.charts import plot_rounds
 
-        plot_rounds(ask.collection, rounds, plot, level=ask.level, out_of=out_of)
+        plot_rounds(ask.collection, full, plot, level=ask.level, out_of=out_of)
     ask.write(list(flat_rows(rounds)))
     if form == JSON:
         print_json({"rounds": rounds})
@@ -330,7 +342,7 @@ def _level(text: str) -> float:
     return float(level)
 
 
-def _top(text: str | None) -> int | None:
+def top_option(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
@@ -338,7 +350,7 @@ def _top(text: str | None) -> int | None:
     return int(text)
 
 
-def _candidates(collection: Collection, text: str) -> tuple[str, ...]:
+def answers_to_count(collection: Collection, text: str) -> tuple[str, ...]:
     """Return the requested answers, each checked to be one of the collection's, and only once."""
     names = read_names("candidates", text)
     check_candidates(collection, names)
@@ -384,9 +396,10 @@ def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
     click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % confidence intervals")
-    _print_cautions(rounds[0]["answers"], out_of)
+    answers = next(each["answers"] for each in rounds if each["reports"])
+    _print_cautions(answers, out_of)
     cells = [(row["round"], row["reports"], *count_cells(row)) for row in flat_rows(rounds)]
-    print_table(("round", "reports", *count_header(rounds[0]["answers"]))[: len(cells[0])], cells)
+    print_table(("round", "reports", *count_header(answers))[: len(cells[0])], cells)
 
 
 def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:

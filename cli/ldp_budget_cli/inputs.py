@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget._validation import canonical_user
+from ldp_budget._validation import canonical_text
 
 from .app import open_ledger
 from .output import counted
-from .table_reader import NO_USER, SKIP_HINT, ArrowTable, Layout, LeftOut, Row, open_table
+from .table_reader import NO_USER, NOT_EXACT, SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,6 +74,19 @@ user_column_option = click.option(
 )
 
 
+exact_users_option = click.option(
+    "--exact-users",
+    is_flag=True,
+    help="Reject a user whose name has spaces at an end or is not in NFC. Without it, names are trimmed and normalized.",
+)
+
+
+def why_no_user(text: str, exact: bool) -> str:
+    """Return the reason why a cell is no user; empty if it is one."""
+    user = canonical_text(text)
+    return NO_USER if not user else NOT_EXACT if exact and user != text else ""
+
+
 def listed_users(file: str, user_column: str | None, delimiter: str, encoding: str, no_header: bool) -> Iterator[str]:
     """Yield the users of a file, as often as they are listed; a row without a user is an error."""
     return Listing(file, user_column, Layout(delimiter, encoding, not no_header)).listed(LeftOut(None))
@@ -96,12 +109,14 @@ class Listing:
         layout: Layout,
         missing: tuple[str, ...] = (),
         once: bool = False,
+        exact: bool = False,
     ) -> None:
         self._file = file
         self._user_column = user_column
         self._layout = layout
         self._missing = frozenset(missing)
         self._once = once
+        self._exact = exact
         self._repeats: Repeats | None = None
         self._checked = False
         self.column = ""
@@ -136,40 +151,39 @@ class Listing:
                 return
             for row in table.rows():
                 if row.problem:
-                    left_out.leave(table, row, None, row.problem)
+                    left_out.leave(table, row, None, row.problem, WIDTHS)
                 elif row.cells[place] in self._missing:
                     left_out.leave_missing(table, row, place, row.cells[place])
-                elif not (user := canonical_user(row.cells[place])):
-                    left_out.leave(table, row, place, NO_USER)
+                elif why := why_no_user(row.cells[place], self._exact):
+                    left_out.leave(table, row, place, why)
                 else:
-                    yield user
+                    yield canonical_text(row.cells[place])
 
     def _of_columns(self, table: ArrowTable, place: int, left_out: LeftOut) -> Iterator[str]:
         """Yield the same users from a column; rows are processed one by one only in a block with an invalid row."""
         for first, (found,) in table.stretches(place):
             cells = found.cells()
-            users = list(map(canonical_user, cells))
-            if "" not in users and self._missing.isdisjoint(cells):
+            users = list(map(canonical_text, cells))
+            if "" not in users and self._missing.isdisjoint(cells) and (not self._exact or users == cells):
                 yield from users
                 continue
             for number, (cell, user) in enumerate(zip(cells, users, strict=True), first):
                 row = Row(None, number, [], "")
                 if cell in self._missing:
                     left_out.leave_missing(table, row, place, cell)
-                elif not user:
-                    left_out.leave(table, row, place, NO_USER)
+                elif why := why_no_user(cell, self._exact):
+                    left_out.leave(table, row, place, why)
                 else:
                     yield user
 
     def warn_of_repeats(self) -> None:
-        """Warn of users who were read more than once, and of names that differ only by case."""
+        """Warn of users who were read more than once, and of names that differ only by case or spaces."""
         if self._repeats is not None:
             self._repeats.warn()
 
     def report(self, left_out: LeftOut, skipped_to: str | None) -> None:
         """Print how many rows were left out."""
-        if left_out.invalid:
-            click.echo(f"{counted(left_out.invalid, 'row')} skipped: see {skipped_to}", err=True)
+        left_out.report(skipped_to)
         if left_out.missing:
             click.echo(f"{counted(left_out.missing, 'row')} left out: the user is missing", err=True)
 
@@ -179,7 +193,7 @@ _TOGETHER = 500_000
 
 
 class Repeats:
-    """Counts repeated users, and names that differ only by case, in 16 bytes each.
+    """Counts repeated texts, and texts that differ only by case or spaces, in 16 bytes each.
 
     In one of 10**12 lists of a million users it may take two users for one. So use it for warnings, never for
     decisions.
@@ -193,11 +207,11 @@ class Repeats:
         """Yield the users unchanged and count each."""
         for user in users:
             self._names.append(hash(user))
-            self._folded.append(hash(user.casefold()))
+            self._folded.append(hash("".join(user.casefold().split())))
             yield user
 
     def warn(self) -> None:
-        """Warn of repeated users, and of names that differ only by case; print nothing if there are none."""
+        """Warn of repeated users, and of names that differ only by case or spaces; print nothing if there are none."""
         often = more = 0
         parts = 1 + len(self._names) // _TOGETHER
         for part in range(parts):
@@ -214,8 +228,8 @@ class Repeats:
             )
         self.warn_of_case()
 
-    def warn_of_case(self) -> None:
-        """Warn of names that differ from another one only by case."""
+    def alike(self) -> int:
+        """Return the number of texts that differ from another one only by case or spaces."""
         alike = 0
         parts = 1 + len(self._names) // _TOGETHER
         for part in range(parts):
@@ -224,16 +238,20 @@ class Repeats:
                 if folded % parts == part:
                     spellings[folded].add(name)
             alike += sum(len(names) for names in spellings.values() if len(names) > 1)
-        if alike:
+        return alike
+
+    def warn_of_case(self) -> None:
+        """Warn of names that differ from another one only by case or spaces."""
+        if alike := self.alike():
             click.echo(
-                f"Warning: {alike} names differ from another name only by case, and each has its own budget. If they "
-                "are the same users, spell each user in one way",
+                f"Warning: {alike} names differ from another name only by case or spaces, and each has its own budget. If "
+                "they are the same users, spell each user in one way",
                 err=True,
             )
 
 
 def warn_of_repeats(users: Iterable[str]) -> None:
-    """Warn of users who are listed more than once, and of names that differ only by case."""
+    """Warn of users who are listed more than once, and of names that differ only by case or spaces."""
     repeats = Repeats()
     for _ in repeats.counting(users):
         pass

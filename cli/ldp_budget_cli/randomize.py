@@ -12,12 +12,13 @@ import click
 
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.charged_release import Released, check_out, release
+from ldp_budget.reports.tables import shown_place
 
 from .answer_reader import AnswerReader, Reading
 from .app import collection_names, open_ledger, policy_names
 from .design_options import check_public, note_public, public_option
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
-from .inputs import find_collection
+from .inputs import exact_users_option, find_collection
 from .output import charging, counted, json_option, next_step, print_json, strict_option
 from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
@@ -50,10 +51,12 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
 @click.option("--overwrite", is_flag=True, help="Replace the file at --out, unless users were charged for it.")
 @click.option("--user-column", metavar="U", help="The column of the users; needed with --spend and --secret.")
 @public_option
+@exact_users_option
 @layout_options
 @click.option(
     "--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the answer. Repeatable."
 )
+@click.option("--ignore-case", is_flag=True, help="Join answers that differ only by case or by spaces between words.")
 @click.option("--clip", is_flag=True, help="Replace a number outside the range by the nearest end.")
 @click.option("--skip-invalid", is_flag=True, help="Leave out invalid rows, count them, and write the reasons.")
 @click.option(
@@ -88,10 +91,12 @@ def randomize(
     overwrite: bool,
     user_column: str | None,
     public: tuple[str, ...],
+    exact_users: bool,
     delimiter: str,
     encoding: str,
     no_header: bool,
     missing: tuple[str, ...],
+    ignore_case: bool,
     clip: bool,
     skip_invalid: bool,
     skipped_to: str | None,
@@ -137,6 +142,8 @@ def randomize(
         clip,
         once,
         public,
+        ignore_case,
+        exact_users,
     )
     skipped_to = (skipped_to or f"{out}.skipped.csv") if skip_invalid else None
     with (
@@ -154,10 +161,11 @@ def randomize(
     answers.report(skipped_to)
     note_public(public, answers.combinations)
     if as_json:
-        more = {"skipped": answers.left_out.invalid} if skip_invalid else {}
+        left_out = answers.left_out
+        more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
-        click.echo(_summary(released, out, spend), err=True)
+        click.echo(_summary(released, file, out, spend), err=True)
     if not as_json:
         next_step(f"ldp-budget estimate {collection} {out}")
     if strict and released.refused:
@@ -208,7 +216,7 @@ def _check_new_round(out: str) -> None:
 def _check_free(out: str, overwrite: bool) -> None:
     """Raise a click error if a file exists at `out` and may not be replaced."""
     from ldp_budget.reports.parquet import charged_at
-    from ldp_budget.reports.tables import check_writable, exists, shown_place
+    from ldp_budget.reports.tables import check_writable, exists
 
     place = shown_place(out)
     try:
@@ -342,13 +350,15 @@ def _uncharged(
     return Released(reports, 0)
 
 
-def _summary(released: Released, out: str, spend: bool) -> str:
-    """Return a text that says what was written, and who was charged for it."""
+def _summary(released: Released, file: str, out: str, spend: bool) -> str:
+    """Return a text that says what was written, who was charged for it, and which file has the true answers."""
     parts = [f"{counted(released.reports, 'report')} written to {out}"]
     if released.refused:
         parts.append(f"{counted(released.refused, 'user was', 'users were')} refused and sent nothing")
     if not spend:
         parts.append("no user was charged (add --spend to charge)")
+    if file != "-":
+        parts.append(f"{shown_place(file)} has the true answers")
     return "; ".join(parts)
 
 

@@ -20,7 +20,7 @@ from ldp_budget.reports.tables import is_address
 
 from .app import open_ledger, policy_names
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
-from .inputs import Listing, user_column_option
+from .inputs import Listing, exact_users_option, user_column_option
 from .limit_text import receipt_lines
 from .mechanism_subcommands import mechanism_command, note_option, parse_reports
 from .output import charging, counted, json_option, next_step, options, print_json, strict_option
@@ -207,6 +207,7 @@ def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
     whole=True,
 )
 @user_column_option
+@exact_users_option
 @layout_options
 @click.option("--once", is_flag=True, help="Charge each user once, however often the user is listed.")
 @click.option("--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the user. Repeatable.")
@@ -223,6 +224,7 @@ def spend_many(
     mechanism: Mechanism | Collection,
     file: str,
     user_column: str | None,
+    exact_users: bool,
     delimiter: str,
     encoding: str,
     no_header: bool,
@@ -245,7 +247,7 @@ def spend_many(
         raise click.UsageError(f"{given} needs {absent.split()[0]}. Add {absent}")
     mine = None if shard is None else _shard(shard, key)
     ledger = open_ledger(click.get_current_context())
-    listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once)
+    listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once, exact_users)
     rows = listing.check(skip_invalid) if is_address(file) or os.path.isfile(file) else None
     # An unnamed run gets a key too, so that it can be continued.
     run = key if key is not None else f"run-{secrets.token_hex(8)}"

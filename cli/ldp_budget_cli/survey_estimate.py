@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.reports.estimation import estimate_files, plain_rows, survey_row, survey_rows
+from ldp_budget.reports.estimation import estimate_files, estimate_if_any, plain_rows, survey_row, survey_rows
 
 from .count_tables import count_cells, count_header
 from .output import JSON, LINES, counted, print_json, print_rows
@@ -45,7 +45,12 @@ def estimate_survey(
                 err=True,
             )
 
-        result = estimate_files(collection, some, on_mixed=on_mixed if mixed else None)
+        # A round without reports stays a round, without answers.
+        estimate = estimate_files if rounds is None else estimate_if_any
+        result = estimate(collection, some, on_mixed=on_mixed if mixed else None)
+        if result is None:
+            assert collection.survey is not None
+            return {"respondents": 0, **{question.name: {"asked": 0} for question in collection.survey.questions}}
         return {**survey_row(collection, result, level=level, consistent=consistent), **charges}
 
     if rounds is None:

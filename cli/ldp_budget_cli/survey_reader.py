@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ldp_budget._validation import canonical_user
+from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
+from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval
 
-from .answer_reader import AnswerReader, Batch
-from .table_reader import NO_USER, ArrowTable, Row
+from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
+from .inputs import why_no_user
+from .table_reader import WIDTHS, ArrowTable, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,6 +57,10 @@ class SurveyReader(AnswerReader):
         self._columns = columns
         self._places: list[int] = []
         self._known: list[dict[str, float | str]] = [{} for _ in columns]
+        self._question_texts = [
+            AnswerTexts(collection.question(question.name), ignore_case=how.ignore_case)
+            for question in self._survey.questions
+        ]
 
     def _place(self, table: Table) -> int:
         missing = [name for name, column in self._columns.items() if column not in table.columns]
@@ -93,12 +99,12 @@ class SurveyReader(AnswerReader):
         complete = []
         for row in rows:
             if row.problem:
-                left_out.leave(table, row, None, row.problem)
-            elif user_place is not None and not canonical_user(row.cells[user_place]):
-                left_out.leave(table, row, self._user_column(table), NO_USER)
+                left_out.leave(table, row, None, row.problem, WIDTHS)
+            elif user_place is not None and (why := why_no_user(row.cells[user_place], self._how.exact_users)):
+                left_out.leave(table, row, self._user_column(table), why)
             else:
                 complete.append(row)
-        users = [] if user_place is None else [canonical_user(row.cells[user_place]) for row in complete]
+        users = [] if user_place is None else [canonical_text(row.cells[user_place]) for row in complete]
         masks = self._collection.masks(len(complete) if user_place is None else users)
         kept, values = [], []
         for number, (row, mask) in enumerate(zip(complete, masks, strict=True)):
@@ -122,21 +128,26 @@ class SurveyReader(AnswerReader):
         for at, question in enumerate(self._survey.questions):
             if not mask >> at & 1:
                 continue
-            text = row.cells[places[at]]
-            if text in self._how.missing:
+            text = self._question_texts[at](row.cells[places[at]])
+            if text in self._missing:
                 self.answers.left_out.leave_missing(table, row, self._places[at], text)
                 return None
             found = self._known[at].get(text)
             if found is None:
-                found = self._known[at][text] = self._read(table, question, text)
+                found = self._known[at][text] = self._read(table, question, text, at)
             if isinstance(found, str):
-                self.answers.left_out.leave(table, row, self._places[at], found)
+                kind = kind_of_wrong(text, self._near_of(at, text))
+                self.answers.left_out.leave(table, row, self._places[at], found, kind)
                 return None
             self.answers.clipped += self._is_outside(question, text)
             numbers[at] = found
         return numbers
 
-    def _read(self, table: Table, question: Question, text: str) -> float | str:
+    def _near_of(self, at: int, text: str) -> str | None:
+        """Return the answer to a question from which a text differs only by case or spaces, if that is not ignored."""
+        return None if self._how.ignore_case else self._question_texts[at].near(text)
+
+    def _read(self, table: Table, question: Question, text: str, at: int) -> float | str:
         """Return the number of an answer, or the reason why it is invalid."""
         try:
             if self._is_outside(question, text):
@@ -144,8 +155,7 @@ class SurveyReader(AnswerReader):
                 return min(max(float(text), lower), upper)
             return question.number_of(text, 0)
         except OutsideDomain as error:
-            what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
-            return f"{what}: the domain is {error.domain}"
+            return not_in_domain(table, text, error, self._near_of(at, text))
 
     def _is_outside(self, question: Question, text: str) -> bool:
         """True if `--clip` replaces the number."""

@@ -12,6 +12,7 @@ import codecs
 import csv
 import io
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -25,7 +26,7 @@ from ldp_budget.reports.arrow_tables import row_file
 from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
 
 from .errors import did_you_mean
-from .output import cell, finite, marked, options
+from .output import cell, counted, finite, marked, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -322,6 +323,10 @@ def _shown(layout: Layout) -> str:
 
 
 NO_USER = "the user is missing"
+WIDTHS = "another number of cells than columns"
+NOT_EXACT = (
+    "the user has spaces or invisible characters at an end, or is not in Unicode normal form NFC (--exact-users)"
+)
 SKIP_HINT = "To leave out invalid rows, add --skip-invalid --skipped-to FILE"
 
 
@@ -332,7 +337,7 @@ class LeftOut:
     """Rows that are left out, each with the reason; without `note`, an invalid row is an error.
 
     An error ends with the `consequence`. With `counted` it also names the number of the row in the table. `allowed`
-    is True if rows may be left out. `invalid` counts the invalid rows, `missing` the rows without an answer.
+    is True if rows may be left out. `kinds` counts the invalid rows by reason, `missing` the rows without an answer.
     """
 
     def __init__(self, note: Note | None, *, consequence: str = "", counted: bool = False) -> None:
@@ -340,17 +345,22 @@ class LeftOut:
         self._consequence = consequence
         self._counted = counted
         self.allowed = note is not None
-        self.invalid = 0
+        self.kinds: Counter[str] = Counter()
         self.missing = 0
         self.first = ""
 
-    def leave(self, table: Table, row: Row, column: int | None, reason: str) -> None:
-        """Leave out an invalid row, or raise an error for it."""
+    @property
+    def invalid(self) -> int:
+        """The number of invalid rows."""
+        return self.kinds.total()
+
+    def leave(self, table: Table, row: Row, column: int | None, reason: str, kind: str = "") -> None:
+        """Leave out an invalid row, or raise an error for it. `kind` is the reason without the details."""
         where = f"{table.where(row, column, counted=self._counted)}: {reason}"
         if self._note is None:
             raise click.ClickException(f"{where}. {self._consequence}".rstrip())
         self.first = self.first or where
-        self.invalid += 1
+        self.kinds[kind or reason] += 1
         self._write(table, row, column, reason)
 
     def leave_missing(self, table: Table, row: Row, column: int, value: str) -> None:
@@ -362,6 +372,18 @@ class LeftOut:
     def _write(self, table: Table, row: Row, column: int | None, reason: str) -> None:
         assert self._note is not None
         self._note((row.line, row.number, "" if column is None else table.columns[column], reason))
+
+    def report(self, place: str | None, *, answers: bool = False) -> None:
+        """Print how many rows were skipped, by reason, and the file that names them.
+
+        `answers` is True if that file has true answers.
+        """
+        if not self.kinds:
+            return
+        private = ", which has true answers" if answers else ""
+        click.echo(f"{counted(self.invalid, 'row')} skipped as invalid: see {place}{private}", err=True)
+        for kind, count in self.kinds.most_common():
+            click.echo(f"  {counted(count, 'row')}: {kind}", err=True)
 
 
 LEFT_OUT_COLUMNS = {"line": int, "row": int, "column": str, "reason": str}

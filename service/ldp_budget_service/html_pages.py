@@ -113,27 +113,35 @@ def _flat(said: Mapping[str, str | Mapping[str, str]], before: str = "") -> list
 
 @cache
 def page(name: str, said: str) -> str:
-    """Return the HTML of a page with the digests of its files and the texts of a file such as `dashboard.en`."""
+    """Return the HTML of a page with the digests of its files and the texts of a file such as `office.en`."""
 
     def filled(place: re.Match[str]) -> str:
         kind, key = place.groups()
         return files()[key].integrity if kind == "integrity" else html.escape(texts(said)[key])
 
-    return _PLACE.sub(filled, (STATIC / f"{name}.html").read_text(encoding="utf-8"))
+    text = (STATIC / f"{name}.html").read_text(encoding="utf-8")
+    return _PLACE.sub(filled, text.replace("{{language}}", said.rpartition(".")[2]))
 
 
-def shown(request: Request, name: str, said: str) -> Response:
-    """Return a page, or 304 if the browser's copy is current."""
-    text = page(name, said)
+def _office(request: Request, name: str, lang: str | None, accepted: str) -> Response:
+    """Return an operators' page in a language, or 304 if the browser's copy is current."""
+    text = page(name, f"office.{lang if lang in LANGUAGES else language(accepted)}")
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    headers = {**HEADERS, **_REVALIDATED, "ETag": etag, "Vary": "Accept-Language"}
     if request.headers.get("If-None-Match") == etag:
-        return Response(status_code=304, headers={**HEADERS, **_REVALIDATED, "ETag": etag})
-    return HTMLResponse(text, headers={**HEADERS, **_REVALIDATED, "ETag": etag})
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(text, headers=headers)
 
 
 # -- files and operators' pages -------------------------------------------------------------------------
 
 router = router_of(include_in_schema=False)
+
+LANGUAGES = ("en", "ko", "de")
+"""Languages of all pages. The first one is the default."""
+
+Asked = Annotated[str | None, Query(alias="lang")]
+Accepted = Annotated[str, Header(alias="Accept-Language")]
 
 
 @router.get(PREFIX + "{name:path}")
@@ -149,24 +157,18 @@ def static_file(name: str, request: Request) -> Response:
 
 
 @router.get("/")
-def dashboard(request: Request) -> Response:
+def dashboard(request: Request, lang: Asked = None, accepted: Accepted = "") -> Response:
     """Return the dashboard, for an API key with the scope `read`."""
-    return shown(request, "dashboard", "office.en")
+    return _office(request, "dashboard", lang, accepted)
 
 
 @router.get("/officer")
-def officer(request: Request) -> Response:
+def officer(request: Request, lang: Asked = None, accepted: Accepted = "") -> Response:
     """Return the privacy officer's page, for an API key with the scope `policy`."""
-    return shown(request, "officer", "office.en")
+    return _office(request, "officer", lang, accepted)
 
 
 # -- respondents' pages --------------------------------------------------------------------------------
-
-LANGUAGES = ("en", "ko", "de")
-"""Languages of the respondents' pages. The first one is the default."""
-
-Asked = Annotated[str | None, Query(alias="lang")]
-Accepted = Annotated[str, Header(alias="Accept-Language")]
 
 
 @router.get("/s/{collection:name}")

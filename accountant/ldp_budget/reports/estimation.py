@@ -103,18 +103,42 @@ def estimate_files(
     independent: bool = False,
     most: int | None = None,
     on_mixed: Callable[[int, int], None] | None = None,
+    on_charges: Callable[[int, int], None] | None = None,
 ) -> Estimate:
-    """Return one estimate from all files, each one round; see `estimate_totals`. Raises `ReportFileError`.
+    """Return one estimate from all files, each one round; see `estimate_if_any`.
+
+    Raises `ReportFileError`, also if there are no reports.
+    """
+    estimated = estimate_if_any(
+        collection, files, names, independent=independent, most=most, on_mixed=on_mixed, on_charges=on_charges
+    )
+    if estimated is None:
+        raise ReportFileError(", ".join(files), "there are no reports to estimate from")
+    return estimated
+
+
+def estimate_if_any(
+    collection: Collection,
+    files: Sequence[str],
+    names: Sequence[str] | None = None,
+    *,
+    independent: bool = False,
+    most: int | None = None,
+    on_mixed: Callable[[int, int], None] | None = None,
+    on_charges: Callable[[int, int], None] | None = None,
+) -> Estimate | None:
+    """Return one estimate from all files, or None if they have no reports. Raises `ReportFileError`.
 
     A file is a report file, a partition, a partial, or a folder of partitions, which is one round. No partition may
     appear twice. If some reports were charged to their users and others were not, that is an error. With `on_mixed`
-    it is not an error: `on_mixed` is called with the numbers of charged and uncharged reports.
+    it is not an error: `on_mixed` is called with the numbers of charged and uncharged reports. `on_charges` is always
+    called with them.
     """
     charges = _Charges()
     totals = _totals(collection, files, charges)
     estimated = estimate_totals(collection, totals, names, independent=independent, most=most)
-    if estimated is None:
-        raise ReportFileError(", ".join(files), "there are no reports to estimate from")
+    if on_charges is not None:
+        on_charges(charges.charged, charges.uncharged)
     if on_mixed is None:
         check_mixed(", ".join(map(shown_place, files)), charges.charged, charges.uncharged)
     elif charges.charged and charges.uncharged:

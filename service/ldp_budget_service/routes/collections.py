@@ -448,6 +448,8 @@ class _Question:
             raise ServiceError("too-few-reports", why)
         result = estimation.estimate_totals(collection, totals, names, most=most)
         assert result is not None
+        if collection.survey is not None:
+            return estimation.survey_row(collection, result, level=level, consistent=consistent)
         if consistent and estimation.counts_answers(collection):
             result = estimation.made_consistent(result)
         row = estimation.estimate_row(collection, result, level=level, names=names)

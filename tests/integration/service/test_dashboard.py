@@ -344,8 +344,11 @@ def proposed(page: Any, policy: str, *limits: str) -> Any:
     page.click("summary")
     page.fill("#proposed-policy", policy)
     page.press("#proposed-policy", "Tab")  # the form is filled with the current terms first
-    page.fill("#proposed-limits", "\n".join(limits))
-    page.click("#propose button")
+    for row, limit in zip(page.locator(".limit-row").all(), limits, strict=True):
+        period, epsilon = limit.split("=")
+        row.locator("[name=period]").select_option(period)
+        row.locator("[name=epsilon]").fill(epsilon)
+    page.click("#propose button.primary")
     said = page.wait_for_selector("#proposals-said:has-text('waits for a second person')").inner_text()
     return page.locator(f"[data-proposal='{said.split()[1]}']")
 
@@ -394,9 +397,9 @@ def test_officer_page_withdraws_a_proposal_and_refuses_an_invalid_one(opened: Op
     mine.wait_for(state="detached")
     page.click("summary")
     page.fill("#proposed-policy", "given up")
-    page.fill("#proposed-limits", "a fortnight=1")
-    page.click("#propose button")
-    page.wait_for_selector("#proposals-said:has-text('period')")
+    page.fill(".limit-row [name=epsilon]", "a lot")
+    page.click("#propose button.primary")
+    page.wait_for_selector("#proposals-said:has-text('epsilon')")
 
 
 @pytest.mark.exhaustive

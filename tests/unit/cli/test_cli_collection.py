@@ -408,7 +408,7 @@ def test_randomize_that_fails_charges_no_user(
             "row 2 below the header: 'other' is not an answer: the domain is one of strong-democrat, ",
         ),
         ("party\nindependent\nIndependent\n", "'Independent' is not an answer"),
-        ("party\nindependent\n independent\n", "' independent' is not an answer"),
+        ("party\nindependent\nindependents\n", "'independents' is not an answer"),
         ('party\nindependent\n""\n', "row 2 below the header: the answer is empty"),
         ('party,x\n"",1\n"",2\n', "row 1 below the header: the answer is empty"),
         ("party\nnan\n", "'nan' is not an answer"),

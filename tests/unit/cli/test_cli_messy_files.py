@@ -223,7 +223,7 @@ def test_spend_many_skips_invalid_users(survey_line: CommandLine, tmp_path: Path
     for source, piped in ((people, None), ("-", people.read_bytes())):
         done = survey_line("spend-many", source, "poll", *options, "--json", input=piped)
         assert '"skipped": 2' in done.stdout
-        assert f"2 rows skipped: see {skipped}" in done.stderr
+        assert f"2 rows skipped as invalid: see {skipped}" in done.stderr
         assert rows(skipped)[1:] == [
             ["3", "2", "user", "the user is missing"],
             ["4", "3", "", "1 cell instead of 2, as in the header"],

@@ -190,6 +190,7 @@ ldp_budget.registry.survey_planning
 ldp_budget.registry.surveys
 ldp_budget.registry.third_party
 ldp_budget.reports
+ldp_budget.reports.answer_texts
 ldp_budget.reports.answers
 ldp_budget.reports.arrow_tables
 ldp_budget.reports.beam
@@ -200,6 +201,10 @@ ldp_budget.reports.parquet
 ldp_budget.reports.partial_aggregate
 ldp_budget.reports.public_attributes
 ldp_budget.reports.report_file
+ldp_budget.reports.summary_blocks
+ldp_budget.reports.summary_page
+ldp_budget.reports.summary_text
+ldp_budget.reports.survey_summary
 ldp_budget.reports.tables
 ldp_budget.sampling
 ldp_budget.sampling.continuous

@@ -30,7 +30,8 @@ export function span(low, high) {
   return Array.from({ length: last - first + 1 }, (_, at) => (first + at) * step);
 }
 
-const number = new Intl.NumberFormat("en");
+const { lang } = document.documentElement;
+const number = new Intl.NumberFormat(lang);
 const shown = new WeakMap();
 
 /** Draw into a figure now, and again when its width changes. `draw(width)` returns an element. */
@@ -59,8 +60,13 @@ export function drawn(figure, draw) {
 }
 
 /** The margins of a chart, for its labels. */
-const TOP = 10;
+const TOP = 26;
 const BOTTOM = 24;
+/** The most pixels of a bar or a column: a single day is no wall. */
+const WIDEST = 48;
+
+/** The unit of an axis, at the top left. */
+const unitLabel = (unit) => svg("text", { x: 0, y: 11 }, unit);
 
 function scaleLeft(parts, most, height, width) {
   const marks = ticks(most);
@@ -79,15 +85,15 @@ function scaleLeft(parts, most, height, width) {
  * Stacked bars for days. The chart is a slider over the days: `say(at)` describes a day for the pointer, for the arrow
  * keys and for screen readers.
  *
- * `series`: [{ name, class, values }]; `days`: dates as 2026-11-22; `state.at`: the chosen day.
+ * `series`: [{ name, class, values }]; `days`: dates as 2026-11-22; `state.at`: the chosen day; `unit`: of the axis.
  */
-export function bars({ days, series, label, say, state, choose, height = 190 }) {
+export function bars({ days, series, label, unit, say, state, choose, height = 206 }) {
   return (width) => {
-    const parts = [];
+    const parts = [unitLabel(unit)];
     const totals = days.map((_, at) => series.reduce((sum, each) => sum + each.values[at], 0));
     const { left, y } = scaleLeft(parts, Math.max(0, ...totals), height, width);
     const step = (width - left) / days.length;
-    const bar = Math.max(1, step > 6 ? step - Math.min(6, step * 0.25) : step - 0.5);
+    const bar = Math.min(WIDEST, Math.max(1, step > 6 ? step - Math.min(6, step * 0.25) : step - 0.5));
     days.forEach((day, at) => {
       let below = 0;
       for (const each of series) {
@@ -130,7 +136,7 @@ export function bars({ days, series, label, say, state, choose, height = 190 }) 
   };
 }
 
-const dayName = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", timeZone: "UTC" });
+const dayName = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short", timeZone: "UTC" });
 
 function dayLabels(days, left, step, height) {
   const every = Math.max(1, Math.ceil(62 / step));
@@ -144,16 +150,17 @@ function dayLabels(days, left, step, height) {
   return found;
 }
 
-/** Columns over classes: `bins`: [{ label, value, class, say }]. */
-export function columns({ bins, label, height = 150 }) {
+/** Columns over classes: `bins`: [{ label, value, class, say }]; `unit`: of their heights. */
+export function columns({ bins, label, unit, height = 166 }) {
   return (width) => {
-    const parts = [];
+    const parts = [unitLabel(unit)];
     const most = Math.max(1, ...bins.map((bin) => bin.value));
     const step = width / bins.length;
-    const y = (value) => 18 + (height - 18 - BOTTOM) * (1 - value / most);
+    const y = (value) => 34 + (height - 34 - BOTTOM) * (1 - value / most);
     bins.forEach((bin, at) => {
       const top = bin.value ? Math.min(y(bin.value), height - BOTTOM - 2) : height - BOTTOM;
-      const box = { x: at * step + 1.5, y: top, width: step - 3, height: height - BOTTOM - top };
+      const wide = Math.min(WIDEST, step - 3);
+      const box = { x: (at + 0.5) * step - wide / 2, y: top, width: wide, height: height - BOTTOM - top };
       parts.push(svg("rect", { class: bin.class, rx: 2, ...box }, svg("title", {}, bin.say)));
       const middle = { x: (at + 0.5) * step, "text-anchor": "middle" };
       if (bin.value) parts.push(svg("text", { class: "value", y: top - 5, ...middle }, number.format(bin.value)));
@@ -171,9 +178,9 @@ export function swatch(name) {
 
 /**
  * Points with their intervals, one below the other: `rows`: [{ name, value, low, high, say }]; `format` writes a
- * value, and the axis goes from `least` or below.
+ * value, and the axis goes from `least` or below, in a `unit`. From a `least` of 0 on, bars lead to the points.
  */
-export function intervals({ rows, label, format, least = Infinity }) {
+export function intervals({ rows, label, format, unit, least = Infinity }) {
   return (width) => {
     const parts = [];
     const line = 28;
@@ -184,16 +191,18 @@ export function intervals({ rows, label, format, least = Infinity }) {
     const marks = span(Math.min(least, ...all), Math.max(...all));
     const [low, high] = [marks[0], marks.at(-1)];
     const x = (value) => room + (width - room - right) * ((value - low) / (high - low));
-    const height = rows.length * line + BOTTOM;
+    const height = rows.length * line + BOTTOM + 16;
+    parts.push(svg("text", { x: room, y: height - 4 }, unit));
     for (const mark of marks) {
       const at = Math.round(x(mark)) + 0.5;
       parts.push(svg("line", { class: Math.abs(mark) < 1e-12 ? "axis" : "grid", x1: at, x2: at, y1: 0, y2: rows.length * line }));
-      parts.push(svg("text", { x: at, y: height - 6, "text-anchor": "middle" }, format(mark)));
+      parts.push(svg("text", { x: at, y: height - 22, "text-anchor": "middle" }, format(mark)));
     }
     rows.forEach((row, at) => {
       const y = at * line + line / 2;
       const name = row.name.length * 7.2 > room ? `${row.name.slice(0, Math.floor(room / 7.2) - 1)}…` : row.name;
       parts.push(svg("text", { class: "value", x: 0, y: y + 4 }, name));
+      if (least === 0) parts.push(svg("rect", { class: "share", x: x(0), y: y - 8, width: Math.max(0, x(row.value) - x(0)), height: 16, rx: 2 }));
       parts.push(svg("line", { class: "interval", x1: x(row.low), x2: x(row.high), y1: y, y2: y }));
       parts.push(svg("circle", { class: "dot", cx: x(row.value), cy: y, r: 5 }, svg("title", {}, row.say)));
       parts.push(svg("text", { class: "value", x: width, y: y + 4, "text-anchor": "end" }, format(row.value)));

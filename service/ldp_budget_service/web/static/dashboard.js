@@ -1,7 +1,7 @@
 /* The dashboard: statistics of the ledger, updated while the page is visible. */
 
 import { bars, columns, drawn, intervals, span, swatch, trend } from "./charts.js";
-import { ask, byId, count, date, h, moment, named, percent, Problem, run, share, t } from "./office.js";
+import { ask, byId, count, date, h, LANGUAGE, moment, named, percent, Problem, run, share, t } from "./office.js";
 import { DataTable } from "./tables.js";
 
 const SPANS = [7, 30, 90, 365];
@@ -11,6 +11,7 @@ const MOST_TRENDS = 6;
 
 const amount = (value) => (value && value < 1e-3 ? value.toExponential() : String(value));
 const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
+const texts = (about) => ({ ...about, ...(about?.languages?.[LANGUAGE] ?? {}) });
 const time = () => new Date().toISOString().slice(11, 16);
 
 /** A card with a heading, a note and controls. */
@@ -19,6 +20,15 @@ function card(name, { half = false, controls = null, note = true } = {}, ...chil
   const head = h("div", {}, heading, note ? h("p", { class: "muted small" }, t(`${name}.note`)) : null);
   const attributes = { class: half ? "card half" : "card", id: name, "aria-labelledby": `${name}-title` };
   return h("section", attributes, h("div", { class: "card-head" }, head, controls), children);
+}
+
+/** Draw into a figure, or say in its place what it will show. */
+function drawnOr(figure, none, draw) {
+  figure.hidden = Boolean(none);
+  figure.empty ??= figure.insertAdjacentElement("afterend", h("p", { class: "empty muted" }));
+  figure.empty.hidden = !none;
+  figure.empty.textContent = none ?? "";
+  if (!none) drawn(figure, draw);
 }
 
 // -- the numbers at the top ------------------------------------------------------------------------------------------
@@ -89,8 +99,11 @@ class Activity {
       const said = t("activity.say", { day: date(row.day), users: count(row.users), charges: count(row.charges), reports: count(row.reports) });
       return row.voided ? said + t("activity.say_voided", { voided: count(row.voided) }) : said;
     };
-    drawn(this.figure, bars({
+    const none = sum(rows.map((row) => row.users)) ? null : t("activity.none");
+    this.readout.hidden = Boolean(none);
+    drawnOr(this.figure, none, bars({
       days: rows.map((row) => row.day),
+      unit: t("activity.unit"),
       series: [{ class: "charged", values: rows.map((row) => row.users) }],
       label: t("activity.label"),
       say,
@@ -135,9 +148,12 @@ class Refusals {
       const refused = count(sum(series.map((each) => each.values[at])));
       return parts.length ? `${t("refusals.say", { day: date(days[at]), refused })} (${parts.join(", ")})` : t("refusals.say_none", { day: date(days[at]) });
     };
-    drawn(this.figure, bars({
+    const none = series.length ? null : t("refusals.none");
+    this.readout.hidden = Boolean(none);
+    drawnOr(this.figure, none, bars({
       days,
       series,
+      unit: t("refusals.unit"),
       label: t("refusals.label"),
       say,
       state: this.state,
@@ -234,7 +250,7 @@ class Limits {
         class: most === 0 ? "level-2" : most <= 100 - NEAR ? "level-1" : "level-0",
         say: t("limits.say", { users: count(users), left: most ? t("limits.left_some", { most }) : t("limits.left_none") }),
       }));
-      drawn(figure, columns({ bins: shown, label }));
+      drawn(figure, columns({ bins: shown, label, unit: t("limits.unit") }));
     });
   }
 }
@@ -254,12 +270,33 @@ function withAnswers({ round, reports, answers, mean, low, high }) {
 const rows = (rounds) => rounds.flatMap(({ round, reports, answers }) => answers.map((answer) => ({ round, reports, ...answer })));
 const short = (value) => (value === null ? "–" : String(Number(value.toPrecision(5))));
 
+/** What can be chosen: a collection, or each question of a survey, with the texts as the respondents see them. */
+function questionsOf(definition) {
+  const { name, survey } = definition;
+  if (!survey) return [{ ...definition, value: name }];
+  return survey.questions.map((question) => {
+    const tags = new Set([...Object.keys(survey.languages ?? {}), ...Object.keys(question.languages ?? {})]);
+    const languages = Object.fromEntries([...tags].map((tag) => {
+      const { text, categories } = question.languages?.[tag] ?? {};
+      const found = { title: survey.languages?.[tag]?.title, question: text, answers: categories };
+      return [tag, Object.fromEntries(Object.entries(found).filter(([, said]) => said))];
+    }));
+    const about = { title: survey.title, question: question.text ?? question.name, languages };
+    const categories = question.categories ?? (question.kind === "yes-no" ? ["yes", "no"] : null);
+    return { name, value: `${name}\n${question.name}`, question: question.name, about, categories };
+  });
+}
+
 class Collections {
   constructor(chosen) {
     this.select = h("select", { id: "collection", onchange: chosen });
     this.field = h("div", { class: "field" }, h("label", { for: "collection" }, t("collections.choose")), this.select);
-    this.body = h("div");
-    this.figure = h("figure");
+    this.question = h("h3");
+    this.invited = h("input", { id: "invited", type: "number", min: 1, step: 1, inputmode: "numeric", oninput: () => this.rate(true) });
+    this.rateSaid = h("span", { role: "status" });
+    const invited = h("div", { class: "field" }, h("label", { for: "invited" }, t("collections.invited")), this.invited);
+    this.response = h("div", { class: "response small muted" }, invited, this.rateSaid);
+    this.figure = h("figure", { class: "results" });
     this.caption = h("figcaption", { class: "small muted" });
     this.trends = h("div", { class: "multiples" });
     this.said = h("p", { class: "muted" });
@@ -275,14 +312,14 @@ class Collections {
       ],
     });
     this.figure.append(this.caption);
-    this.element = card("collections", { controls: this.field }, this.said, this.figure, this.trends, this.table.element);
+    this.element = card("collections", { controls: this.field }, this.question, this.said, this.figure, this.response, this.trends, this.table.element);
   }
 
   /** Load the sealed rounds of the chosen collection. */
   async load() {
-    const names = (await ask("/v1/collections")).map((each) => each.name);
-    this.offer(names);
-    return names.length ? this.rounds(this.select.value) : undefined;
+    const found = await ask("/v1/collections");
+    this.offer(found.flatMap(questionsOf));
+    return found.length ? this.rounds(this.select.value) : undefined;
   }
 
   update(row) {
@@ -290,52 +327,86 @@ class Collections {
     this.draw();
     const rounds = this.row?.rounds ?? [];
     const collection = this.row?.collection;
-    this.table.update(rows(rounds).map((row) => ({ collection, ...row })));
+    this.table.update(rows(rounds).map((row) => ({ collection, ...row, answer: row.answer && this.answer(row.answer) })));
   }
 
-  offer(names) {
+  /** Offer the collections by their titles, in the language of the page. */
+  offer(found) {
+    const names = found.map((each) => each.value);
     if (names.join("\n") === this.names) return;
+    this.definitions = new Map(found.map((each) => [each.value, each]));
     const chosen = this.select.value;
-    this.select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    this.select.replaceChildren(...found.map((each) =>
+      h("option", { value: each.value }, each.question ? `${this.title(each.value)}: ${this.about(each.value).question}` : this.title(each.value))));
     this.names = names.join("\n");
     if (names.includes(chosen)) this.select.value = chosen;
     this.field.hidden = !names.length;
   }
 
-  async rounds(collection) {
+  about(value) {
+    return texts(this.definitions.get(value)?.about);
+  }
+
+  title(value) {
+    const { title, question } = this.about(value);
+    return title || (this.definitions.get(value).question ? null : question) || this.definitions.get(value).name;
+  }
+
+  /** An answer of the chosen collection, in the language of the page. */
+  answer(answer) {
+    const at = this.definitions.get(this.row.value)?.categories?.indexOf(answer) ?? -1;
+    return this.about(this.row.value).answers?.[at] ?? answer;
+  }
+
+  /** Show the response rate of the newest round; the number of the invited people stays in this browser. */
+  rate(typed = false) {
+    const [key, answered] = [`ldp-budget-invited:${this.row.collection}`, this.row.rounds.at(-1).reports];
+    if (typed) localStorage.setItem(key, this.invited.value);
+    else if (document.activeElement !== this.invited) this.invited.value = localStorage.getItem(key) ?? "";
+    const invited = Number(this.invited.value);
+    const facts = { answered: count(answered), invited: count(invited), rate: share(answered, invited) };
+    this.rateSaid.textContent = t(invited > 0 ? "collections.rate" : "collections.rate_hint", facts);
+  }
+
+  async rounds(value) {
+    const { name: collection, question } = this.definitions.get(value);
     const path = `/v1/collections/${encodeURIComponent(collection)}/estimate`;
     try {
       const { rounds } = await ask(`${path}?by_round=true&consistent=true`);
-      return { collection, rounds: rounds.map(withAnswers), failed: t("collections.unsealed") };
+      const own = question ? rounds.filter((round) => round[question].asked).map((round) => ({ ...round[question], round: round.round, reports: round.respondents })) : rounds;
+      return { value, collection, rounds: own.map(withAnswers), failed: t("collections.unsealed") };
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status === 401 || problem.status === 403) throw problem;
-      return { collection, rounds: [], failed: problem.message };
+      return { value, collection, rounds: [], failed: problem.message };
     }
   }
 
   draw() {
     const row = this.row;
     const newest = row?.rounds.at(-1);
-    this.figure.hidden = !newest;
+    this.figure.hidden = this.response.hidden = !newest;
+    this.question.hidden = !row;
+    this.question.textContent = row ? this.about(row.value).question || this.title(row.value) : "";
     this.said.hidden = Boolean(newest);
     this.said.textContent = row ? t("collections.failed", { why: row.failed ?? "" }) : t("collections.none");
     this.trends.replaceChildren();
     if (!newest) return;
+    this.rate();
     const shares = newest.answers[0].share !== null;
     const [format, value] = shares ? [percent, (answer) => answer.share] : [plain, (answer) => answer.mean];
     const points = (answer, name) => ({ name, value: value(answer), low: answer.low, high: answer.high });
-    this.caption.textContent = t("collections.latest", { collection: row.collection, round: newest.round, reports: count(newest.reports) });
+    this.caption.textContent = t("collections.latest", { collection: this.title(row.value), round: newest.round, reports: count(newest.reports) });
     const lines = newest.answers.map((answer) => {
-      const point = points(answer, answer.answer ?? t("collections.mean"));
+      const point = points(answer, answer.answer === null ? t("collections.mean") : this.answer(answer.answer));
       return { ...point, say: t("collections.say", { answer: point.name, value: format(point.value), low: format(point.low), high: format(point.high) }) };
     });
-    drawn(this.figure, intervals({ rows: lines, format, label: t("collections.label", { collection: row.collection }), ...(shares && { least: 0 }) }));
+    drawn(this.figure, intervals({ rows: lines, format, unit: t(shares ? "collections.unit_share" : "collections.unit_mean"), label: t("collections.label", { collection: this.title(row.value) }), ...(shares && { least: 0 }) }));
     if (row.rounds.length < 2) return;
     const all = row.rounds.flatMap((round) => round.answers).flatMap((answer) => [answer.low, answer.high, value(answer)]);
     const marks = span(Math.min(...all), Math.max(...all));
     const largest = newest.answers.toSorted((one, other) => value(other) - value(one)).slice(0, MOST_TRENDS);
     for (const { answer } of largest) {
-      const title = answer ?? t("collections.mean");
+      const title = answer === null ? t("collections.mean") : this.answer(answer);
       const figure = h("figure", {}, h("figcaption", {}, h("h3", {}, title)));
       this.trends.append(figure);
       const course = row.rounds.map((round) => {
@@ -351,11 +422,15 @@ class Collections {
 
 const LEVEL_LOOKS = { exact: "badge good", audited: "badge warn", no: "badge bad" };
 
+/** A declared value; of questions their names. */
+const declared = (value) => (Array.isArray(value) ? value.map((each) => each?.name ?? JSON.stringify(each)).join(" ") : value);
+
 class Mechanisms {
   constructor() {
     this.table = new DataTable({
       name: "mechanisms",
       caption: t("mechanisms.caption"),
+      none: t("mechanisms.none"),
       open: true,
       columns: [
         { key: "mechanism", title: t("mechanisms.mechanism"), text: true },
@@ -371,7 +446,7 @@ class Mechanisms {
   }
 
   update(rows) {
-    this.table.update(rows.map((row) => ({ ...row, declared: Object.entries(JSON.parse(row.declared)).map(([name, value]) => `${name} = ${value}`).join(", ") })));
+    this.table.update(rows.map((row) => ({ ...row, declared: Object.entries(JSON.parse(row.declared)).map(([name, value]) => `${name} = ${declared(value)}`).join(", ") })));
   }
 }
 
@@ -424,7 +499,7 @@ function build(renew) {
     ...{ limits: new Limits(), collections: new Collections(renew), mechanisms: new Mechanisms(), ledger: new Ledger() },
   };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("dashboard.title")), status);
-  const cards = ["activity", "refusals", "limits", "collections", "mechanisms", "ledger"].map((name) => parts[name].element);
+  const cards = ["collections", "activity", "refusals", "limits", "mechanisms", "ledger"].map((name) => parts[name].element);
   byId("content").replaceChildren(head, sandbox, parts.figures.element, h("div", { class: "cards" }, cards));
 }
 

@@ -39,12 +39,15 @@ async function loadTexts() {
 
 // -- numbers and times ---------------------------------------------------------------------------------------------
 
-const whole = new Intl.NumberFormat("en");
-const moments = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23", timeZone: "UTC" });
-const dates = new Intl.DateTimeFormat("en", { weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+/** The language of the page. */
+export const LANGUAGE = document.documentElement.lang;
+
+const whole = new Intl.NumberFormat(LANGUAGE);
+const moments = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23", timeZone: "UTC" });
+const dates = new Intl.DateTimeFormat(LANGUAGE, { weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 export const count = (value) => whole.format(value);
-export const percent = (value) => `${Number((100 * value).toFixed(1))} %`;
+export const percent = (value) => `${Number((100 * value).toFixed(1)).toLocaleString(LANGUAGE)} %`;
 export const share = (part, of) => (of ? percent(part / of) : "–");
 export const moment = (iso) => (iso ? `${moments.format(new Date(iso))} UTC` : "–");
 export const date = (day) => dates.format(new Date(`${day}T00:00Z`));

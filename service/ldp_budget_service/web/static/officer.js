@@ -33,6 +33,84 @@ class Counts {
   }
 }
 
+const PERIODS = ["lifetime", "month", "week", "day"];
+const RULES = ["basic", "zcdp", "gdp", "renyi"];
+
+/** The parts of a limit such as `lifetime=4,1e-6,zcdp`. */
+function parsed(limit) {
+  const [period, rest] = limit.split("=");
+  const [epsilon, delta = "", rule = "basic"] = rest.split(",");
+  return { period, epsilon, delta, rule };
+}
+
+function written({ period, epsilon, delta, rule }) {
+  const more = delta || rule !== "basic" ? [delta || "0", ...(rule === "basic" ? [] : [rule])] : [];
+  return `${period}=${[epsilon, ...more].join(",")}`;
+}
+
+const shownLimit = ({ period, epsilon, delta, rule }) =>
+  `${named("limit", period)}: ε = ${epsilon}${delta && Number(delta) ? `, δ = ${delta}` : ""} (${rule})`;
+
+/** The limits of a policy as fields, and a preview of what they change. */
+class LimitFields {
+  constructor() {
+    this.rows = h("div", { class: "limit-rows" });
+    this.preview = h("ul", { class: "small", "aria-live": "polite" });
+    const add = h("button", { type: "button", class: "quiet", onclick: () => this.add({ period: "day", epsilon: "", delta: "", rule: "basic" }) }, t("proposals.add_limit"));
+    const legend = h("legend", {}, t("proposals.limits"));
+    this.element = h("fieldset", { class: "limits-field" }, legend, this.rows, add, h("h3", {}, t("proposals.preview")), this.preview);
+    this.element.addEventListener("input", () => this.show());
+    this.fill([]);
+  }
+
+  get values() {
+    return [...this.rows.children].map((row) => Object.fromEntries([...row.querySelectorAll("[name]")].map((field) => [field.name, field.value.trim()])));
+  }
+
+  get limits() {
+    return this.values.map(written);
+  }
+
+  /** Show the current limits of a policy, to be changed. */
+  fill(limits) {
+    this.before = limits.map(parsed);
+    this.rows.replaceChildren();
+    for (const each of limits.length ? this.before : [{ period: "lifetime", epsilon: "", delta: "", rule: "basic" }]) this.add(each);
+  }
+
+  add(limit) {
+    const choice = (name, known) => h("select", { name }, [...new Set([...known, limit[name]])].map((value) =>
+      h("option", { value, selected: value === limit[name] }, name === "period" ? named("limit", value) : value)));
+    const field = (name, input) => h("label", {}, h("span", {}, t(`proposals.${name}`)), input);
+    const number = (name, required) => h("input", { name, value: limit[name], inputmode: "decimal", autocomplete: "off", size: 8, required });
+    const remove = h("button", { type: "button", class: "quiet", "aria-label": t("proposals.remove_limit") }, "×");
+    const row = h("div", { class: "limit-row" }, field("period", choice("period", PERIODS)), field("epsilon", number("epsilon", true)), field("delta", number("delta", false)), field("rule", choice("rule", RULES)), remove);
+    remove.addEventListener("click", () => {
+      row.remove();
+      this.show();
+    });
+    this.rows.append(row);
+    this.show();
+  }
+
+  /** Say for each limit if it is new, allows more or less than now, or goes. The ledger decides; this is a preview. */
+  show() {
+    const [now, then] = [this.before, this.values.filter((each) => each.epsilon)];
+    const same = (one, other) => one.period === other.period && one.rule === other.rule;
+    const lines = then.map((limit) => {
+      const old = now.find((each) => same(each, limit));
+      const [less, more] = ["lowered", "raised"].map((change) => t(`policies.${change}`));
+      if (!old) return [limit, t("proposals.new_limit"), null];
+      const change = Number(limit.epsilon) - Number(old.epsilon) || Number(limit.delta || 0) - Number(old.delta || 0);
+      return [limit, change ? (change > 0 ? more : less) : t("proposals.same_limit"), change ? old : null];
+    });
+    const gone = now.filter((old) => !then.some((each) => same(each, old))).map((old) => [old, t("proposals.gone_limit"), null]);
+    const items = [...lines, ...gone].map(([limit, change, old]) =>
+      h("li", {}, `${shownLimit(limit)} — ${change}${old ? ` (${t("proposals.now")}: ε = ${old.epsilon}${old.delta ? `, δ = ${old.delta}` : ""})` : ""}`));
+    this.preview.replaceChildren(...(items.length ? items : [h("li", { class: "muted" }, t("proposals.preview_none"))]));
+  }
+}
+
 /** The terms of a proposal, line by line. */
 function said(terms) {
   const more = ["checked", "unbounded", "relation"].filter((name) => terms[name]).map((name) => t(`policies.${name}`));
@@ -59,15 +137,15 @@ class Proposals {
   form() {
     this.policy = h("input", { id: "proposed-policy", list: "known-policies", required: true, maxlength: 200, autocomplete: "off" });
     this.known = h("datalist", { id: "known-policies" });
-    this.limits = h("textarea", { id: "proposed-limits", rows: 4, required: true, spellcheck: "false", "aria-describedby": "limits-hint" });
+    this.limits = new LimitFields();
     this.flags = Object.fromEntries(["checked", "relation", "unbounded"].map((name) => [name, h("input", { type: "checkbox", id: `proposed-${name}` })]));
     this.policy.addEventListener("change", () => this.fill());
     const flags = Object.entries(this.flags).map(([name, box]) => h("p", { class: "check" }, box, h("label", { for: box.id }, t(`proposals.${name}`))));
     const form = h(
       "form", { id: "propose", autocomplete: "off" },
       h("label", { for: "proposed-policy" }, t("proposals.policy")), this.policy, this.known,
-      h("label", { for: "proposed-limits" }, t("proposals.limits")), this.limits,
-      h("p", { class: "small muted", id: "limits-hint" }, t("proposals.limits_hint")),
+      this.limits.element,
+      h("p", { class: "small muted" }, t("proposals.limits_hint")),
       flags,
       h("button", { class: "primary" }, t("proposals.propose")),
     );
@@ -83,17 +161,18 @@ class Proposals {
   fill() {
     const now = this.policies.get(this.policy.value);
     if (!now) return;
-    this.limits.value = now.limits.join("\n");
+    this.limits.fill(now.limits);
     for (const [name, box] of Object.entries(this.flags)) box.checked = Boolean(now[name]);
   }
 
   async propose(form) {
-    const limits = this.limits.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const { limits } = this.limits;
     const { checked, relation, unbounded } = this.flags;
     const body = { name: this.policy.value, limits, checked: checked.checked, unbounded: unbounded.checked, relation: relation.checked ? "any" : null };
     await this.act(async () => {
       const made = await ask("/v1/proposals", { method: "POST", body });
       form.reset();
+      this.limits.fill([]);
       this.details.open = false;
       return t("proposals.done_propose", { number: made.number });
     });

@@ -25,10 +25,11 @@ function save(name, text) {
 
 /**
  * The table of a chart. `columns`: [{ key, title, text, show }]; numbers are aligned right. `open` shows the table at
- * once. `update(rows)` replaces the rows.
+ * once. `update(rows)` replaces the rows; without rows the table says `none`.
  */
 export class DataTable {
-  constructor({ name, caption, columns, open = false }) {
+  constructor({ name, caption, columns, open = false, none = t("table.none") }) {
+    this.none = none;
     this.columns = columns;
     this.rows = [];
     this.body = h("tbody");
@@ -60,7 +61,7 @@ export class DataTable {
         return h(at ? "td" : "th", { scope: at ? null : "row", class: column.text ? null : "number-cell" }, shown);
       })),
     );
-    const none = h("tr", {}, h("td", { colspan: this.columns.length, class: "muted" }, t("table.none")));
+    const none = h("tr", {}, h("td", { colspan: this.columns.length, class: "muted" }, this.none));
     this.body.replaceChildren(...(lines.length ? lines : [none]));
   }
 }

@@ -1,0 +1,428 @@
+"""The facts of a survey in plain words: the sections of its page, without any markup.
+
+After NIST SP 800-226, the page states the unit of privacy, the trust model, the meaning of ε, what the server sees, and
+what is not covered.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from ..guarantees.guarantees import AUDITED, EXACT
+from ..registry.certification import checked_at
+from ..registry.public_definition import guarantee_in_words
+from .summary_blocks import (
+    Bar,
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Contact,
+    Facts,
+    Grid,
+    Meter,
+    Note,
+    Section,
+    at_most,
+    certainty,
+    loss,
+    number,
+    percent,
+    plural,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from .survey_summary import Charges, LimitUse, Question, Subject, Summary
+
+
+# -- results -------------------------------------------------------------------------------------------------
+
+_ENDS = (0.05, 0.1, 0.2, 0.25, 0.5, 0.75, 1.0)
+
+
+def _results(question: Question) -> Section:
+    """Return the estimates of a question as bars, or the reason why there are none."""
+    row = question.row
+    if row is None:
+        said = "There are no answers yet. When they arrive, this page shows the share of each answer."
+        return Section("result", question.text, (Note(said),))
+    how = (
+        "The bar is the estimated share among all respondents. The line is its"
+        if "answers" in row
+        else "The line is the"
+    )
+    asked, people = row.get("asked", row["reports"]), row["reports"]
+    of = (
+        f"{whole(asked)} of {whole(people)} respondents were asked this, chosen at random."
+        if asked != people
+        else f"{plural(people, 'answer')}."
+    )
+    blocks: list[Block] = [
+        Note(f"{of} {how} 95 % confidence interval, which includes the noise that protects the answers.")
+    ]
+    if "answers" in row:
+        blocks.append(_shares(question.text, row["answers"]))
+        if row["answers"] and all(each["share_high"] - each["share_low"] >= 0.5 for each in row["answers"]):
+            blocks.append(Note("Too few answers: every interval is wider than half of all answers.", True))
+        blocks += _margin_of_fakes(row)
+    else:
+        blocks += _mean(question, row)
+    return Section("result", question.text, tuple(blocks))
+
+
+def _shares(label: str, answers: Sequence[Mapping[str, Any]]) -> Chart:
+    bars = tuple(
+        Bar(
+            each["answer"],
+            min(1.0, max(0.0, each["share"])),
+            max(0.0, each["share_low"]),
+            min(1.0, each["share_high"]),
+            percent(each["share"]),
+            f"{percent(max(0.0, each['share_low']), 'down')} to {percent(min(1.0, each['share_high']), 'up')}",
+            whole(each["count"]),
+        )
+        for each in answers
+    )
+    return _axis(label, ("Answer", "Share", "95 % confidence interval", "People"), bars)
+
+
+def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...]) -> Chart:
+    """Return bars of shares with an axis from 0 to a round end."""
+    longest = max((bar.value if bar.high is None else bar.high for bar in bars), default=1.0)
+    most = next((end for end in _ENDS if end >= longest), 1.0)
+    marks = tuple((part * most / 2, f"{100 * part * most / 2:g} %") for part in range(3))
+    return Chart(label, columns, bars, 0.0, most, marks)
+
+
+def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
+    low, high = row["low"], row["high"]
+    least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), low, high)[:2]
+    shown = f"{number(low, ROUND_FLOOR)} to {number(high, ROUND_CEILING)}"
+    bar = Bar("Mean", row["mean"], max(low, least), min(high, most), number(row["mean"]), shown)
+    marks = tuple((least + part * (most - least) / 2, number(least + part * (most - least) / 2)) for part in range(3))
+    yield Chart(question.text, ("Figure", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
+    if row.get("max_bias"):
+        yield Note(f"The method may shift the mean by up to {number(row['max_bias'])}; the interval excludes that.")
+    if "bins" in row:
+        bars = tuple(
+            Bar(
+                f"{number(each['low'])} to {number(each['high'])}",
+                each["share"],
+                None,
+                None,
+                percent(each["share"]),
+                "",
+            )
+            for each in row["bins"]
+        )
+        yield _axis(f"{question.text}: distribution", ("From, to", "Share"), bars)
+
+
+def _margin_of_fakes(row: Mapping[str, Any]) -> Iterator[Note]:
+    """Yield how far forged reports can move a count: no proof of identity is in a report."""
+    margins = [each["fake_margin"] for each in row["answers"] if "fake_margin" in each]
+    if not margins:
+        return
+    most = max(max(abs(margin["most"]), abs(margin["least"])) for margin in margins)
+    forged = max(1, math.ceil(row["reports"] / 100))
+    points = percent(forged * most / row["reports"], "up").removesuffix(" %")
+    yield Note(
+        f"Margin against fake reports: one forged report moves an estimated number by at most "
+        f"{math.ceil(10 * most - 1e-9) / 10:.1f} people. If 1 % of the reports ({whole(forged)}) were forged, a share "
+        f"could be wrong by up to {points} percentage points. The intervals do not include this."
+    )
+
+
+# -- people and budget ---------------------------------------------------------------------------------------
+
+
+def _asked(summary: Summary) -> Section:
+    subject = summary.subject
+    rows = [
+        ("Survey", subject.title),
+        ("Organization", subject.organisation or "not stated"),
+        ("Contact", Contact(subject.contact) if subject.contact else "not stated"),
+        ("Purpose", subject.purpose or "not stated"),
+        *((_numbered("Question", at, len(subject.questions)), each.text) for at, each in _each(subject)),
+    ]
+    if subject.asked < len(subject.questions):
+        rows.append(("Choice", f"each person answers {subject.asked} of {len(subject.questions)}, chosen at random"))
+    charges = summary.charges
+    if charges is not None and charges.first is not None:
+        first, last = charges.first[:10], str(charges.last)[:10]
+        rows.append(("Asked", f"on {first} (UTC)" if first == last else f"from {first} to {last} (UTC)"))
+    return Section("asked", "Who asked", (Facts(tuple(rows)),))
+
+
+def _each(subject: Subject) -> Iterator[tuple[int, Question]]:
+    return iter(enumerate(subject.questions, 1))
+
+
+def _numbered(word: str, at: int, of: int) -> str:
+    return word if of == 1 else f"{word} {at}"
+
+
+def _participation(summary: Summary) -> Section:
+    invited, answered = summary.invited, summary.answered
+    rows = [
+        ("Invited", "not stated" if invited is None else plural(invited, "person", "people")),
+        ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if invited else "")),
+        ("Refused by the privacy budget", _refused(summary)),
+    ]
+    charges, blocks = summary.charges, list[Block]()
+    if charges is not None:
+        people = f"{plural(charges.accounts, 'account')} for {plural(charges.reports, 'report')}"
+        rows.append(("Charged in the ledger", people))
+        missing = max(answered - charges.reports, summary.uncharged)
+        if missing > 0:
+            blocks.append(
+                Note(
+                    f"The ledger did not charge at least {whole(missing)} of the {whole(answered)} answers. For these, "
+                    "no limit below was checked.",
+                    True,
+                )
+            )
+    rows.append(("Described by the estimates", "the people who answered; no weights to a population are applied"))
+    return Section("participation", "Who answered", (Facts(tuple(rows)), *blocks))
+
+
+def _people(summary: Summary) -> int:
+    """Return how many people answered at most: each account counts once, although it may have sent several reports."""
+    charges = summary.charges
+    return min(summary.answered, charges.accounts) if charges and charges.accounts else summary.answered
+
+
+def _answered(summary: Summary) -> str:
+    reports, people = summary.answered, _people(summary)
+    return whole(reports) if people == reports else f"{plural(reports, 'report')} of {plural(people, 'account')}"
+
+
+def _rate(summary: Summary) -> str:
+    return percent(_people(summary) / summary.invited) if summary.invited else ""
+
+
+def _refused(summary: Summary) -> str:
+    if summary.refused is not None:
+        return whole(summary.refused)
+    known = None if summary.ledger is None else summary.ledger.refused
+    return "not stated" if known is None else f"{plural(known, 'request')}, over all surveys in the ledger"
+
+
+def _budget(summary: Summary) -> Section:
+    guarantee = summary.subject.guarantee.describe()
+    delta = "" if not guarantee["delta"] else f", δ = {guarantee['delta']:g}"
+    rows = [("One response costs", f"at most ε = {loss(guarantee['epsilon'])}{delta}")]
+    if guarantee.get("lifetime_epsilon") is not None:
+        rows.append(("All repeated responses together cost", f"at most ε = {loss(guarantee['lifetime_epsilon'])}"))
+    charges, blocks = summary.charges, list[Block]()
+    about = "Each response uses up a part of a person's privacy budget, measured in ε. The ledger refuses what is over a limit."
+    if charges is None:
+        blocks.append(Note("This page was made without a ledger, so it states no limit and no total.", True))
+    elif not charges.accounts:
+        blocks.append(Note("The ledger has no charge for this survey, so no limit was checked.", True))
+    else:
+        rows += list(_limits(charges))
+        rows.append(("Used for this survey", f"at most ε = {loss(charges.largest)} by any one account"))
+        rows.append(
+            ("Used in all", f"at most ε = {loss(charges.largest_total)} by any one account, all surveys added up")
+        )
+        blocks += _meters(charges)
+    return Section("budget", "Privacy budget: promised and used", (Note(about), Facts(tuple(rows)), *blocks))
+
+
+def _limits(charges: Charges) -> Iterator[tuple[str, str]]:
+    for policy in charges.policies:
+        name = (
+            "Limit for each account"
+            if len(charges.policies) == 1
+            else f"Limit for each account (policy {policy.name})"
+        )
+        yield name, "; ".join(map(_limit_text, policy.limits)) or "none"
+        if policy.raised is not None:
+            yield (
+                "Limits raised since the first answer",
+                f"on {', '.join(policy.raised)}" if policy.raised else "never",
+            )
+
+
+def _limit_text(limit: LimitUse) -> str:
+    delta = "" if not limit.delta else f" at δ = {limit.delta:g}"
+    when = "in all" if limit.period == "lifetime" else f"a {limit.period}"
+    return f"ε = {limit.epsilon:f}{delta} {when}" + ("" if limit.rule == "basic" else f" (rule {limit.rule})")
+
+
+def _meters(charges: Charges) -> Iterator[Meter]:
+    """Yield the most that one account has used of each limit that never begins again."""
+    for policy in charges.policies:
+        for limit in policy.limits:
+            if limit.largest is not None and limit.epsilon:
+                used = min(1.0, limit.largest / float(limit.epsilon))
+                shown = f"ε = {loss(limit.largest)} of {limit.epsilon:f} ({percent(used, 'up')})"
+                yield Meter("Largest total of one account, of the limit", used, shown)
+
+
+# -- what is guaranteed --------------------------------------------------------------------------------------
+
+_NOISE = "The device adds random noise to the number, and sends only the noisy number."
+_BITS = (
+    "The device makes a list with one yes or no for each answer, flips each at random, and sends the flipped list."
+)
+_HASH = "The device replaces the answer by a short code, changes the code at random, and sends only the changed code."
+_SET = "The device draws a random set of answers, which holds the true answer only a little more often than others."
+_WAYS = {
+    **dict.fromkeys(("laplace", "gaussian", "staircase", "bounded-laplace", "bounded-staircase"), _NOISE),
+    **dict.fromkeys(("unary-encoding", "sue", "oue", "d-bit-flip"), _BITS),
+    **dict.fromkeys(("cms", "hcms", "loloha", "heavy-hitters", "rappor"), _HASH),
+    **dict.fromkeys(("subset-selection", "pgr"), _SET),
+    **dict.fromkeys(
+        ("random-substitution", "matrix-substitution"),
+        "The device draws at random: it sends the true answer, or another one in its place.",
+    ),
+    "randomized-response": "The device tosses a coin in secret: it sends the true answer, or a random yes or no.",
+    "one-bit-mean": "The device turns the number into one random bit, and sends only that bit.",
+    "hybrid": "The device draws a random number, whose average over many people is the true one, and sends only that.",
+    "square-wave": "The device draws a random number, more often near the true one than far from it, and sends only that.",
+}
+_MUCH = 2.944
+"""From this ε on, an observer of a report can be 95 % sure: ln 19, rounded down."""
+_OTHER = "The device changes the answer at random, and sends only the changed answer."
+
+_CHECKS = {
+    EXACT: "This guarantee was computed exactly from the probabilities with which the program draws.",
+    AUDITED: "This guarantee passed a statistical audit; it was not proved for these settings.",
+}
+
+
+def _protection(summary: Summary) -> Section:
+    subject = summary.subject
+    mechanisms = list(
+        {each.collection.mechanism.name: each.collection.mechanism for each in subject.questions}.values()
+    )
+    blocks: list[Block] = [Note(way) for way in dict.fromkeys(_WAYS.get(each.name, _OTHER) for each in mechanisms)]
+    blocks.append(Note("Over many people the random parts cancel, because their probabilities are known."))
+    epsilon = subject.guarantee.describe()["epsilon"]
+    organization = subject.organisation or "the organization"
+    words = guarantee_in_words(subject.guarantee)["words"]
+    if epsilon is not None:
+        words += (
+            f" An observer who thought two answers equally likely can be at most {certainty(epsilon)} sure of one of "
+            "them after seeing the report."
+        )
+    together = ", all its questions together" if len(subject.questions) > 1 else ""
+    if epsilon is None:
+        blocks.append(Note("Nothing bounds how much one response reveals.", True))
+    elif epsilon >= _MUCH:
+        said = f"One response reveals much: an observer can be up to {certainty(epsilon)} sure of an answer."
+        blocks.append(Note(said, True))
+    checks = " ".join(
+        dict.fromkeys(_CHECKS.get(checked_at(each), "This guarantee was not checked.") for each in mechanisms)
+    )
+    facts = Facts(
+        (
+            ("Method", "; ".join(f"{each.name}: {each.summary}" for each in mechanisms)),
+            (
+                "Unit of privacy",
+                f"One response of one person to this survey{together}. The limits protect everything that one account sends. A "
+                "person with two accounts has two budgets.",
+            ),
+            (
+                "Trust model",
+                "Local: an answer is randomized before it leaves the respondent's device. The respondent need not trust "
+                f"{organization}, the server or the network with the answer, but must trust the program that "
+                f"randomizes. If {organization} randomized a file of true answers, it has seen them; the guarantee then "
+                "holds against all who see only the reports.",
+            ),
+            ("Meaning of ε", words),
+            (
+                "What the server sees",
+                "The randomized report, the account that is charged (stored as a keyed hash), the time, and the charge.",
+            ),
+            (
+                "Not covered",
+                "That a person took part, and when. Network addresses. What the results say about a group to which a "
+                "person belongs. Copies of true answers elsewhere. Respondents who do not tell the truth.",
+            ),
+            ("How it was checked", checks),
+        )
+    )
+    terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
+    return Section("protection", "How each answer is protected", (*blocks, terms, facts))
+
+
+def _promises(summary: Summary) -> Section:
+    subject = summary.subject
+    name, organization = subject.charged_as, subject.organisation or "The organization"
+    verify = Code("ldp-budget ledger verify --expect HEAD")
+    rows: tuple[tuple[Cell, ...], ...] = (
+        (
+            f"One response reveals at most ε = {loss(subject.guarantee.describe()['epsilon'])}.",
+            "The program that randomizes",
+            Code(
+                f"ldp-budget audit {name}"
+                if len(subject.questions) == 1
+                else f"ldp-budget collection show {name} --client"
+            ),
+        ),
+        ("No account is charged beyond its limits.", "The ledger", Code("ldp-budget ledger verify")),
+        ("No charge was removed or changed later.", "The ledger's hash chain, and all who noted its head", verify),
+        ("The estimates follow from the reports.", organization, Code(f"ldp-budget estimate {name} FILES")),
+        ("Each respondent is a real person with one account.", organization, "Not by mathematics: ask who invites"),
+    )
+    return Section("promises", "Who guarantees what", (Grid(("Promise", "Kept by", "How to check"), rows),))
+
+
+def _record(summary: Summary) -> Section:
+    ledger, rows, blocks = summary.ledger, list[tuple[str, Cell]](), list[Block]()
+    if ledger is not None:
+        rows.append(("Ledger head", "no entry yet" if ledger.head is None else Code(ledger.head)))
+        verified = {
+            True: f"passed: no problem in {plural(ledger.entries, 'entry', 'entries')}",
+            False: f"FAILED: {plural(len(ledger.problems), 'problem')}",
+            None: "not run for this page",
+        }
+        rows.append(("Verification", verified[ledger.ok]))
+        if ledger.ok is False:
+            blocks.append(
+                Note("The ledger failed its verification. Do not rely on the limits and totals above.", True)
+            )
+    rows += [
+        ("Report files", ", ".join(summary.files) or "none"),
+        ("Made", f"{summary.made_at:%Y-%m-%d %H:%M} UTC, with ldp-budget {version('ldp-budget')}"),
+    ]
+    return Section("record", "Record", (Facts(tuple(rows)), *blocks))
+
+
+def sections(summary: Summary) -> list[Section]:
+    """Return the parts of the page, in order: the results first."""
+    return [
+        *map(_results, summary.subject.questions),
+        _asked(summary),
+        _participation(summary),
+        _budget(summary),
+        _protection(summary),
+        _promises(summary),
+        _record(summary),
+    ]
+
+
+def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
+    """Return the figures at the top: each a label, a number and a remark."""
+    invited, ledger = summary.invited, summary.ledger
+    of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited else "of respondents"
+    guarantee = summary.subject.guarantee.describe()
+    epsilon, delta = guarantee["epsilon"], guarantee["delta"]
+    sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"
+    sure += f", but for δ = {delta:g}" if delta else ""
+    figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", at_most(epsilon), sure)]
+    if summary.charges is not None and summary.charges.accounts:
+        figures.append(("Largest total", at_most(summary.charges.largest_total), "of one account, all surveys"))
+    if ledger is not None:
+        said = {True: "passed", False: "FAILED", None: "not run"}[ledger.ok]
+        figures.append(("Ledger check", said, plural(ledger.entries, "entry", "entries")))
+    return figures

@@ -1,0 +1,164 @@
+"""`ldp-budget report`: one page about a survey, for a manager or an ethics board."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ldp_budget.reports.estimation import (
+    check_countable,
+    chosen_rows,
+    counts_answers,
+    estimate_files,
+    estimate_row,
+    made_consistent,
+    survey_row,
+)
+
+from .app import collection_names, open_ledger
+from .estimate import answers_to_count, top_option
+from .inputs import find_collection
+from .output import counted
+from .survey_estimate import check_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ldp_budget.registry.collections import Collection
+    from ldp_budget.reports.survey_summary import Subject
+
+
+@click.command()
+@click.argument("name", shell_complete=collection_names)
+@click.argument("files", nargs=-1)
+@click.option("--out", metavar="FILE", help="The HTML file to write; with --markdown [default: standard output]")
+@click.option("--overwrite", is_flag=True, help="Replace the file at --out.")
+@click.option("--markdown", is_flag=True, help="Write Markdown, without pictures.")
+@click.option("--invited", type=click.IntRange(min=0), metavar="N", help="How many people were invited.")
+@click.option(
+    "--refused",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How many people the budget refused [default: what the ledger knows of, for all surveys]",
+)
+@click.option("--organisation", default="", metavar="TEXT", help="Who asks.")
+@click.option("--candidates", metavar="FILE|A,B,C", help="Show only these answers. Sketches need it.")
+@click.option("--top", metavar="K", help="Show only the K answers with the largest counts [default: all]")
+@click.option("--independent", is_flag=True, help="Say that each file has other users, as with estimate.")
+@click.option("--mixed", is_flag=True, help="Allow a mix of charged and uncharged reports. The page warns.")
+@click.option("--no-verify", is_flag=True, help="Do not verify the ledger, which takes minutes if it is large.")
+@click.pass_context
+def report(
+    ctx: click.Context,
+    name: str,
+    files: tuple[str, ...],
+    out: str | None,
+    overwrite: bool,
+    markdown: bool,
+    invited: int | None,
+    refused: int | None,
+    organisation: str,
+    candidates: str | None,
+    top: str | None,
+    independent: bool,
+    mixed: bool,
+    no_verify: bool,
+) -> None:
+    """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
+
+    The page is one file that loads nothing. Without FILES it shows the plan, before the first answer.
+
+    \b
+    Example:
+      ldp-budget report mood mood.reports --invited 500 --out mood.html
+    """
+    from ldp_budget.reports.summary_page import html_page, markdown_page
+    from ldp_budget.reports.survey_summary import summarize
+
+    if out is None and not markdown:
+        raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
+    if out is not None:
+        _check_free(out, overwrite)
+    charges = {"charged": 0, "uncharged": 0}
+
+    def on_charges(charged: int, uncharged: int) -> None:
+        charges.update(charged=charged, uncharged=uncharged)
+
+    subject = _subject(
+        ctx,
+        name,
+        files,
+        organisation=organisation,
+        candidates=candidates,
+        most=top_option(top),
+        independent=independent,
+        on_mixed=(lambda charged, uncharged: None) if mixed else None,
+        on_charges=on_charges,
+    )
+    ledger = None if os.path.isfile(name) else open_ledger(ctx)
+    summary = summarize(
+        subject,
+        datetime.now(UTC) if ledger is None else ledger.now(),
+        files=[os.path.basename(file) or file for file in files],
+        invited=invited,
+        refused=refused,
+        uncharged=charges["uncharged"],
+        ledger=ledger,
+        verify=not no_verify,
+    )
+    page = markdown_page(summary) if markdown else html_page(summary)
+    if out is None:
+        click.echo(page)
+        return
+    _write(out, page)
+    click.echo(f"Page about {counted(summary.answered, 'answer')} written to {out}", err=True)
+
+
+def _subject(ctx: click.Context, name: str, files: Sequence[str], *, organisation: str, **how: Any) -> Subject:
+    """Return the survey of that name with its estimates."""
+    from ldp_budget.reports.survey_summary import Subject
+
+    collection = find_collection(ctx, name)
+    return Subject.of_collection(collection, _row(collection, files, **how), organisation=organisation)
+
+
+def _row(
+    collection: Collection, files: Sequence[str], *, candidates: str | None, most: int | None, **how: Any
+) -> dict[str, Any] | None:
+    """Return the object of `estimate --json`, with consistent counts of the chosen answers; None without files."""
+    if not files:
+        return None
+    if collection.survey is not None:
+        check_options({"candidates": candidates, "top": most})
+        names = None
+    else:
+        names = None if candidates is None else answers_to_count(collection, candidates)
+        check_countable(collection, names, most)
+    result = estimate_files(collection, files, names, most=most, **how)
+    if collection.survey is not None:
+        return survey_row(collection, result, consistent=True)
+    if counts_answers(collection):
+        result = made_consistent(result)
+    row = estimate_row(collection, result, names=names)
+    return {**row, "answers": chosen_rows(row["answers"], names, most)} if "answers" in row else row
+
+
+def _check_free(out: str, overwrite: bool) -> None:
+    if os.path.exists(out) and not overwrite:
+        raise click.ClickException(
+            f"--out: {out} exists. Nothing was written. Name another file, or add --overwrite to replace it."
+        )
+
+
+def _write(out: str, page: str) -> None:
+    """Write the page, readable by its owner only until the owner passes it on."""
+    from ldp_budget.reports.tables import shown_place, written
+
+    try:
+        with written(out) as file:
+            file.write(page.encode())
+    except OSError as error:
+        raise click.ClickException(f"--out: cannot write {shown_place(out)}: {error.strerror}.") from None

@@ -1,0 +1,241 @@
+"""`ldp-budget report`: the page holds what a board asks for, escapes all texts, and loads nothing."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+TITLE = 'Well-being at <b>&" the clinic'
+HOSTILE = "<script>alert(1)</script>"
+
+
+def clinic(command: CommandLine) -> None:
+    """A survey of 60 people, of whom the day's limit refuses 20 when they answer again."""
+    folder = Path(command.ledger).parent
+    command("policy", "set", "staff", "--limit", "lifetime=4", "--limit", "day=1")
+    texts = ["--title", TITLE, "--question", "How have you felt?", "--purpose", HOSTILE, "--contact", "a@example.org"]
+    command("collection", "add", "mood", "grr", "--epsilon", "1", "--categories", 'good,fair <i>&",bad', *texts)
+    for name, users in (("first", range(60)), ("second", range(40, 80))):
+        rows = "".join(f"u{user},{'good' if user % 3 else 'bad'}\n" for user in users)
+        (folder / f"{name}.csv").write_text(f"user,answer\n{rows}")
+        out = ("--spend", "--policy", "staff", "--out", folder / f"{name}.reports")
+        command("randomize", "mood", folder / f"{name}.csv", "--column", "answer", "--user-column", "user", *out)
+
+
+@pytest.fixture
+def survey_line(command: CommandLine, begun: Callable[..., None]) -> CommandLine:
+    begun(clinic, command)
+    return command
+
+
+def files(command: CommandLine) -> list[Path]:
+    return [Path(command.ledger).with_name(f"{name}.reports") for name in ("first", "second")]
+
+
+class Parts(HTMLParser):
+    """The tags, the attributes and the text of a page, and its terms with their descriptions."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self._tag = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        self._tag = tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.append((self._tag, data.strip()))
+
+    def said(self, term: str) -> str:
+        """Return the description of a term."""
+        words = [text for _, text in self.texts]
+        return words[words.index(term) + 1]
+
+
+def page_of(command: CommandLine, *options: object, name: str = "mood") -> Parts:
+    out = Path(command.ledger).with_name("page.html")
+    command("report", name, *options, "--out", out)
+    return Parts(out.read_text(encoding="utf-8"))
+
+
+def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
+    page = page_of(survey_line, *files(survey_line), "--invited", "100", "--organisation", "Example Clinic")
+    titles = [text for tag, text in page.texts if tag == "h2"]
+    assert titles == [
+        "How have you felt?",
+        "Who asked",
+        "Who answered",
+        "Privacy budget: promised and used",
+        "How each answer is protected",
+        "Who guarantees what",
+        "Record",
+    ]
+    assert ("h1", TITLE) in page.texts
+    assert page.said("Organization") == "Example Clinic"
+    assert page.said("Purpose") == HOSTILE
+    assert page.said("Invited") == "100 people"
+    assert page.said("Answered") == "80 (80.0 % of the invited)"
+    assert page.said("Refused by the privacy budget") == "20 requests, over all surveys in the ledger"
+    assert page.said("Charged in the ledger") == "80 accounts for 80 reports"
+    assert page.said("Limit for each account") == "ε = 4 in all; ε = 1 a day"
+    assert page.said("One response costs") == "at most ε = 1"
+    assert page.said("Limits raised since the first answer") == "never"
+    assert page.said("Used in all") == "at most ε = 1 by any one account, all surveys added up"
+    assert page.said("Largest total of one account, of the limit") == "ε = 1 of 4 (25.0 %)"
+    assert page.said("Ledger head") == survey_line.json("ledger", "stats")["head"]
+    assert page.said("Verification").startswith("passed: no problem in")
+    text = " ".join(text for _, text in page.texts)
+    for part in (
+        "Unit of privacy",
+        "Trust model",
+        "Meaning of ε",
+        "What the server sees",
+        "Not covered",
+        "NIST SP 800-226",
+    ):
+        assert part in text
+    assert "one forged report moves an estimated number by at most 2.2 people" in text
+
+
+def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
+    row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
+    page = page_of(survey_line, *files(survey_line))
+    bars = [each for tag, each in page.tags if tag == "rect" and each["class"] == "bar" and each["height"] == "16"]
+    assert [float(str(bar["width"]).rstrip("%")) for bar in bars] == pytest.approx(
+        [100 * each["share"] for each in row["answers"]], abs=0.01
+    )
+    words = [text for _, text in page.texts]
+    for each in row["answers"]:
+        assert words[words.index(each["answer"]) + 1] == f"{100 * each['share']:.1f} %"
+
+
+def test_report_page_escapes_texts_and_loads_nothing(survey_line: CommandLine) -> None:
+    page = page_of(survey_line, *files(survey_line), "--organisation", HOSTILE)
+    assert not [tag for tag, _ in page.tags if tag in ("script", "i", "link", "img", "iframe")]
+    text = Path(survey_line.ledger).with_name("page.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "<i>" not in text
+    assert not re.search(r"https?://|url\(|@import|src=", text)
+    assert [each["href"] for tag, each in page.tags if tag == "a"] == ["mailto:a@example.org"]
+
+
+def test_report_of_internal_name_only_shows_title_and_question(survey_line: CommandLine) -> None:
+    page = page_of(survey_line, *files(survey_line))
+    shown = [text for tag, text in page.texts if tag not in ("code", "style")]
+    assert not [text for text in shown if re.search(r"\bmood\b", text)]
+
+
+def test_report_markdown_escapes_texts_and_goes_to_stdout(survey_line: CommandLine) -> None:
+    said = survey_line("report", "mood", *files(survey_line), "--markdown", "--no-verify").stdout
+    assert said.startswith('# Well-being at \\<b\\>\\&" the clinic\n')
+    assert re.search(r"^\| good \| [\d.]+ % \| [\d.]+ % to [\d.]+ % \| \d+ \|$", said, re.MULTILINE)
+    assert "- **Verification:** not run for this page" in said
+    assert "<b>" not in said
+
+
+def test_report_of_uncharged_reports_warns(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    survey_line("randomize", "mood", folder / "first.csv", "--column", "answer", "--out", folder / "free.reports")
+    mixed = [*files(survey_line), folder / "free.reports"]
+    assert "were not charged" in survey_line.error("report", "mood", *mixed, "--out", folder / "page.html")
+    said = survey_line("report", "mood", *mixed, "--mixed", "--markdown").stdout
+    assert "**The ledger did not charge at least 60 of the 140 answers." in said
+
+
+def test_report_before_the_first_answer_says_what_will_be_there(survey_line: CommandLine) -> None:
+    survey_line("collection", "add", "plan", "laplace", "--epsilon", "1", "--lower", "0", "--upper", "9")
+    page = page_of(survey_line, name="plan")
+    text = " ".join(text for _, text in page.texts)
+    assert "There are no answers yet. When they arrive, this page shows the share of each answer." in text
+    assert "The ledger has no charge for this survey" in text
+
+
+def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    survey_line(
+        "collection", "add", "age", "square-wave", "--epsilon", "2", "--lower", "18", "--upper", "70", "--bins", "4"
+    )
+    (folder / "ages.csv").write_text("age\n" + "".join(f"{18 + year % 53}\n" for year in range(300)))
+    survey_line("randomize", "age", folder / "ages.csv", "--column", "age", "--out", folder / "age.reports")
+    row = survey_line.json("estimate", "age", folder / "age.reports")
+    page = page_of(survey_line, folder / "age.reports", name="age")
+    assert float(page.said("Mean")) == pytest.approx(row["mean"], abs=0.01)
+    words = [text for _, text in page.texts]
+    low, high = map(float, words[words.index("Mean") + 2].split(" to "))
+    assert low <= row["low"]
+    assert high >= row["high"]
+    assert "18 to 31" in words
+
+
+def test_report_of_a_definition_file_states_no_limit(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    (folder / "mood.json").write_text(survey_line("collection", "show", "mood", "--json").stdout)
+    said = survey_line("report", folder / "mood.json", *files(survey_line), "--markdown").stdout
+    assert "This page was made without a ledger" in said
+
+
+def test_report_of_a_changed_ledger_says_failed(survey_line: CommandLine) -> None:
+    import sqlite3
+
+    with sqlite3.connect(survey_line.ledger) as database:
+        database.execute("UPDATE window_sums SET epsilon = 0 WHERE account = 3")
+    database.close()
+    said = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
+    assert "**Verification:** FAILED" in said
+    assert "**The ledger failed its verification." in said
+
+
+def test_report_says_that_a_limit_was_raised_after_the_first_answer(survey_line: CommandLine) -> None:
+    survey_line("policy", "set", "staff", "--limit", "lifetime=5", "--limit", "day=1")
+    page = page_of(survey_line, *files(survey_line))
+    assert page.said("Limit for each account") == "ε = 5 in all; ε = 1 a day"
+    assert re.fullmatch(r"on \d{4}-\d\d-\d\d", page.said("Limits raised since the first answer"))
+
+
+def test_report_of_an_epsilon_that_reveals_much_warns(survey_line: CommandLine) -> None:
+    survey_line("collection", "add", "loud", "grr", "--epsilon", "6", "--categories", "yes,no")
+    said = survey_line("report", "loud", "--markdown").stdout
+    assert "**One response reveals much: an observer can be up to 99.8 % sure of an answer.**" in said
+
+
+def test_report_of_two_rounds_counts_each_account_once(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    survey_line("policy", "set", "free", "--limit", "lifetime=9")
+    out = [
+        "--column",
+        "answer",
+        "--user-column",
+        "user",
+        "--spend",
+        "--policy",
+        "free",
+        "--out",
+        folder / "again.reports",
+    ]
+    survey_line("randomize", "mood", folder / "first.csv", *out)
+    page = page_of(survey_line, *files(survey_line), folder / "again.reports", "--invited", "160")
+    assert page.said("Answered") == "140 reports of 80 accounts (50.0 % of the invited)"
+    assert page.said("Used in all") == "at most ε = 2 by any one account, all surveys added up"
+
+
+def test_report_out_is_private_and_never_replaced_without_overwrite(survey_line: CommandLine) -> None:
+    reports = files(survey_line)
+    out = Path(survey_line.ledger).with_name("page.html")
+    survey_line("report", "mood", *reports, "--out", out, "--no-verify")
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert "add --overwrite to replace it" in survey_line.error("report", "mood", *reports, "--out", reports[0])
+    survey_line("report", "mood", *reports, "--out", out, "--no-verify", "--overwrite")
+    assert "--out is missing" in survey_line.error("report", "mood", *reports, code=2)
