@@ -376,7 +376,7 @@ def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
             "has no column 'name'. Columns: user, party",
         ),
         ({"options": ["--spend"]}, 2, "--user-column is missing: --spend needs the column of the users"),
-        ({"out": "nowhere/r"}, 1, "it cannot be written: No such file or directory"),
+        ({"out": "nowhere/r"}, 1, "nowhere does not exist. Nothing was written and no user was charged"),
         ({"out": "folder"}, 1, "cannot be written"),
     ],
 )
