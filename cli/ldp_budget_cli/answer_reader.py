@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _NOTHING_DONE = "Nothing was written."
 
+_SOME = 20
+"""The number of rows that tell if a column holds the answers."""
 _ROWS = 20_000
 """The most rows of a CSV file in memory at a time."""
 
@@ -167,7 +169,8 @@ class AnswerReader:
                 raise
             if not left_out.allowed:
                 wrong = _not_in_domain(table, texts[error.position], error)
-                left_out.leave(table, rows[error.position], place, wrong)
+                other = self._other_column(table, texts) if error.position == 0 else ""
+                left_out.leave(table, rows[error.position], place, wrong, other)
         reasons = {text: _wrong(self._collection, table, text) for text in dict.fromkeys(texts)}
         kept = []
         for number, text in enumerate(texts):
@@ -176,6 +179,18 @@ class AnswerReader:
             else:
                 kept.append(number)
         return self._collection.read_values([texts[number] for number in kept]), kept
+
+    def _other_column(self, table: Table, texts: Sequence[str]) -> str:
+        """Return the request for another column, if the first rows all hold no answer; else an empty text."""
+        first = texts[:_SOME]
+        if len(first) < 2 or len(table.columns) < 2:
+            return ""
+        if not all(_wrong(self._collection, table, text) for text in first):
+            return ""
+        return (
+            f"{_NOTHING_DONE} None of the first {len(first)} rows has an answer in this column. Name the column of the "
+            f"answers with --column. Columns: {', '.join(table.columns)}"
+        )
 
     # -- column by column ------------------------------------------------------------------------------------
 
@@ -195,6 +210,10 @@ class AnswerReader:
         unnamed = [number for number, user in enumerate(users) if not user] if "" in users else []
         clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
         cells = read_cells(self._collection, found, counts_as=clip, none=self._how.missing, without=unnamed)
+        texts = dict(cells.wrong[:_SOME])
+        other = ""
+        if first == 1 and list(texts) == list(range(min(_SOME, len(texts) + len(cells.kept)))):
+            other = self._other_column(table, list(texts.values()))
         for number, text in cells.wrong:
             row = Row(None, first + number, [], "")
             if users and not users[number]:
@@ -202,7 +221,7 @@ class AnswerReader:
             elif text in self._how.missing:
                 self.answers.left_out.leave_missing(table, row, place, text)
             else:
-                self.answers.left_out.leave(table, row, place, _wrong(self._collection, table, text))
+                self.answers.left_out.leave(table, row, place, _wrong(self._collection, table, text), other)
         self.answers.clipped += cells.changed
         kept = users if len(cells.kept) == len(users) else [users[number] for number in cells.kept if users]
         return Batch(cells.values, kept)

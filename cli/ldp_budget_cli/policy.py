@@ -236,7 +236,9 @@ def list_(ctx: click.Context, form: str | None) -> None:
 
 @policy.command("show")
 @click.argument("name", shell_complete=policy_names)
-@click.option("--versions", is_flag=True, help="Show every version: its limits, when it was set, and by which API key.")
+@click.option(
+    "--versions", is_flag=True, help="Show every version: its limits, when it was set, and by which API key."
+)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, versions: bool, as_json: bool) -> None:

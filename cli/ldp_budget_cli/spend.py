@@ -164,7 +164,11 @@ def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
             raise
         rows = open_ledger(ctx).open_reservations()
         listed = "".join(f"\n  {_shown_reservation(row)}" for row in rows)
-        open_ones = f"Open reservations, newest first:{listed}" if rows else "No reservation is open. Make one: ldp-budget reserve USER MECHANISM"
+        open_ones = (
+            f"Open reservations, newest first:{listed}"
+            if rows
+            else "No reservation is open. Make one: ldp-budget reserve USER MECHANISM"
+        )
         raise click.ClickException(f"No reservation is named {error.name!r}. {open_ones}") from None
 
 
@@ -288,19 +292,20 @@ def spend_many(
             "Note: without --key a second run charges everyone again. Add --key NAME, a name for this round", err=True
         )
     if result.refused:
-        _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to)
+        _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to, policy)
         print_refusing_limits(ledger, done.first_refused, result.refused, mechanism, policy)
         if strict:
             sys.exit(REFUSED)
 
 
-def _warn_of_refusals(charged: int, refused: int, refused_to: str | None) -> None:
+def _warn_of_refusals(charged: int, refused: int, refused_to: str | None, policy: str) -> None:
     """Say loudly if all users were refused; else where to find the refused ones."""
     if not charged:
+        more = "" if policy == DEFAULT else f" --policy {policy}"
         every = "the only user was" if refused == 1 else f"all {refused} users were"
         click.echo(
             f"WARNING: {every} REFUSED. No user was charged, so none may send a report. To see what a user has left: "
-            f"ldp-budget quote USER {as_typed()}",
+            f"ldp-budget quote USER {as_typed()}{more}",
             err=True,
         )
     elif refused_to is None:
