@@ -287,7 +287,7 @@ def spend_many(
         print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})
     else:
         click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
-    if key is None and done.users:
+    if key is None and result.spent:
         click.echo(
             "Note: without --key a second run charges everyone again. Add --key NAME, a name for this round", err=True
         )

@@ -75,7 +75,7 @@ def test_help_after_a_mechanism_is_of_that_mechanism(budget: CommandLine, words:
         (["spend", "ann", "gausian"], 2, "Did you mean 'gaussian'?"),
         (["spend", "ann", "Pol"], 2, "'Poll'"),
         (["collection", "show", "Pol"], 1, "no collection is named 'Pol'. Collections: Poll. Did you mean 'Poll'?"),
-        (["policy", "show", "defalt"], 1, "Did you mean 'default'? Set one:"),
+        (["policy", "show", "defalt"], 1, "Did you mean 'default'?\n"),
         (["spend", "ann", "oue", "--epsilom", "1"], 2, "No such option '--epsilom'. Did you mean '--epsilon'?"),
         (
             ["spend", "ann", "--epsilon", "1", "oue"],
