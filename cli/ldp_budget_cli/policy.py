@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.budget_projection import Binding
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Plan, Policy
+    from ldp_budget.client import Client
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -257,7 +259,7 @@ def show(ctx: click.Context, name: str, versions: bool, as_json: bool) -> None:
         _show(found, as_json, _override(ledger, found))
 
 
-def _show_versions(ledger: BudgetClient, name: str, as_json: bool) -> None:
+def _show_versions(ledger: Accountant | Client, name: str, as_json: bool) -> None:
     """Print every version of a policy, newest first."""
     local = check_local(ledger, "the versions of a policy are on the page /officer of the service")
     rows = [row for row in local.ledger.overview().policies() if row["policy"] == name]

@@ -155,8 +155,7 @@ def test_refusal_of_a_report_with_delta_shows_the_delta(budget: CommandLine) -> 
     message = budget("spend", "ann", *gaussian, code=3).stderr
     assert (
         "refused: ann, 1 report, ε = 0.5, δ = 1e-06. Send no report\n"
-        "  lifetime (basic): ε = 0 of 1 spent, 1 left; δ = 0 of 0 spent\n"
-        in message
+        "  lifetime (basic): ε = 0 of 1 spent, 1 left; δ = 0 of 0 spent\n" in message
     )
     assert "δ" not in budget("spend", "ann", *OUE, "--reports", "3", code=3).stderr, "where none was asked for"
 
