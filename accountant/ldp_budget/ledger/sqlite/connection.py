@@ -372,11 +372,11 @@ def require_both(file: Path, secret: bytes | None = None) -> None:
         raise LedgerError(str(file), f"its key file {key} exists, but the ledger is missing", hint=_RESTORE)
     if not key_is_there:
         if file.stat().st_size and not _is_database(file):
-            hint = "Name a ledger, such as budget.db."
-            raise LedgerError(str(file), "this is not an ldp-budget ledger", hint=hint)
+            raise LedgerError(str(file), "this is not an ldp-budget ledger", hint=_NAME)
         raise LedgerError(str(file), f"its key file {key} is missing", hint=_RESTORE)
 
 
+_NAME = "Name a ledger, such as budget.db."
 _RESTORE = "Restore it from a backup."
 
 
@@ -439,7 +439,7 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
     if application != APPLICATION_ID:
-        raise LedgerError(path, "this is not an ldp-budget ledger")
+        raise LedgerError(path, "this is not an ldp-budget ledger", hint=_NAME)
     if version != SCHEMA_VERSION:
         raise LedgerError(
             path,
