@@ -109,6 +109,7 @@ OPTIONS = (
     "users",
     "verify_hours",
     "version",
+    "versions",
 )
 
 
