@@ -33,3 +33,8 @@ def test_estimate_of_the_readme_has_the_lines_of_a_run() -> None:
     assert second in recorded.splitlines()
     assert header.split() == ["answer", "count", "share", "low", "high", "unbiased"]
     assert [row.split()[0] for row in rows] == ["no", "yes"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_recorded_output_shows_no_failed_test_run(page: Path) -> None:
+    assert re.search(r"^=+ FAILURES =+$|^\d+ failed", page.read_text(encoding="utf-8"), re.MULTILINE) is None
