@@ -14,6 +14,7 @@ from ldp_budget.errors import UnknownName
 from .app import check_local, open_ledger
 from .inputs import listed_users, user_column_option
 from .limit_text import minute
+from .number_types import NumberRange
 from .output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
 from .table_reader import layout_options
 from .tables import print_row_table
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _days = click.option(
     "--expires",
-    type=click.FloatRange(0, 36_600, min_open=True),
+    type=NumberRange(0, 36_600, min_open=True),
     metavar="DAYS",
     help="Days until the secret expires [default: never]",
 )
@@ -114,7 +115,7 @@ def _check_known(
 @click.argument("name")
 @click.option(
     "--overlap",
-    type=click.FloatRange(0, 3660),
+    type=NumberRange(0, 3660),
     default=7.0,
     show_default=True,
     metavar="DAYS",
@@ -221,7 +222,7 @@ _DIGITS = 32
 @layout_options
 @click.option(
     "--expires",
-    type=click.FloatRange(0, 3660, min_open=True),
+    type=NumberRange(0, 3660, min_open=True),
     default=14.0,
     show_default=True,
     metavar="DAYS",

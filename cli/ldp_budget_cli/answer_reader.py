@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _NOTHING_DONE = "Nothing was written."
 
+_SOME = 20
+"""The number of rows that tell if a column holds the answers."""
 _ROWS = 20_000
 """The most rows of a CSV file in memory at a time."""
 
@@ -227,9 +229,9 @@ class AnswerReader:
                 raise
             if not left_out.allowed:
                 text = texts[error.position]
-                left_out.leave(
-                    table, rows[error.position], place, not_in_domain(table, text, error, self._near(text))
-                )
+                wrong = not_in_domain(table, text, error, self._near(text))
+                other = self._other_column(table, texts) if error.position == 0 else ""
+                left_out.leave(table, rows[error.position], place, wrong, consequence=other)
         reasons = {text: self._wrong(table, text) for text in dict.fromkeys(texts)}
         kept = []
         for number, text in enumerate(texts):
@@ -260,6 +262,18 @@ class AnswerReader:
     def _kind(self, text: str) -> str:
         return kind_of_wrong(text, self._near(text))
 
+    def _other_column(self, table: Table, texts: Sequence[str]) -> str:
+        """Return the request for another column, if the first rows all hold no answer; else an empty text."""
+        first = texts[:_SOME]
+        if len(first) < 2 or len(table.columns) < 2:
+            return ""
+        if not all(self._wrong(table, text) for text in first) or any(self._near(text) for text in first):
+            return ""
+        return (
+            f"{_NOTHING_DONE} None of the first {len(first)} rows has an answer in this column. Name the column of the "
+            f"answers with --column. Columns: {', '.join(table.columns)}"
+        )
+
     # -- column by column ------------------------------------------------------------------------------------
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
@@ -285,6 +299,10 @@ class AnswerReader:
         unnamed = [number for number, user in enumerate(named) if why_no_user(user, exact)] if check else []
         clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
         cells = read_cells(self._collection, found, counts_as=clip, none=self._missing, without=unnamed)
+        texts = dict(cells.wrong[:_SOME])
+        other = ""
+        if first == 1 and list(texts) == list(range(min(_SOME, len(texts) + len(cells.kept)))):
+            other = self._other_column(table, list(texts.values()))
         for number, text in cells.wrong:
             row = Row(None, first + number, [], "")
             if named and (why := why_no_user(named[number], exact)):
@@ -292,7 +310,7 @@ class AnswerReader:
             elif text in self._missing:
                 self.answers.left_out.leave_missing(table, row, place, text)
             else:
-                self.answers.left_out.leave(table, row, place, self._wrong(table, text), self._kind(text))
+                self.answers.left_out.leave(table, row, place, self._wrong(table, text), self._kind(text), other)
         self.answers.clipped += cells.changed
         kept = users if len(cells.kept) == len(users) else [users[number] for number in cells.kept if users]
         return Batch(cells.values, kept), cells.kept

@@ -212,6 +212,8 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     central = None if shuffled is None else found.shuffled(shuffled)
     result = {**found.to_json(), **({} if shuffled is None else {"shuffled": central})}
     odometer = result["odometer"]
+    if not found.charges and not found.erased:
+        _note_no_charge(user)
     if form is not None:
         print_json(result) if form == JSON else print_rows([result], form)
         return
@@ -280,10 +282,17 @@ def history(ctx: click.Context, user: str, form: str | None) -> None:
       ldp-budget history alice
     """
     rows = open_ledger(ctx).history(user)
+    if not rows:
+        _note_no_charge(user)
     if form is not None:
         print_rows(rows, form)
         return
     print_row_table([_history_row(row, rows) for row in rows], ("policy", "kind", "reports", "reservation", "note"))
+
+
+def _note_no_charge(user: str) -> None:
+    """Print that a user has no charge: the name may be misspelled."""
+    click.echo(f"No charge of a user {user!r} yet", err=True)
 
 
 def _history_row(row: Row, rows: list[Row]) -> Row:

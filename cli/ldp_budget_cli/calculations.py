@@ -17,6 +17,7 @@ from .errors import did_you_mean
 from .limit_text import number
 from .mechanism_cards import card_lines
 from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
+from .number_types import parse_margin
 from .output import (
     JSON,
     central_loss,
@@ -30,7 +31,7 @@ from .output import (
     shuffled_option,
 )
 from .plots import plot_option
-from .survey_plan import PlanGroup, share_option
+from .survey_plan import PlanGroup
 from .tables import print_fields, print_row_table, print_table, shown
 
 if TYPE_CHECKING:
@@ -238,7 +239,10 @@ def _filter(row: dict[str, Any]) -> str:
 )
 @click.option("--total-delta", metavar="D", help="The δ of that total [default: the sum of the reports' own]")
 @click.option(
-    "--margin", metavar="SHARE", help="Show how many respondents give every share this margin of error, at 95 %."
+    "--margin",
+    metavar="SHARE",
+    callback=parse_margin,
+    help="Show how many respondents give every share this margin of error, at 95 %: 0.03 or 3% is 3 points.",
 )
 @plot_option("the comparison")
 @rows_options
@@ -250,7 +254,7 @@ def compare(
     upper: str | None,
     reports: int | None,
     total_delta: str | None,
-    margin: str | None,
+    margin: float | None,
     plot: str | None,
     form: str | None,
 ) -> None:
@@ -272,12 +276,11 @@ def compare(
         raise click.UsageError("--total-delta needs --reports K.")
     if margin is not None and domain_size is None:
         raise click.UsageError("--margin needs --domain-size D and --users N.")
-    wanted = None if margin is None else share_option("margin", margin)
     reasons: dict[str, str] = {}
     totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, margin=wanted, extra=totals_of)
+        rows += rank_frequency(epsilon, domain_size, users, margin=margin, extra=totals_of)
     if lower is not None and upper is not None:
         rows += rank_numeric(epsilon, lower, upper, users, extra=totals_of)
     if plot is not None:

@@ -21,6 +21,7 @@ from .app import check_local, collection_names, open_ledger
 from .errors import REFUSED
 from .inputs import find_collection, read_json, read_names
 from .mechanism_subcommands import MechanismGroup, mechanism_command
+from .number_types import WholeRange
 from .output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option
 from .tables import print_fields, print_row_table
 
@@ -291,7 +292,7 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict:
 @click.option("--round", "name", metavar="NAME", help="Name the round [default: OUT without folder and suffix]")
 @click.option(
     "--group",
-    type=click.IntRange(min=1),
+    type=WholeRange(min=1),
     default=LEAST_REPORTS,
     metavar="K",
     help=f"Seal whole groups of K reports [default: {LEAST_REPORTS}]",

@@ -5,7 +5,10 @@ Ctrl-C: a stopped command ends with one sentence that says what is done and how 
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import shlex
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -62,6 +65,18 @@ def _option(switch: re.Match[str]) -> str:
     return f"add --{switch[1].replace('_', '-')}"
 
 
+def where_to_look(path: str, error: OSError) -> str:
+    """Return what to do about a file that does not exist: a similar name, or how to list the folder."""
+    if error.errno != errno.ENOENT or "://" in path:
+        return ""
+    folder, name = os.path.split(path)
+    try:
+        there = os.listdir(folder or ".")
+    except OSError:
+        return f" The folder {folder} does not exist." if folder else ""
+    return did_you_mean(name, there) or f" To list the files there: ls {shlex.quote(folder or '.')}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the known names of similar spelling; empty if there are none."""
     from difflib import get_close_matches
@@ -74,11 +89,24 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def _message(error: LdpBudgetError) -> str:
     """Return the message, with the hint for the command line in place of the one for Python."""
     if isinstance(error, InvalidParameter):
-        return error.describe(_spelt(error.option))
+        return error.describe(_spelt(error.option), _decimal_point(error))
     if isinstance(error, UnknownName):
         return _unknown(error)
+    if isinstance(error, SandboxError) and not error.sandbox:
+        return (
+            f"--at works with a sandbox ledger only, and {error.path} is a real ledger. Nothing was changed. Create a "
+            "sandbox: ldp-budget --ledger sandbox.db ledger init --sandbox"
+        )
     hint = _hint(error)
     return error.completed(hint) if hint else str(error)
+
+
+def _decimal_point(error: InvalidParameter) -> str | None:
+    """Return the hint for a number with a decimal comma; None for the error's own hint."""
+    found = str(error.found)
+    if not error.hint and "number" in error.expected and re.fullmatch(r"[+-]?\d+,\d+", found):
+        return f"Write a decimal point: {found.replace(',', '.')}"
+    return None
 
 
 def _hint(error: LdpBudgetError) -> str:
@@ -91,8 +119,6 @@ def _hint(error: LdpBudgetError) -> str:
         return "Set LDP_BUDGET_API_KEY to a valid key"
     if isinstance(error, ApprovalNeeded):
         return "Propose the change on the officer's page of the service. On the machine of the ledger: add --override REASON"
-    if isinstance(error, SandboxError) and not error.sandbox:
-        return "--at works with a sandbox only. Create one: ldp-budget ledger init --sandbox"
     if isinstance(error, ClockError) and error.newest is not None and not error.repairable:
         return f"Add --at {error.newest.isoformat()} or later"
     if isinstance(error, ClockError) and error.repairable:
@@ -106,8 +132,8 @@ def _unknown(error: UnknownName) -> str:
     hint = f"{error.hint} {close}".strip()
     if error.kind == "user" and not error.hint:
         hint = "To block the name all the same, add --unknown"
-    elif error.kind == "policy" and (not error.hint or error.hint.startswith("Did you mean")):
-        hint = f"{hint} Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON".strip()
+    elif error.kind == "policy" and not hint:
+        hint = f"Set one: ldp-budget policy set {error.name} --limit lifetime=EPSILON"
     return error.completed(hint) if hint else str(error)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,8 +101,9 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--consistent/--unbiased",
     default=None,
-    help="Show counts >= 0 that add up to the reports, or unbiased ones [default: --consistent in a table, "
-    "--unbiased in --json, --csv, --tsv, --nl, --rows-to and with --adjust]",
+    help="Show counts >= 0 that add up to the reports (to at most the reports if only some answers can be counted), or "
+    "unbiased ones [default: --consistent in a table, --unbiased in --json, --csv, --tsv, --nl, --rows-to and with "
+    "--adjust]",
 )
 @click.option(
     "--independent",
@@ -247,6 +249,7 @@ class _Question(NamedTuple):
 
 def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | None) -> None:
     out_of = None
+    whole = _add_up([row])
     if "answers" in row:
         out_of = None if ask.most is None else len(row["answers"])
         row["answers"] = chosen_rows(row["answers"], ask.names, ask.most)
@@ -261,7 +264,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
     elif form is not None:
         print_rows(_as_cells(rows, form), form)
     elif "answers" in row:
-        _print_counts(row, ask.level, out_of)
+        _print_counts(row, ask.level, out_of, whole)
     else:
         _print_mean(row)
 
@@ -309,7 +312,7 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
 
 
 def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None, form: str | None) -> None:
-    out_of = None
+    out_of, whole = None, _add_up(rounds)
     full = [each for each in rounds if each["reports"]]
     if "answers" in rounds[0]:
         out_of = None if ask.most is None else len(full[0]["answers"])
@@ -326,7 +329,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
     elif form is not None:
         print_rows(_as_cells(flat_rows(rounds), form), form)
     elif "answers" in rounds[0]:
-        _print_count_rounds(rounds, ask.level, out_of)
+        _print_count_rounds(rounds, ask.level, out_of, whole)
     else:
         print_row_table([_plain(row) for row in flat_rows(rounds)])
 
@@ -387,29 +390,37 @@ def _same_size(files: tuple[str, ...]) -> list[str]:
     return [path for path in files if path in sizes and often[sizes[path]] > 1]
 
 
-def _print_counts(row: dict[str, Any], level: float, out_of: int | None) -> None:
+def _add_up(rounds: Sequence[Round]) -> bool:
+    """True if the counts of all answers add up to the reports, in each round."""
+    sums = [(math.fsum(row["count"] for row in each.get("answers", [])), each["reports"]) for each in rounds]
+    return all(math.isclose(total, reports, rel_tol=1e-6) for total, reports in sums)
+
+
+def _print_counts(row: dict[str, Any], level: float, out_of: int | None, whole: bool) -> None:
     click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % confidence intervals")
-    _print_cautions(row["answers"], out_of)
+    _print_cautions(row["answers"], out_of, whole)
     cells = [count_cells(each) for each in row["answers"]]
     print_table(count_header(row["answers"])[: len(cells[0])], cells)
 
 
-def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None) -> None:
+def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None, whole: bool) -> None:
     click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % confidence intervals")
     answers = next(each["answers"] for each in rounds if each["reports"])
-    _print_cautions(answers, out_of)
+    _print_cautions(answers, out_of, whole)
     cells = [(row["round"], row["reports"], *count_cells(row)) for row in flat_rows(rounds)]
     print_table(("round", "reports", *count_header(answers))[: len(cells[0])], cells)
 
 
-def _print_cautions(rows: list[dict[str, Any]], out_of: int | None) -> None:
+def _print_cautions(rows: list[dict[str, Any]], out_of: int | None, whole: bool) -> None:
     if out_of is not None:
         click.echo(
             f"The {len(rows)} largest of {out_of} answers. Their counts are more likely too large than too small"
         )
     if rows and "raw_count" in rows[0]:
+        total = "they add up to" if whole else "together at most"
         click.echo(
-            "Consistent counts: at least 0, and together no more than the reports. The last column is unbiased"
+            f"Consistent counts: at least 0; over all answers {total} the reports. The intervals are those of the "
+            "unbiased counts (last column)"
         )
     if rows and all(row["share_high"] - row["share_low"] >= _WIDE for row in rows):
         click.echo("Too few reports: every interval is wider than half of all reports")

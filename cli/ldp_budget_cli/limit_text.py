@@ -39,6 +39,28 @@ def promise_text(limit: Limit) -> str:
     return f"ε = {number(limit.epsilon)} at δ = {number(limit.delta)}{aside}"
 
 
+def change_lines(before: Sequence[Limit], after: Sequence[Limit]) -> Iterator[str]:
+    """Yield a line for each limit that a new version of a policy has raised, lowered, added or removed."""
+    old, new = ({(limit.label, limit.rule): limit for limit in limits} for limits in (before, after))
+    for name in dict.fromkeys([*old, *new]):
+        one, other = old.get(name), new.get(name)
+        if one is None or other is None:
+            limit = one or other
+            assert limit is not None
+            yield f"{'added' if one is None else 'removed'}: {limit_text(limit)}"
+        elif one != other:
+            alike = one.delta == other.delta and one.aside == other.aside
+            how = "raised" if _admits_more(one, other) else "lowered" if _admits_more(other, one) else "changed"
+            promises = [f"ε = {number(each.epsilon)}" if alike else promise_text(each) for each in (one, other)]
+            yield f"{how}: {one.label} {' → '.join(promises)}"
+
+
+def _admits_more(before: Limit, after: Limit) -> bool:
+    """True if a limit has a larger capacity of anything; None does not count the amount at all."""
+    pairs = zip(before.capacity, after.capacity, strict=True)
+    return any(old is not None and (new is None or new > old) for old, new in pairs)
+
+
 def spent_epsilon(state: LimitState) -> float:
     """Return the ε of the promise that is spent, rounded up; the rules but basic convert their own unit."""
     return state.limit.epsilon_of(state.spent_units)
@@ -96,7 +118,8 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
         return
     fits = not (receipt.why or receipt.binding)
     verdict = "" if receipt.status == REFUSED else ": it fits" if fits else ": it does not fit"
-    yield f"{receipt.status}: {_request(receipt)}{verdict}"
+    stop = ". Send no report" if receipt.status == REFUSED else ""
+    yield f"{receipt.status}: {_request(receipt)}{verdict}{stop}"
     if receipt.why:
         yield f"  {receipt.why}"
     for state in receipt.limits:

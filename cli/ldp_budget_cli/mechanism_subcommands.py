@@ -7,6 +7,7 @@ collection; a plugin that is installed later never takes over a collection's nam
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -261,8 +262,9 @@ class MechanismGroup(click.Group):
             try:
                 built = self._build(mechanism, read)
             except InvalidParameter as error:
-                if error.found is None and not error.hint:
-                    error.hint = f"Example: ldp-budget {_without_key(self._example(mechanism))}"
+                if error.found is None:
+                    example = f"Example: ldp-budget {_without_key(self._example(mechanism))}"
+                    error.hint = f"{_spelled(error.hint, mechanism)} {example}".strip()
                 raise
             self._call(built, values)
 
@@ -290,6 +292,12 @@ class MechanismGroup(click.Group):
         context = click.get_current_context()
         before = context.parent.params if context.parent is not None else {}
         self._function(mechanism, **before, **values)
+
+
+def _spelled(hint: str, mechanism: type[Mechanism]) -> str:
+    """Return a hint with the parameters of the mechanism as options: `--epsilon` for `epsilon`."""
+    names = "|".join(sorted(map(re.escape, mechanism.fields), key=len, reverse=True))
+    return re.sub(rf"\b({names})\b", lambda name: f"--{name[1].replace('_', '-')}", hint) if names else hint
 
 
 def _without_key(example: str) -> str:

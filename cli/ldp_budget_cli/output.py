@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import in_sandbox
+from .number_types import WholeRange
 from .tables import print_table as print_table  # for the scripts of the tutorials
 from .tables import shown
 
@@ -39,7 +40,7 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 shuffled_option = click.option(
     "--shuffled",
-    type=click.IntRange(1, 10**12),
+    type=WholeRange(1, 10**12),
     metavar="N",
     help="Also show the central ε if a trusted shuffler mixes the reports of N users. No limit uses it.",
 )

@@ -20,6 +20,7 @@ from ldp_budget.guarantees.fixed_point import float_up
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
+from .number_types import WholeRange
 from .output import json_option, next_step, print_json
 from .tables import print_row_table, shown
 
@@ -80,7 +81,7 @@ def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
 @click.argument("module")
 @click.option(
     "--samples",
-    type=click.IntRange(min=5_000),
+    type=WholeRange(min=5_000),
     default=200_000,
     show_default=True,
     help="Draw this many reports in each audit.",

@@ -8,8 +8,8 @@ import click
 
 from ldp_budget.accounting.policies import DEFAULT
 
-from .app import open_ledger, parse_time, policy_names
-from .limit_text import limit_text, number, yearly_text
+from .app import check_local, open_ledger, parse_time, policy_names
+from .limit_text import change_lines, limit_text, minute, number, yearly_text
 from .mechanism_subcommands import mechanism_command, parse_reports
 from .output import (
     counted,
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.budget_projection import Binding
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Plan, Policy
+    from ldp_budget.client import Client
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -124,6 +126,7 @@ def set_(
     if plan or asked:
         # The collections come from an existing ledger.
         ledger = open_ledger(ctx)
+        before = _before(ledger, name)
         terms = _plan(ledger, plan, plan_delta or "0") if plan else None
         chosen = as_limits(limits, _charges(ledger, "for", asked))
         more: dict[str, Any] = {"relation": relation, "unbounded": unbounded, "checked": checked, "shares": parts}
@@ -134,12 +137,27 @@ def set_(
         more = {"relation": relation, "unbounded": unbounded, "checked": checked}
         Policy(name, given, shares=as_shares(parts or {}, given), **more)
         ledger = open_ledger(ctx, create=True)
+        before = _before(ledger, name)
         stored = ledger.set_policy(name, given, shares=parts, override=override, **more)
     _show(stored, as_json, _override(ledger, stored))
+    if before is not None and not as_json:
+        for line in change_lines(before.limits, stored.limits):
+            click.echo(line)
     warn_of_idle_limits(stored)
     if not as_json:
         other = "" if name == DEFAULT else f" --policy {name}"
         next_step(f"ldp-budget spend USER MECHANISM{other}, or ldp-budget collection add NAME MECHANISM")
+
+
+def _before(ledger: BudgetClient, name: str) -> Policy | None:
+    """Return the newest version of a policy before it is set; None if there is none, or the API key may not read it."""
+    from ldp_budget.api.problem_details import ServiceProblem
+    from ldp_budget.errors import UnknownName
+
+    try:
+        return ledger.policy(name)
+    except (UnknownName, ServiceProblem):
+        return None
 
 
 _PERIODS = ("lifetime", "day", "week", "month")
@@ -220,18 +238,47 @@ def list_(ctx: click.Context, form: str | None) -> None:
 
 @policy.command("show")
 @click.argument("name", shell_complete=policy_names)
+@click.option(
+    "--versions", is_flag=True, help="Show every version: its limits, when it was set, and by which API key."
+)
 @json_option
 @click.pass_context
-def show(ctx: click.Context, name: str, as_json: bool) -> None:
+def show(ctx: click.Context, name: str, versions: bool, as_json: bool) -> None:
     """Show the limits of policy NAME.
 
     \b
     Example:
       ldp-budget policy show default
+      ldp-budget policy show default --versions
     """
     ledger = open_ledger(ctx)
     found = ledger.policy(name)
-    _show(found, as_json, _override(ledger, found))
+    if versions:
+        _show_versions(ledger, name, as_json)
+    else:
+        _show(found, as_json, _override(ledger, found))
+
+
+def _show_versions(ledger: Accountant | Client, name: str, as_json: bool) -> None:
+    """Print every version of a policy, newest first."""
+    local = check_local(ledger, "the versions of a policy are on the page /officer of the service")
+    rows = [row for row in local.ledger.overview().policies() if row["policy"] == name]
+    if as_json:
+        print_json(rows)
+        return
+    print_row_table(
+        [
+            {
+                "version": row["version"],
+                "set at (UTC)": minute(row["at"]),
+                "by": row["by"] or "this machine",
+                "change": row["change"],
+                "limits": "; ".join(row["limits"]) or "none",
+                **({"override": row["override"]} if any(each["override"] for each in rows) else {}),
+            }
+            for row in rows
+        ]
+    )
 
 
 def _override(ledger: BudgetClient, policy: Policy) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from .design_options import check_public, note_public, public_option
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import exact_users_option, find_collection
 from .output import charging, counted, json_option, next_step, print_json, strict_option
+from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
 if TYPE_CHECKING:
@@ -152,8 +154,9 @@ def randomize(
     ):
         reader = _reader(file, found, how, note_skipped if skip_invalid else None, columns)
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
+        refused: list[str] = []
         released = (
-            _charged(ctx, out, found, batches, policy, note_refused)
+            _charged(ctx, out, found, batches, policy, note_refused, refused)
             if spend
             else _uncharged(out, found, batches, public)
         )
@@ -166,10 +169,26 @@ def randomize(
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
         click.echo(_summary(released, file, out, spend), err=True)
-    if not as_json:
+    if refused:
+        print_refusing_limits(open_ledger(ctx), refused, released.refused, found, policy)
+    if not as_json and released.reports:
         next_step(f"ldp-budget estimate {collection} {out}")
+    elif not as_json:
+        click.echo(f"There is nothing to estimate: {out} holds no report, because all users were refused", err=True)
     if strict and released.refused:
         sys.exit(REFUSED)
+
+
+def _check_folder(out: str) -> None:
+    """Raise a click error if the folder of a local file does not exist."""
+    from ldp_budget.reports.tables import is_address, local_path
+
+    folder = "" if is_address(out) else os.path.dirname(local_path(out))
+    if folder and not os.path.isdir(folder):
+        raise click.ClickException(
+            f"--out: the folder {folder} does not exist. Nothing was written and no user was charged. Create it first: "
+            f"mkdir -p {shlex.quote(folder)}"
+        )
 
 
 def _answer_columns(collection: Collection, columns: tuple[str, ...]) -> list[str]:
@@ -206,6 +225,7 @@ def _reader(
 def _check_new_round(out: str) -> None:
     """Raise a click error if a finished report file exists at `out`: its users were charged for it."""
     place = check_out(out)
+    _check_folder(out)
     if os.path.isfile(place) and not os.path.exists(f"{place}.partial"):
         raise click.ClickException(
             f"--out: {place} exists. No user was charged. For a new round, in which every user is charged again, name "
@@ -219,6 +239,7 @@ def _check_free(out: str, overwrite: bool) -> None:
     from ldp_budget.reports.tables import check_writable, exists
 
     place = shown_place(out)
+    _check_folder(out)
     try:
         check_writable(out)
         there, begun = exists(out), exists(f"{out}.partial")
@@ -282,8 +303,9 @@ def _charged(
     batches: Iterable[tuple[Batch, list[bytes] | None]],
     policy: str,
     note_refused: Note,
+    first_refused: list[str],
 ) -> Released:
-    """Charge each user, and release the reports of the accepted users."""
+    """Charge each user, and release the reports of the accepted users; `first_refused` collects some refused users."""
     from ldp_budget.reports.answers import joined
     from ldp_budget.reports.public_attributes import PublicAttributes
 
@@ -314,6 +336,7 @@ def _charged(
         def on_refused(refused: list[str]) -> None:
             for user in refused:
                 note_refused([user])
+            first_refused.extend(refused[: MOST_QUOTED - len(first_refused)])
 
         return release(
             out,

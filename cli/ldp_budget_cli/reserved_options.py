@@ -122,6 +122,7 @@ OPTIONS = (
     "users",
     "verify_hours",
     "version",
+    "versions",
     "weights",
 )
 

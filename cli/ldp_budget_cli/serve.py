@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import given_time, ledger_path, place_for_ledger
+from .number_types import NumberRange, WholeRange
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,7 +23,7 @@ PROXIES = ("127.0.0.1", "::1")
     "--port",
     default=8000,
     show_default=True,
-    type=click.IntRange(0, 65535),
+    type=WholeRange(0, 65535),
     help="Listen on this port; 0 for any free port.",
 )
 @click.option(
@@ -37,30 +38,26 @@ PROXIES = ("127.0.0.1", "::1")
     metavar="ADDRESS",
     help="The address of the proxy, if it is another machine. Repeatable.",
 )
-@click.option(
-    "--rate", type=click.FloatRange(0), help="Limit the requests per second of one API key [default: no limit]"
-)
-@click.option("--burst", type=click.IntRange(0), help="Requests of one API key beyond --rate at once [default: 100]")
+@click.option("--rate", type=NumberRange(0), help="Limit the requests per second of one API key [default: no limit]")
+@click.option("--burst", type=WholeRange(0), help="Requests of one API key beyond --rate at once [default: 100]")
 @click.option(
     "--address-rate",
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     help="Limit the requests per second from one address without a valid API key; 0: no limit [default: 100]",
 )
-@click.option(
-    "--address-burst", type=click.IntRange(0), help="Requests beyond --address-rate at once [default: 1000]"
-)
-@click.option("--threads", type=click.IntRange(1, 1000), help="Requests other than spends at a time [default: 64]")
+@click.option("--address-burst", type=WholeRange(0), help="Requests beyond --address-rate at once [default: 1000]")
+@click.option("--threads", type=WholeRange(1, 1000), help="Requests other than spends at a time [default: 64]")
 @click.option(
     "--drain",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(1),
+    type=NumberRange(1),
     help="Seconds in which running requests may finish at the end.",
 )
 @click.option("--open-metrics", is_flag=True, default=None, help="Show /metrics to this machine without an API key.")
 @click.option("--tracing", is_flag=True, default=None, help="Send a span for each request (extra `tracing`).")
 @click.option(
-    "--verify-hours", type=click.FloatRange(0), help="Verify the ledger every so many hours [default: on request]"
+    "--verify-hours", type=NumberRange(0), help="Verify the ledger every so many hours [default: on request]"
 )
 @click.option("--no-request-log", is_flag=True, help="Log no line for each request.")
 @click.option("--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, for experiments.")

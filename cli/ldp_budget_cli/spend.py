@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +22,9 @@ from .app import open_ledger, policy_names
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import Listing, exact_users_option, user_column_option
 from .limit_text import receipt_lines
-from .mechanism_subcommands import mechanism_command, note_option, parse_reports
+from .mechanism_subcommands import as_typed, mechanism_command, note_option, parse_reports
 from .output import charging, counted, json_option, next_step, options, print_json, strict_option
+from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 from .tables import shown
 
@@ -163,7 +164,11 @@ def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
             raise
         rows = open_ledger(ctx).open_reservations()
         listed = "".join(f"\n  {_shown_reservation(row)}" for row in rows)
-        open_ones = f"Open reservations, newest first:{listed}" if rows else "No reservation is open."
+        open_ones = (
+            f"Open reservations, newest first:{listed}"
+            if rows
+            else "No reservation is open. Make one: ldp-budget reserve USER MECHANISM"
+        )
         raise click.ClickException(f"No reservation is named {error.name!r}. {open_ones}") from None
 
 
@@ -267,7 +272,7 @@ def spend_many(
                 click.echo(f"users from column {listing.column} of {file}", err=True)
             for user in refused:
                 note_refused([user])
-            done.count(users, len(refused))
+            done.count(users, refused)
             advance(users)
 
         result = ledger.spend_many(
@@ -284,19 +289,25 @@ def spend_many(
         print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})
     else:
         click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
+    if key is None and result.spent:
+        click.echo(
+            "Note: without --key a second run charges everyone again. Add --key NAME, a name for this round", err=True
+        )
     if result.refused:
-        _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to)
+        _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to, policy)
+        print_refusing_limits(ledger, done.first_refused, result.refused, mechanism, policy)
         if strict:
             sys.exit(REFUSED)
 
 
-def _warn_of_refusals(charged: int, refused: int, refused_to: str | None) -> None:
+def _warn_of_refusals(charged: int, refused: int, refused_to: str | None, policy: str) -> None:
     """Say loudly if all users were refused; else where to find the refused ones."""
     if not charged:
+        more = "" if policy == DEFAULT else f" --policy {policy}"
         every = "the only user was" if refused == 1 else f"all {refused} users were"
         click.echo(
-            f"WARNING: {every} REFUSED. No user was charged, so none may send a report. To see the limit that "
-            "refuses: ldp-budget quote USER MECHANISM",
+            f"WARNING: {every} REFUSED. No user was charged, so none may send a report. To see what a user has left: "
+            f"ldp-budget quote USER {as_typed()}{more}",
             err=True,
         )
     elif refused_to is None:
@@ -319,10 +330,12 @@ class _Done:
 
     users: int = 0
     refused: int = 0
+    first_refused: list[str] = field(default_factory=list)
 
-    def count(self, users: int, refused: int) -> None:
+    def count(self, users: int, refused: list[str]) -> None:
         self.users += users
-        self.refused += refused
+        self.refused += len(refused)
+        self.first_refused += refused[: MOST_QUOTED - len(self.first_refused)]
 
     def __str__(self) -> str:
         charged = counted(self.users - self.refused, "user was", "users were")

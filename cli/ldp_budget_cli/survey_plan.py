@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.errors import InvalidParameter
-
 from .mechanism_subcommands import MechanismGroup
+from .number_types import parse_margin
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
 from .tables import print_table
 
@@ -44,21 +43,16 @@ class PlanGroup(MechanismGroup):
         formatter.write_text("For surveys and sample sizes: ldp-budget plan --survey FILE.toml --help")
 
 
-def share_option(option: str, text: str) -> float:
-    """Return the share of an option: 0.03, or 3 %."""
-    percent = text.strip().endswith("%")
-    number = decimal_option(option, text.strip().removesuffix("%").strip() if percent else text)
-    share = float(number / 100 if percent else number)
-    if not 0 < share < 1:
-        raise InvalidParameter(option, "a share above 0 and below 1, such as 0.03 or 3%", text)
-    return share
-
-
 @click.command("plan")
 @click.option("--survey", metavar="FILE|NAME", help="Plan the survey of a TOML file, or of the ledger.")
 @click.option("--collection", metavar="NAME", help="Plan a collection of one question.")
 @click.option("--respondents", type=click.IntRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
-@click.option("--margin", metavar="SHARE", help="Show how many respondents give this margin, such as 3%, at 95 %.")
+@click.option(
+    "--margin",
+    metavar="SHARE",
+    callback=parse_margin,
+    help="Show how many respondents give this margin, such as 3%, at 95 %.",
+)
 @click.option(
     "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
 )
@@ -69,7 +63,7 @@ def plan_survey(
     survey: str | None,
     collection: str | None,
     respondents: int | None,
-    margin: str | None,
+    margin: float | None,
     total_epsilon: str | None,
     as_json: bool,
 ) -> None:
@@ -91,7 +85,6 @@ def plan_survey(
         raise click.UsageError("Give either --survey or --collection.")
     if (respondents is None) == (margin is None):
         raise click.UsageError("Give either --respondents N or --margin SHARE, such as --margin 3%.")
-    wanted = None if margin is None else share_option("margin", margin)
     if survey is None:
         from .inputs import find_collection
 
@@ -101,12 +94,12 @@ def plan_survey(
         found = find_collection(ctx, collection)
         if found.survey is not None:
             raise click.UsageError(f"{collection} is a survey. Use --survey {collection}")
-        _show(plan_collection(found.mechanism, respondents, wanted), _print_collection, as_json)
+        _show(plan_collection(found.mechanism, respondents, margin), _print_collection, as_json)
         return
     from .survey import read_survey
 
     total = None if total_epsilon is None else decimal_option("total_epsilon", total_epsilon)
-    _show(planned(read_survey(ctx, survey), respondents, wanted, total), _print_survey, as_json)
+    _show(planned(read_survey(ctx, survey), respondents, margin, total), _print_survey, as_json)
 
 
 def _show(row: dict[str, Any], show: Any, as_json: bool) -> None:

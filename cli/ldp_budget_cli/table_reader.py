@@ -25,7 +25,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.arrow_tables import row_file
 from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
 
-from .errors import did_you_mean
+from .errors import did_you_mean, where_to_look
 from .output import cell, counted, finite, marked, options
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ USER_COLUMNS = {word + more for word in _USERS for more in ("", "s", "id", "ids"
 """The names of a user column, independent of case, spaces, hyphens and underscores."""
 
 _SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
+
+
+_FILLED = "Name a file with a header line and rows."
 
 
 class Layout(NamedTuple):
@@ -127,7 +130,7 @@ class Table:
     def _no_column(self, option: str, column: str) -> str:
         """Return the error for an unknown column."""
         if not self.columns:
-            return f"{_spelt(option)}: {self.path} is empty, so it has no column {column!r}."
+            return f"{_spelt(option)}: {self.path} is empty, so it has no column {column!r}. {_FILLED}"
         close = did_you_mean(column, self.columns)
         return (
             f"{_spelt(option)}: {self.path} has no column {column!r}.{close} Columns: {', '.join(self.columns)}"
@@ -142,7 +145,8 @@ class Table:
         if column is not None:
             return self.place("user_column", column)
         if not self.columns:
-            raise click.ClickException(f"{self.path} is empty: it has no {'header line' if self._header else 'row'}.")
+            missing = "header line" if self._header else "row"
+            raise click.ClickException(f"{self.path} is empty: it has no {missing}. {_FILLED}")
         first = self.columns[0]
         plain = first.strip().lower().replace(" ", "").replace("_", "").replace("-", "")
         if self._header and plain not in USER_COLUMNS:
@@ -177,11 +181,15 @@ class Table:
         return repr(text)
 
 
+_UNCLOSED = "unexpected end of data"
+"""The text of the error of `csv` for a file that ends within quotes."""
+
+
 class CsvTable(Table):
     """An open CSV file: its `columns`, and its `rows`, once."""
 
     def __init__(self, path: str, layout: Layout, file: TextIO) -> None:
-        self._layout = layout
+        self._layout, self._path = layout, path
         self._reader = csv.reader(_decoded(path, layout, file), delimiter=layout.delimiter, strict=True)
         self._each = self._lines()
         self._first = next(self._each, None)
@@ -192,10 +200,18 @@ class CsvTable(Table):
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines that are not empty, each with its first line number."""
         before = 0
-        for cells in self._reader:
-            if cells:
-                yield before + 1, cells
-            before = self._reader.line_num
+        try:
+            for cells in self._reader:
+                if cells:
+                    yield before + 1, cells
+                before = self._reader.line_num
+        except csv.Error as error:
+            if str(error) != _UNCLOSED:
+                raise
+            raise click.ClickException(
+                f'{self._path}, line {before + 1}: unclosed quote: the row begins a cell with " and never ends it. '
+                'Add the missing ", or write "" for a quote inside a cell.'
+            ) from None
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header, once."""
@@ -257,7 +273,7 @@ def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
             else:
                 yield _arrow_table(path, shown, kind, binary)
     except OSError as error:
-        raise click.ClickException(f"Cannot read {shown}: {error.strerror}.") from None
+        raise click.ClickException(f"Cannot read {shown}: {error.strerror}.{where_to_look(path, error)}") from None
     except (UnicodeError, csv.Error) as error:
         raise click.ClickException(f"{shown} is not a CSV file in {_shown(layout)}: {error}.") from None
 
@@ -354,11 +370,16 @@ class LeftOut:
         """The number of invalid rows."""
         return self.kinds.total()
 
-    def leave(self, table: Table, row: Row, column: int | None, reason: str, kind: str = "") -> None:
-        """Leave out an invalid row, or raise an error for it. `kind` is the reason without the details."""
+    def leave(
+        self, table: Table, row: Row, column: int | None, reason: str, kind: str = "", consequence: str = ""
+    ) -> None:
+        """Leave out an invalid row, or raise an error for it, with its own `consequence` if one is given.
+
+        `kind` is the reason without the details.
+        """
         where = f"{table.where(row, column, counted=self._counted)}: {reason}"
         if self._note is None:
-            raise click.ClickException(f"{where}. {self._consequence}".rstrip())
+            raise click.ClickException(f"{where}. {consequence or self._consequence}".rstrip())
         self.first = self.first or where
         self.kinds[kind or reason] += 1
         self._write(table, row, column, reason)

@@ -79,6 +79,8 @@ def rank_frequency(
                 **({} if extra is None else extra(mechanism)),
             }
         )
+    if not rows:
+        raise InvalidParameter("domain_size", "a whole number >= 2", domain_size)
     return Ranking(sorted(rows, key=lambda row: _rounded(row["mean_std_error"])))
 
 

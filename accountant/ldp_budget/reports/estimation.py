@@ -177,11 +177,25 @@ def chosen_rows(rows: list[dict[str, Any]], names: Sequence[str] | None, most: i
 
 
 def plain_rows(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield rows for a table: `fake_most` and `fake_least` in place of `fake_margin`, which holds both."""
+    """Yield rows for a table: `fake_most` and `fake_least` in place of `fake_margin`, which holds both.
+
+    A row of consistent counts also has unbiased values, so the names of its columns say which value is of which kind.
+    """
     for row in rows:
         margin = row.get("fake_margin")
-        kept = {name: value for name, value in row.items() if name != "fake_margin"}
+        names = _BOTH_KINDS if "raw_count" in row else {}
+        kept = {names.get(name, name): value for name, value in row.items() if name != "fake_margin"}
         yield kept if margin is None else {**kept, "fake_most": margin["most"], "fake_least": margin["least"]}
+
+
+_BOTH_KINDS = {
+    "count": "consistent_count",
+    "share": "consistent_share",
+    "raw_count": "unbiased_count",
+    "std_error": "unbiased_std_error",
+    "share_std_error": "unbiased_share_std_error",
+}
+"""The columns of a table with consistent and unbiased values, by their names in JSON."""
 
 
 def estimate_row(

@@ -15,6 +15,7 @@ header is detected too. A file appears complete under its name, or not at all.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -48,7 +49,14 @@ def reading(place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ReportFileError(shown_place(place), f"it cannot be read: {error.strerror or error}") from None
+        raise ReportFileError(
+            shown_place(place), f"it cannot be read: {error.strerror or error}", hint=_unread(error)
+        ) from None
+
+
+def _unread(error: OSError) -> str:
+    """Return the hint for a file that cannot be read."""
+    return "Check the name and the folder of the file." if error.errno == errno.ENOENT else ""
 
 
 @contextmanager
@@ -377,7 +385,7 @@ class Reports:
         while size > 0:
             piece = self._file.read(min(size, _READ_BYTES))
             if not piece:
-                raise ReportFileError(self._path, "it is truncated")
+                raise ReportFileError(self._path, "it is truncated", hint="Copy it again from where it was written.")
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)

@@ -56,6 +56,20 @@ def named_kind(path: str) -> str:
     return SUFFIXES.get(os.path.splitext(path.partition("?")[0])[1].lower(), CSV)
 
 
+_NO_TABLES = {
+    b"\x89PNG\r\n": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF89a": "a GIF picture",
+    b"GIF87a": "a GIF picture",
+    b"%PDF-": "a PDF file",
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet (.xlsx, .ods)",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet (.xls) or another Office file",
+    b"\x1f\x8b": "a file compressed by gzip",
+    b"SQLite format 3\0": "a SQLite database",
+}
+"""The first bytes of files that are often given in place of a table."""
+
+
 def kind_of(path: str, shown: str, head: bytes) -> str:
     """Return the kind of a file by its first bytes.
 
@@ -66,7 +80,7 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
 
     Raises:
         TableError: the file has the name of a Parquet or Arrow file, but is neither of them nor text; or it is a
-            Feather file of version 1 or an encrypted Parquet file.
+            Feather file of version 1, an encrypted Parquet file, a picture, a PDF or a spreadsheet.
     """
     if head.startswith(b"ARROW1\0\0"):
         return ARROW
@@ -78,6 +92,9 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
     if head.startswith((b"FEA1", b"PARE")):
         what = "a Feather file of version 1" if head.startswith(b"FEA1") else "an encrypted Parquet file"
         raise TableError(shown, f"it is {what}, which cannot be read")
+    for beginning, what in _NO_TABLES.items():
+        if head.startswith(beginning):
+            raise TableError(shown, f"it is {what}, and not a table", hint="Save the table as CSV in UTF-8.")
     if named != CSV and (not head or not _TEXT.issuperset(head)):
         found = f"begins with {head[:8]!r}" if head else "is empty"
         raise TableError(shown, f"it is named like {named}, but {found}")

@@ -116,7 +116,7 @@ def test_refusal_has_a_line_for_each_limit_that_binds(command: CommandLine) -> N
     )
     command("spend", "alice", *OUE)
     lines = command.error("spend", "alice", *OUE, code=3).splitlines()
-    assert lines[0] == "refused: alice, 1 report, ε = 0.5"
+    assert lines[0] == "refused: alice, 1 report, ε = 0.5. Send no report"
     assert lines[1] == "  lifetime (basic): ε = 0.5 of 0.6 spent, 0.1 left"
     assert lines[2].startswith("  day (basic): ε = 0.5 of 0.5 spent, 0 left; resets at 20")
     assert lines[3:] == ["  fits: 0 reports of this kind"]

@@ -155,7 +155,7 @@ GAUSSIAN = ["gaussian", "--epsilon", "1", "--delta", "0.001"]
         ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "got inf"),
         ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "is missing"),
         ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "got 0"),
-        (["randomized-response"], "--epsilon", "Give epsilon, or truth and yes", "is missing"),
+        (["randomized-response"], "--epsilon", "Give --epsilon, or --truth and --yes", "is missing"),
         (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "got 1"),
         ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "got 0"),
         ([*OUE, "--users", "many"], "--users", "integer", "many"),

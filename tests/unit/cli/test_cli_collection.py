@@ -376,7 +376,7 @@ def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
             "has no column 'name'. Columns: user, party",
         ),
         ({"options": ["--spend"]}, 2, "--user-column is missing: --spend needs the column of the users"),
-        ({"out": "nowhere/r"}, 1, "it cannot be written: No such file or directory"),
+        ({"out": "nowhere/r"}, 1, "nowhere does not exist. Nothing was written and no user was charged"),
         ({"out": "folder"}, 1, "cannot be written"),
     ],
 )
@@ -415,7 +415,7 @@ def test_randomize_that_fails_charges_no_user(
         ("party\n", "has no rows below its header"),
         ("age,party\n7\n", "line 2: 1 cell instead of 2, as in the header"),
         ("party,age\nindependent,7,8\n", "line 2: 3 cells instead of 2, as in the header"),
-        ('party\n"independent\n', "is not a CSV file in UTF-8"),
+        ('party\n"independent\n', "line 2: unclosed quote"),
         (b"party\n\xff\n", "is not a CSV file in UTF-8"),
     ],
 )

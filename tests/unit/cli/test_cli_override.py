@@ -14,9 +14,9 @@ def test_policy_set_without_the_demanded_approval_names_the_option(command: Comm
         Approvals(accountant).demand()
     raised = ("policy", "set", "default", "--limit", "lifetime=2")
     assert "add --override REASON" in command.error(*raised)
-    shown = command(*raised, "--override", "ben is on leave").stdout
-    assert "set without the approval that this ledger demands: ben is on leave" in shown
-    assert command("policy", "show", "default").stdout == shown
+    done = command(*raised, "--override", "ben is on leave").stdout
+    assert "set without the approval that this ledger demands: ben is on leave" in done
+    assert done == command("policy", "show", "default").stdout + "raised: lifetime ε = 1 → ε = 2\n"
     assert command.json("policy", "show", "default")["override"] == "ben is on leave"
     command("policy", "set", "default", "--limit", "lifetime=1")
     assert "override" not in command.json("policy", "show", "default")

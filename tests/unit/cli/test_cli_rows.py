@@ -177,7 +177,7 @@ def test_balance_of_many_users_needs_few_queries(command: CommandLine, monkeypat
         (b"user\nalice\n\n\n", (), None),
         (b"user\nalice\n\n  \n", (), "the user is missing"),
         (b"user\n\xff\n", (), "not a CSV file in UTF-8"),
-        (b'user\n"unfinished\n', (), "not a CSV file"),
+        (b'user\n"unfinished\n', (), "line 2: unclosed quote"),
         (b"\xef\xbb\xbfuser\r\nalice\r\n", (), None),
         ("name;user\nx;alice\n".encode("utf-16"), ("--encoding", "utf-16", "--delimiter", ";"), None),
         (b"", (), "is empty: it has no header line"),

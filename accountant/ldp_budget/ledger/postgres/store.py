@@ -88,7 +88,9 @@ def read(ledger: str, address: Address) -> Key:
     hint = f"Copy it from the machine that made the ledger, or set {VARIABLE} to its path."
     key = read_key_file(file, address.name, hint)
     if stat.S_IMODE(file.stat().st_mode) & 0o077:
-        raise LedgerError(address.name, "other users have access to its key file", hint=f"Run: chmod 600 {file}")
+        raise LedgerError(
+            address.name, f"other users have access to its key file {file}", hint=f"Run: chmod 600 {file}"
+        )
     return key
 
 

@@ -80,11 +80,13 @@ def check_names(file: Path) -> None:
 
 def check_modes(file: Path) -> None:
     """Raise `LedgerError` if other users have rights to the ledger, its key or its WAL."""
-    private = (file, keyfile.key_path(file), companion(file, LOG), companion(file, INDEX))
-    loose = [str(name) for name in private if name.exists() and stat.S_IMODE(name.stat().st_mode) & 0o077]
+    key = keyfile.key_path(file)
+    private = {file: "it", key: f"its key file {key}"}
+    private |= {name: f"its log {name}" for name in (companion(file, LOG), companion(file, INDEX))}
+    loose = [name for name in private if name.exists() and stat.S_IMODE(name.stat().st_mode) & 0o077]
     if loose:
-        names = shlex.join(loose)
-        raise LedgerError(str(file), "other users have access to it", hint=f"Run: chmod 600 {names}")
+        why = f"other users have access to {' and '.join(private[name] for name in loose)}"
+        raise LedgerError(str(file), why, hint=f"Run: chmod 600 {shlex.join(map(str, loose))}")
 
 
 def is_read_only(file: Path) -> bool:
@@ -217,6 +219,7 @@ def create(
     """
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist", hint="Create it first.")
+    refuse_folder(file)
     with _created(file), alone_in(file.parent):
         if file.exists():
             return
@@ -348,8 +351,16 @@ def has_key(file: Path, secret: bytes | None = None) -> bool:
     return key.exists() and (secret is None or file.exists() or key.read_bytes() != secret)
 
 
+def refuse_folder(file: Path) -> None:
+    """Raise `LedgerError` if a folder has the path of the ledger."""
+    if file.is_dir():
+        hint = f"Name a file, such as {file / 'budget.db'}."
+        raise LedgerError(str(file), "this is a folder, and a ledger is a file", hint=hint)
+
+
 def require_both(file: Path, secret: bytes | None = None) -> None:
     """Raise `LedgerError` unless both the ledger and its key exist; `secret` as for `has_key`."""
+    refuse_folder(file)
     key = keyfile.key_path(file)
     has_ledger, key_is_there = file.exists(), has_key(file, secret)
     if key_is_there and not has_ledger:
@@ -361,10 +372,11 @@ def require_both(file: Path, secret: bytes | None = None) -> None:
         raise LedgerError(str(file), f"its key file {key} exists, but the ledger is missing", hint=_RESTORE)
     if not key_is_there:
         if file.stat().st_size and not _is_database(file):
-            raise LedgerError(str(file), "this is not an ldp-budget ledger")
+            raise LedgerError(str(file), "this is not an ldp-budget ledger", hint=_NAME)
         raise LedgerError(str(file), f"its key file {key} is missing", hint=_RESTORE)
 
 
+_NAME = "Name a ledger, such as budget.db."
 _RESTORE = "Restore it from a backup."
 
 
@@ -427,7 +439,7 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
     if application != APPLICATION_ID:
-        raise LedgerError(path, "this is not an ldp-budget ledger")
+        raise LedgerError(path, "this is not an ldp-budget ledger", hint=_NAME)
     if version != SCHEMA_VERSION:
         raise LedgerError(
             path,
