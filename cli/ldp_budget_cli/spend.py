@@ -258,7 +258,7 @@ def spend_many(
     run = key if key is not None else f"run-{secrets.token_hex(8)}"
     done = _Done()
     more = "" if key is not None else f" with --key {run}"
-    again = f"run the same command again{more}: it charges no user twice"
+    again = f"run the same command again{more} (it charges no user twice)"
     with (
         writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
