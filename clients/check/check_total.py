@@ -23,6 +23,7 @@ program refuses hints that need more work than a fixed amount. No hint makes a f
 import json
 import re
 import sys
+from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
 from math import ceil, floor, isqrt
@@ -63,7 +64,6 @@ def exp(x):
     if x < 0:
         low, high = exp(min(-x, 2000))
         return ONE * ONE // high if x >= -2000 else 0, ONE * ONE // low + 1
-    need(x <= 2000, "an exponential out of range")
     halvings = int(x).bit_length() + 8
     y = (x.numerator << W) // (x.denominator << halvings)  # below 2^-8
     term = total = ONE
@@ -92,14 +92,13 @@ def normal(z, up):
 def gaussian(mu, y):
     """Delta of a Gaussian pair at y, in units, rounded up: Phi(a) - e^y Phi(b)."""
     a, b = mu / 2 - y / mu, -mu / 2 - y / mu
-    low, high = exp(-a * a / 2)
     if a < -15:
-        return high  # Phi(a) < e^(-a^2/2)
+        return exp(-a * a / 2)[1]  # Phi(a) < e^(-a^2/2)
     upper = ONE if a > 15 else normal(ceil(a * ONE), True)
-    if b < -15:  # e^y density(b) = density(a); Phi(b) >= density(b) (x^3 + 5x)/(x^4 + 6x^2 + 3) for x = -b
-        lower = floor(low * ONE // ROOT[1] * (-(b**3) - 5 * b) / (b**4 + 6 * b * b + 3))
-    else:
-        lower = exp(y)[0] * (ONE - exp(-b * b / 2)[1] if b > 15 else max(0, normal(floor(b * ONE), False))) >> W
+    if b > -15:
+        lower = exp(y)[0] * max(0, normal(floor(min(b, 15) * ONE), False)) >> W
+    else:  # e^y density(b) = density(a); Phi(b) >= density(b) (x^3 + 5x)/(x^4 + 6x^2 + 3) for x = -b
+        lower = floor(exp(-a * a / 2)[0] * ONE // ROOT[1] * (-(b**3) - 5 * b) / (b**4 + 6 * b * b + 3))
     return min(ONE, max(0, upper - lower))
 
 
@@ -118,24 +117,20 @@ class Grid:
         bound, tau = number(charge.get("bound", "0"), 100), number(charge.get("tau", "1"), 1)
         slack, (low, high) = number(charge.get("slack", "0"), 1), exp(-bound)
         if charge["kind"] == "finite-pair":
-            rows = [(number(p, 1), number(q, 1)) for p, q in charge["outcomes"]]
-            need(
-                len(rows) <= 4096 and sum(p for p, _ in rows) == sum(q for _, q in rows) == 1, "masses that are not 1"
-            )
+            rows = [(number(p, 1), number(q, 1)) for p, q in map(list.copy, charge["outcomes"])]  # lists only
+            need([sum(side) for side in zip(*rows, strict=True)] == [1, 1], "masses that do not sum to 1")
             cells, slack = [(p * ONE, q * ONE) for p, q in rows if p and q], sum(p for p, q in rows if not q)
         elif charge["kind"] == "laplace":
             cells = self.laplace(bound)
         else:  # the loss is bound or -bound with probability tau, and else 0
-            some, same = tau * (1 - slack) * ONE, (1 - tau) * (1 - slack) * ONE
-            cells = [(some * ONE / (ONE + low), some * low / (ONE + low)), (same, same)]
-            cells.append((some * high / (ONE + high), some * ONE / (ONE + high)))
+            up, down = (tau * (1 - slack) * ONE / (ONE + x) for x in (low, high))
+            same = (1 - tau) * (1 - slack) * ONE
+            cells = [(up * ONE, up * low), (down * high, down * ONE), (same, same)]
         law = Counter()
         for p, q in cells:
-            k, lower, upper = self.split(ceil(p), floor(q))
-            law.update({k: lower, k + 1: upper})
-        first, last = min(law), max(law)
-        row = [-(-law[k] >> W - self.bits) for k in range(first, last + 1)]
-        return (first, row, ceil(slack * 2**self.bits)), bound or last * self.h
+            law.update(self.split(ceil(p), floor(q)) if p else {})
+        row = [-(-law[k] >> W - self.bits) for k in range(min(law), max(law) + 1)]
+        return (min(law), row, ceil(slack * 2**self.bits)), bound or max(law) * self.h
 
     def laplace(self, bound):
         """Atoms at both ends, and between them the loss l with the density e^((l - bound)/2)/4 under P."""
@@ -148,15 +143,12 @@ class Grid:
             yield p + 1 >> 1, q >> 1
 
     def split(self, p, q):
-        """The k of the cell of the masses p and q, and the parts of p at the grid points k and k + 1."""
-        low, k = -MOST_CELLS // 2, MOST_CELLS // 2  # then the least k with p <= q e^((k + 1) grid)
-        while k - low > 1:
-            middle = (low + k) // 2
-            low, k = (low, middle) if p * ONE <= q * exp(min(2000, (middle + 1) * self.h))[0] else (middle, k)
-        need(k < MOST_CELLS // 2, "a grid with too many cells")
-        upper = (p * ONE - q * exp(k * self.h)[0]) // (ONE - exp(-self.h)[1]) + 1
-        upper = min(p, max(0, upper))
-        return k, p - upper, upper
+        """The parts of the mass p at two neighboring grid points, for an outcome of the masses p and q, in units."""
+        n = MOST_CELLS // 2  # and k is the least with p <= q e^((k + 1) grid)
+        k = bisect_left(range(-n, n), True, key=lambda k: p * ONE <= q * exp(min(2000, (k + 1) * self.h))[0]) - n
+        need(k < n, "a grid with too many cells")
+        upper = min(p, max(0, (p * ONE - q * exp(k * self.h)[0]) // (ONE - exp(-self.h)[1]) + 1))
+        return {k: p - upper, k + 1: upper}
 
     # -- sums of independent losses -----------------------------------------------------------------------------------
 
@@ -178,14 +170,6 @@ class Grid:
             first, below = first + 1, below + row[first]
         return a[0] + b[0] + first, [row[first] + below, *row[first + 1 : end]], infinite
 
-    def times(self, law, count):
-        """The sum of `count` independent losses of one distribution."""
-        total = law
-        for bit in f"{count:b}"[1:]:
-            total = self.add(total, total)
-            total = self.add(total, law) if bit == "1" else total
-        return total
-
 
 def delta_of(claim):
     """An upper bound of the delta of the listed reports at the claimed epsilon."""
@@ -196,14 +180,13 @@ def delta_of(claim):
         return sum(Fraction(count * law[2], 1 << grid.bits) for count, law, _ in reports)
     total, mu = (0, [1 << grid.bits], 0), Fraction(isqrt(ceil(mu2 * 4**96)) + 1, 2**96)
     for count, law, _ in reports:
-        total = grid.add(total, grid.times(law, count))
+        while count:
+            total = grid.add(total, law) if count & 1 else total
+            law, count = grid.add(law, law) if count > 1 else law, count >> 1
     found, spare = total[2] << W, Fraction(grid.tail, len(total[1]))
     for k, mass in enumerate(total[1], total[0]):
         y = epsilon - k * grid.h
-        if mu2:
-            found += mass * (gaussian(mu, y) if mass > spare else ONE)
-        elif y < 0:
-            found += mass * (ONE - exp(y)[0])
+        found += mass * (ONE if mass <= spare else gaussian(mu, y) if mu2 else ONE - exp(min(y, 0))[0])
     return Fraction(found, ONE << grid.bits)
 
 
@@ -211,8 +194,8 @@ def check(data):
     """The certificate in these bytes, and an upper bound of its delta. Any exception means: not proved."""
     need(len(data) <= MOST_BYTES, "a file that is too large")
     claim = json.loads(data)
-    canonical = json.dumps(claim, sort_keys=True, separators=(",", ":")) + "\n"
-    need(data == canonical.encode(), "not in canonical form")  # so there is one way to write a certificate
+    # There is one way to write a certificate: no key twice, no space, no other form of a number.
+    need(data == json.dumps(claim, sort_keys=True, separators=(",", ":")).encode() + b"\n", "not in canonical form")
     need(type(claim) is dict and sorted(claim) == KEYS, "not the keys of a certificate")
     need(claim["format"] == "ldp-budget total" and whole(claim["version"], 1, 1), "another format or version")
     need(type(claim["charges"]) is list and 0 < len(claim["charges"]) <= 256, "not a list of charges")
@@ -226,9 +209,8 @@ def check(data):
 
 if __name__ == "__main__":
     try:
-        proved, _ = check(Path(sys.argv[1]).read_bytes())
+        told, _ = check(Path(sys.argv[1]).read_bytes())
     except Exception as error:
         sys.exit(f"REFUSED: {error!r:.300}")
-    print(f"PROVED: epsilon is at most {proved['epsilon']} at delta {proved['delta']} for these reports of one user:")
-    for each in proved["charges"]:
-        print(f"{each['count']:>8} x", *(f"{name} {each[name]!s:.80}" for name in ("kind", *KINDS[each["kind"]])))
+    title = f"PROVED: epsilon {told['epsilon']} at delta {told['delta']} for these reports of one user:"
+    print(title, *map(json.dumps, told["charges"]), sep="\n  ")
