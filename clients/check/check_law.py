@@ -54,16 +54,17 @@ def settled(x, world):
     return x.find(world) if isinstance(x, Drawn) else [settled(y, world) for y in x] if isinstance(x, list) else x
 
 
+# What no client defines ends in a division by zero or in a position outside: it proves nothing.
 EACH = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a // b,
-        "mod": lambda a, b: a % b, "shr": lambda a, b: a >> b, "shl": lambda a, b: a << range(2**16)[b], "min": min,
-        "max": max, "and": lambda a, b: a & b, "xor": lambda a, b: a ^ b, "lt": lambda a, b: int(a < b),
-        "ge": lambda a, b: int(a >= b), "eq": lambda a, b: int(a == b), "where": lambda c, a, b: a if c else b,
-        "parity": lambda a: range(a + 1)[a].bit_count() & 1}  # fmt: skip
+        "mod": lambda a, b: a % b // (b > 0), "shr": lambda a, b: a >> b, "shl": lambda a, b: a << range(2**16).index(b),
+        "min": min, "max": max, "and": lambda a, b: (a & b) // (min(a, b) >= 0), "lt": lambda a, b: int(a < b),
+        "xor": lambda a, b: (a ^ b) // (min(a, b) >= 0), "ge": lambda a, b: int(a >= b), "eq": lambda a, b: int(a == b),
+        "where": lambda c, a, b: (b, a)[range(2).index(c)], "parity": lambda a: a.bit_count() % 2 // (a >= 0)}  # fmt: skip
 WHOLE = {"list": lambda *a: list(a), "sort": sorted, "at": lambda v, i: v[range(len(v)).index(i)],
-         "put": lambda v, i, a: [*v[:range(len(v)).index(i)], a, *v[i + 1:]], "rank": lambda v, a: sum(x <= a for x in v),
-         "first": lambda bits: bits.index(1) if 1 in bits else 0,
+         "put": lambda v, i, a: [*v[:range(len(v)).index(i)], a, *v[i + 1:]],
+         "rank": lambda v, a: sum(x <= a for x in v) // (v == sorted(v)), "first": lambda v: v.index(1) if 1 in v else 0,
          "onehot": lambda i, n: [int(j == range(n).index(i)) for j in range(n)],
-         "join": lambda bits: sum(bit << j for j, bit in enumerate(bits)),
+         "join": lambda bits: sum(range(2).index(bit) << j for j, bit in enumerate(bits)),
          "floyd": lambda v, b: reduce(lambda row, x: [*row, b - 1 + len(row) if x in row else x], v, [])}  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def apply(name, given):
     if not needs or name == "list" or (name in ("at", "put") and not needs_of(given[1])):
         return function(*given)
     if name == "where":  # only the branch that is taken needs its draws
-        return Drawn(needs, lambda world: settled(given[1] if settled(given[0], world) else given[2], world))
+        return Drawn(needs, lambda world: settled(given[2 - range(2).index(settled(given[0], world))], world))
     if name in ("put", "sort", "floyd"):
         return [Drawn(needs, lambda world, j=j: function(*settled(given, world))[j]) for j in range(len(given[0]))]
     return Drawn(needs, lambda world: function(*settled(given, world)))
@@ -100,7 +101,7 @@ def subset(m, n):
 
 
 # The distributions of independent draws. Kept words are as random for one number as for another, which is left out.
-DRAWS = {"bit": lambda t: [bit(t)], "bit_at": lambda t: [bit(t)], "bits": lambda t, n: [bit(t)] * n,
+DRAWS = {"bit": lambda t: [bit(t)], "bit_at": lambda t: [bit(range(ALL).index(t))], "bits": lambda t, n: [bit(t)] * n,
          "below": lambda b: [below(b)], "belows": lambda b, n: [below(b)] * n, "subset": lambda m, n: [subset(m, n)],
          "belows_from": lambda b, n: [below(b + j) for j in range(n)], "kept_bits": lambda t, n: [bit(t)] * n,
          "kept_belows": lambda b, n: [below(b + j, ALL) for j in range(n)]}  # fmt: skip
@@ -176,7 +177,7 @@ def cases(program):
     steps, parts, given = dict(program["steps"]), [part[1] for part in program["report"]["parts"]], program["input"]
     kept = [f"label {step[1]}" for step in steps.values() if draws_at(step) and step[0].startswith("kept_")]
     names = [*kept, *program["tables"], "value", *(name for name, _ in program["steps"])]
-    need(len(names) == len(set(names)), "a name or a label twice")
+    need(len(names) == len(set(names)) and (program["memo"] or not kept), "a name or a label twice, or no memo")
     count = given["last"] + 1 if given["kind"] == "number" else int(given.get("count", ALL))
     for name, step in steps.items():
         if "value" in reach([name], steps) and "value" not in reach(parts, steps, [name]):  # nothing goes around it

@@ -127,8 +127,26 @@ HALF = str(2**63)
         ([["value", 0]], []),
         ([["leak", ["add", ["bit", HALF], "value"]]], [["uint", "leak", 1, 1]]),
         ([["out", ["at", "row", ["sub", "value", 1]]]], [["uint", "out", 1, 1]]),
+        ([["two", ["where", ["add", 1, "value"], 1, 1]]], [["uint", "two", 1, 1]]),
+        ([["row2", ["rank", ["list", 3, "value", 2], 0]], ["same", ["mul", 0, "row2"]]], [["uint", "same", 1, 1]]),
+        ([["sum", ["join", ["list", "value", 0]]], ["same", ["mul", 0, "sum"]]], [["uint", "same", 1, 1]]),
+        ([["mask", ["and", ["sub", 0, "value"], 0]]], [["uint", "mask", 1, 1]]),
+        ([["left", ["mul", 0, ["shl", 1, ["sub", 0, "value"]]]]], [["uint", "left", 1, 1]]),
+        ([["rest", ["mul", 0, ["mod", 5, ["sub", 0, "value"]]]]], [["uint", "rest", 1, 1]]),
+        ([["old", ["kept_bits", "x", 0, HALF, 1]]], [["packed", "old", 1]]),
     ],
-    ids=["a bit twice", "a length", "a negative", "a division", "a name twice", "value", "a nested draw", "outside"],
+    ids=[
+        *("a bit twice", "a length", "a negative", "a division", "a name twice", "value", "a nested draw", "outside"),
+        *(
+            "no condition",
+            "no order",
+            "no bit",
+            "a negative mask",
+            "a negative shift",
+            "a negative modulus",
+            "no memo",
+        ),
+    ],
 )
 def test_check_law_program_that_leaks_is_not_proved(steps: list[Any], parts: list[Any]) -> None:
     assert verdict(CHECK, _with(steps, parts)) != "proved"
