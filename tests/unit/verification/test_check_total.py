@@ -144,9 +144,33 @@ def _refused(count: int, seed: int) -> None:
         claim = certificate(charges, delta=delta)
         if lower > 0 and Decimal(claim["epsilon"]) * Decimal("0.998") < Decimal(lower):
             made.append(claim)
-    for _ in range(count):
+    found = 0
+    while found < count:
         lie = _stronger(rng.choice(made), rng)
-        assert verdict(CHECK, written(lie)) == "refused", lie
+        if not _may_be_true(lie):
+            found += 1
+            assert verdict(CHECK, written(lie)) == "refused", lie
+
+
+def _may_be_true(claim: dict[str, Any]) -> bool:
+    """True if the product does not contradict a well-formed claim."""
+    counts = [charge["count"] for charge in claim["charges"]]
+    if not all(type(count) is int and count > 0 for count in counts):
+        return False
+    try:
+        charges = [(_guarantee(charge), charge["count"]) for charge in claim["charges"]]
+    except ValueError:
+        return False
+    texts = [value for charge in claim["charges"] for value in charge.values()]
+    if any(text == "1e-3" for text in texts) or not isinstance(claim["grid"], str):
+        return False
+    return compose(charges, delta=claim["delta"], rule="exact").lower <= float(
+        claim["epsilon"]
+    ) and _hints_are_well_formed(claim)
+
+
+def _hints_are_well_formed(claim: dict[str, Any]) -> bool:
+    return verdict(CHECK, written({**claim, "epsilon": "1000000", "delta": "0.999"})) == "proved"
 
 
 def test_check_total_stronger_claims_and_broken_hints_are_refused() -> None:
