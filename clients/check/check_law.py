@@ -54,7 +54,7 @@ def settled(x, world):
     return x.find(world) if isinstance(x, Drawn) else [settled(y, world) for y in x] if isinstance(x, list) else x
 
 
-# What no client defines ends in a division by zero or in a position outside: it proves nothing.
+# Arguments that the specification does not define raise an error, so they prove nothing.
 EACH = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a // b,
         "mod": lambda a, b: a % b // (b > 0), "shr": lambda a, b: a >> b, "shl": lambda a, b: a << range(2**16).index(b),
         "min": min, "max": max, "and": lambda a, b: (a & b) // (min(a, b) >= 0), "lt": lambda a, b: int(a < b),
@@ -266,8 +266,8 @@ def check(data):
 
 if __name__ == "__main__":
     try:
-        told, _ = check(Path(sys.argv[1]).read_bytes())
+        proved, _ = check(Path(sys.argv[1]).read_bytes())
     except Exception as error:
         sys.exit(f"{'CANNOT' if isinstance(error, CANNOT) else 'REFUSED'}: {error!r:.300}")
-    what = f"{'one report' if told['memo'] else 'every report'} of {told['name']}"
-    print(f"PROVED: {what} is at most e^{told['guarantee']['epsilon']} times as likely as with another answer")
+    what = f"{'one report' if proved['memo'] else 'every report'} of {proved['name']}"
+    print(f"PROVED: {what} is at most e^{proved['guarantee']['epsilon']} times as likely as with another answer")

@@ -209,8 +209,8 @@ def check(data):
 
 if __name__ == "__main__":
     try:
-        told, _ = check(Path(sys.argv[1]).read_bytes())
+        proved, _ = check(Path(sys.argv[1]).read_bytes())
     except Exception as error:
         sys.exit(f"REFUSED: {error!r:.300}")
-    title = f"PROVED: epsilon {told['epsilon']} at delta {told['delta']} for these reports of one user:"
-    print(title, *map(json.dumps, told["charges"]), sep="\n  ")
+    title = f"PROVED: epsilon {proved['epsilon']} at delta {proved['delta']} for these reports of one user:"
+    print(title, *map(json.dumps, proved["charges"]), sep="\n  ")

@@ -18,7 +18,7 @@ _CLONE = Path(__file__).parents[3] / "clients" / "check"
 
 
 def folder() -> Path:
-    """The folder of the checkers: in a wheel beside this file, in a clone `clients/check`."""
+    """The folder of the checkers: next to this file in a wheel, `clients/check` in a clone."""
     return _INSTALLED if _INSTALLED.is_dir() else _CLONE
 
 
