@@ -100,7 +100,7 @@ def _random_lists(count: int, seed: int) -> None:
 
 
 def test_check_total_random_lists_none_accepted_below_the_lower_bound() -> None:
-    _random_lists(12, seed=31)
+    _random_lists(5, seed=31)
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def _hints_are_well_formed(claim: dict[str, Any]) -> bool:
 
 
 def test_check_total_stronger_claims_and_broken_hints_are_refused() -> None:
-    _refused(60, seed=7)
+    _refused(25, seed=7)
 
 
 @pytest.mark.slow
