@@ -174,7 +174,7 @@ def _hints_are_well_formed(claim: dict[str, Any]) -> bool:
 
 
 def test_check_total_stronger_claims_and_broken_hints_are_refused() -> None:
-    _refused(25, seed=7)
+    _refused(12, seed=7)
 
 
 @pytest.mark.slow
