@@ -13,6 +13,7 @@ import click
 
 from ldp_budget.registry.certification import mechanism_rows
 
+from .check import write_certificate
 from .errors import did_you_mean
 from .limit_text import number
 from .mechanism_cards import card_lines
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from decimal import Decimal
 
+    from ldp_budget.accounting.rule_comparison import Rules
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -97,15 +99,32 @@ _reports_option = click.option(
 @_reports_option
 @click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
 @shuffled_option
+@click.option("--rule", metavar="RULE", help="Show this rule alone: basic, zcdp, gdp, renyi or exact.")
+@click.option("--certificate", metavar="FILE", help="Write a certificate of the exact total: see ldp-budget check.")
 @rows_options
 def compose(
-    mechanism: Mechanism, reports: int, total_delta: str | None, shuffled: int | None, form: str | None
+    mechanism: Mechanism,
+    reports: int,
+    total_delta: str | None,
+    shuffled: int | None,
+    rule: str | None,
+    certificate: str | None,
+    form: str | None,
 ) -> None:
     from ldp_budget.accounting.rule_comparison import central_of, own_delta, promise_of, totals
+    from ldp_budget.composition.rules import of_one_question
 
     guarantee = promise_of(mechanism)
     delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
     rules, reasons = totals(mechanism, reports, delta)
+    if rule is not None:
+        rules, reasons = _rule_alone(rule, rules, reasons)
+    if certificate is not None:
+        if rule not in (None, "exact"):
+            raise click.UsageError(
+                "--certificate certifies the exact total. Write --rule exact, or leave --rule out."
+            )
+        write_certificate(certificate, [of_one_question(guarantee, reports, "exact")], delta)
     central, reason = (None, None) if shuffled is None else central_of(mechanism, reports, delta, shuffled)
     if form == JSON:
         more = {} if shuffled is None else {"shuffled": central}
@@ -176,6 +195,13 @@ def _print_next(
             f"Or, if all reports are fixed now: ldp-budget policy set default --plan COLLECTION={reports}{more}",
             err=True,
         )
+
+
+def _rule_alone(rule: str, rules: Rules, reasons: dict[str, str]) -> tuple[Rules, dict[str, str]]:
+    """Return the result of one rule, and the reason if it does not apply. Raises a click error for another name."""
+    if rule not in rules:
+        raise click.UsageError(f"--rule must be one of {', '.join(rules)}: got {rule!r}")
+    return {rule: rules[rule]}, {name: reason for name, reason in reasons.items() if name == rule}
 
 
 def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:

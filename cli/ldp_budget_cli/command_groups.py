@@ -13,6 +13,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "plan": ("calculations", "Find the ε that each of many reports may cost."),
         "compose": ("calculations", "Show the total cost of many reports, under every rule."),
         "audit": ("plugin", "Check that a mechanism keeps its guarantee."),
+        "check": ("check", "Check a certificate, or the law of a public definition."),
     },
     "Policies": {
         "policy": ("policy", "Set, show, list and simulate the limits of users."),

@@ -9,6 +9,7 @@ import click
 from ldp_budget.accounting.policies import DEFAULT
 
 from .app import check_local, open_ledger, parse_time, policy_names
+from .check import write_certificate
 from .limit_text import change_lines, limit_text, minute, number, yearly_text
 from .mechanism_subcommands import mechanism_command, parse_reports
 from .output import (
@@ -68,6 +69,7 @@ def policy() -> None:
     help="Admit only COUNT reports of a collection, with one exact price for all of them. Repeatable.",
 )
 @click.option("--plan-delta", metavar="DELTA", help="The δ of the plan's price [default: 0]")
+@click.option("--certificate", metavar="FILE", help="Write a certificate of the plan's price: see ldp-budget check.")
 @click.option("--relation", metavar="any", help="Write 'any' to admit only guarantees that hold for any two inputs.")
 @click.option("--unbounded", is_flag=True, help="Allow an unlimited total: no lifetime limit.")
 @click.option("--checked", is_flag=True, help="Admit only checked mechanisms (see `ldp-budget mechanisms`).")
@@ -95,6 +97,7 @@ def set_(
     asked: tuple[str, ...],
     plan: tuple[str, ...],
     plan_delta: str | None,
+    certificate: str | None,
     relation: str | None,
     unbounded: bool,
     checked: bool,
@@ -122,6 +125,8 @@ def set_(
     parts = {} if no_shares else _shares(shares)
     if plan_delta is not None and not plan:
         raise click.UsageError("--plan-delta needs a plan. Add --plan COLLECTION=COUNT")
+    if certificate is not None and not plan:
+        raise click.UsageError("--certificate certifies the price of a plan. Add --plan COLLECTION=COUNT")
     _check_limits(name, limits, plan, unbounded)
     if plan or asked:
         # The collections come from an existing ledger.
@@ -129,6 +134,8 @@ def set_(
         before = _before(ledger, name)
         terms = _plan(ledger, plan, plan_delta or "0") if plan else None
         chosen = as_limits(limits, _charges(ledger, "for", asked))
+        if certificate is not None and terms is not None:
+            write_certificate(certificate, terms.charges, terms.delta)
         more: dict[str, Any] = {"relation": relation, "unbounded": unbounded, "checked": checked, "shares": parts}
         stored = ledger.set_policy(name, chosen, plan=terms, override=override, **more)
     else:

@@ -81,6 +81,8 @@ def test_wheel_contains_the_packages_and_nothing_else(wheel: Path) -> None:
             assert f"ldp_budget_service/{folder}/{path.name}" in names
     for path in (ROOT / "service" / "monitoring").iterdir():
         assert f"ldp_budget_service/monitoring/{path.name}" in names
+    for name in ("check.py", "check_law.py", "check_total.py", "check_total.mjs"):
+        assert f"ldp_budget/verification/check/{name}" in names
 
 
 def test_wheel_contains_every_source_file(wheel: Path) -> None:

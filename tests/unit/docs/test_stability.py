@@ -13,6 +13,7 @@ from ldp_budget.ledger.sqlite import schema as sqlite
 from ldp_budget.registry import certification, collections
 from ldp_budget.reports import charged_release, report_file
 from ldp_budget.sdk import client_program
+from ldp_budget.verification import total_certificate
 from ldp_budget_cli import errors
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,11 +42,12 @@ def number(magic: str | bytes) -> int:
         ("report file", number(report_file.MAGIC)),
         ("what an interrupted `randomize` has drawn (`OUT.partial`)", number(charged_release._MAGIC)),
         ("certificates", number(certification._FORMAT)),
+        ("certificate of a total (`--certificate`)", total_certificate.VERSION),
     ],
 )
 def test_file_versions_of_the_page_are_those_that_are_written(what: str, version: int) -> None:
     said = {cells[0]: cells[1] for cells in rows("| what |")}
-    assert len(said) == 7
+    assert len(said) == 8
     assert said[what] == str(version)
 
 

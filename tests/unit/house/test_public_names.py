@@ -243,6 +243,7 @@ ldp_budget.verification.audit
 ldp_budget.verification.audit.events
 ldp_budget.verification.audit.search
 ldp_budget.verification.audit.subprocess_client
+ldp_budget.verification.checkers
 ldp_budget.verification.contract
 ldp_budget.verification.contract.client_checks
 ldp_budget.verification.contract.estimator_checks
@@ -259,6 +260,7 @@ ldp_budget.verification.exact.numeric_ranges
 ldp_budget.verification.exact.program_checks
 ldp_budget.verification.exact.program_distribution
 ldp_budget.verification.exact.symmetry
+ldp_budget.verification.total_certificate
 """
 
 OURS = ("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli")

@@ -1,0 +1,157 @@
+"""`clients/check/check_law.py`: it proves honest programs, refuses those that lie, and names those that it cannot count."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import exp
+from typing import Any
+
+import pytest
+
+from checker_vectors import laws, verdict
+from ldp_budget import mechanism
+from ldp_budget.registry.public_definition import NOTHING, definition_of, digest_of
+from ldp_budget.verification.checkers import checker
+from ldp_budget.verification.exact.program_distribution import law
+
+CHECK = checker("check_law")
+
+
+def _definition(name: str, **options: Any) -> dict[str, Any]:
+    made = mechanism(name).calibrate(**options)
+    found: dict[str, Any] = json.loads(json.dumps(definition_of(name, "00" * 32, made, None, NOTHING)))
+    return found
+
+
+@pytest.mark.parametrize(("name", "definition", "expected"), laws(), ids=[name for name, _, _ in laws()])
+def test_check_law_vector_has_its_verdict(name: str, definition: dict[str, Any], expected: str) -> None:
+    assert verdict(CHECK, json.dumps(definition).encode()) == expected
+
+
+def test_check_law_proves_at_least_ten_builtin_mechanisms() -> None:
+    proved = {definition["mechanism"] for _, definition, expected in laws() if expected == "proved"}
+    assert len(proved) >= 10
+    assert {"oue", "sue", "pgr", "loloha", "cms", "hcms", "d-bit-flip", "one-bit-mean"} <= proved
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("oue", {"epsilon": "0.7", "domain_size": 3}),
+        ("grr", {"epsilon": "2", "domain_size": 5}),
+        ("subset-selection", {"epsilon": "1", "domain_size": 5}),
+        ("d-bit-flip", {"epsilon": "1", "buckets": 4, "bits": 2}),
+        ("pgr", {"epsilon": "1", "domain_size": 4}),
+    ],
+)
+def test_check_law_ratio_equals_that_of_the_library(name: str, options: dict[str, Any]) -> None:
+    made = mechanism(name).calibrate(**options)
+    _, found = CHECK.check(json.dumps(_definition(name, **options)).encode())
+    program = made.client_program()
+    laws_of_answers = [law(program, value) for value in range(int(program.input["count"]))]
+    rows = {row for each in laws_of_answers for row in each}
+    true = max(
+        Fraction(max(each[row] for each in laws_of_answers)) / min(each[row] for each in laws_of_answers)
+        for row in rows
+    )
+    assert found == true
+    assert true <= Fraction(exp(float(options["epsilon"]) + 1e-9))
+
+
+def test_check_law_many_answers_are_counted_bit_by_bit() -> None:
+    _, found = CHECK.check(json.dumps(_definition("oue", epsilon="0.5", domain_size=64)).encode())
+    assert abs(exp(0.5) - float(found)) < 1e-14
+
+
+def test_check_law_memoized_program_is_proved_for_one_report() -> None:
+    definition = _definition("loloha", epsilon_lifetime="2", epsilon_first="1", domain_size=6)
+    assert definition["memo"]
+    found, ratio = CHECK.check(json.dumps(definition).encode())
+    assert found["guarantee"]["epsilon"] == "1.0"
+    assert float(ratio) <= exp(1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"),
+    [("1.0", "proved"), ("1e0", "refused"), (" 1.0", "refused"), ("１.0", "refused"), ("NaN", "refused"), ("-1", "refused"),
+     ("inf", "refused"), ("0.9999999999999999", "refused"), (1, "refused"), (None, "cannot"), ("9" * 7, "refused")],
+)  # fmt: skip
+def test_check_law_epsilon_in_another_form_is_refused(epsilon: Any, expected: str) -> None:
+    definition = _definition("oue", epsilon="1", domain_size=4)
+    definition["guarantee"]["epsilon"] = epsilon
+    definition["digest"] = digest_of(definition)
+    assert verdict(CHECK, json.dumps(definition).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"report": {"parts": [["uint", "nothing", 1, 1]]}}, "refused"),
+        ({"steps": []}, "refused"),
+        ({"input": {"kind": "answer", "count": 0}}, "cannot"),
+        ({"input": {"kind": "answer", "count": 10**30}}, "cannot"),
+        ({"format": "ldp-budget total"}, "refused"),
+        ({"version": 2}, "refused"),
+    ],
+    ids=lambda x: str(x)[:30],
+)
+def test_check_law_other_definition_is_not_proved(change: dict[str, Any], expected: str) -> None:
+    definition = {**_definition("oue", epsilon="1", domain_size=4), **change}
+    definition["digest"] = digest_of(definition)
+    found = verdict(CHECK, json.dumps(definition).encode())
+    assert found != "proved"
+    assert found in (expected, "refused")
+
+
+def _with(steps: list[Any], parts: list[Any]) -> bytes:
+    """An honest definition with more steps and more in its report."""
+    definition = _definition("oue", epsilon="1", domain_size=4)
+    definition["steps"] += steps
+    definition["report"]["parts"] += parts
+    definition["digest"] = digest_of(definition)
+    return json.dumps(definition).encode()
+
+
+HALF = str(2**63)
+
+
+@pytest.mark.parametrize(
+    ("steps", "parts"),
+    [
+        ([["twin", ["at", "row", "value"]]], [["uint", "twin", 1, 1]]),
+        ([["long", ["bits", HALF, ["add", 1, "value"]]]], [["packed", "long", 1]]),
+        ([["negative", ["parity", ["sub", 0, "value"]]], ["same", ["mul", 0, "negative"]]], [["uint", "same", 1, 1]]),
+        ([["gone", ["div", 1, "value"]], ["same", ["mul", 0, "gone"]]], [["uint", "same", 1, 1]]),
+        ([["row", ["onehot", "value", 4]]], []),
+        ([["value", 0]], []),
+        ([["leak", ["add", ["bit", HALF], "value"]]], [["uint", "leak", 1, 1]]),
+        ([["out", ["at", "row", ["sub", "value", 1]]]], [["uint", "out", 1, 1]]),
+        ([["two", ["where", ["add", 1, "value"], 1, 1]]], [["uint", "two", 1, 1]]),
+        ([["row2", ["rank", ["list", 3, "value", 2], 0]], ["same", ["mul", 0, "row2"]]], [["uint", "same", 1, 1]]),
+        ([["sum", ["join", ["list", "value", 0]]], ["same", ["mul", 0, "sum"]]], [["uint", "same", 1, 1]]),
+        ([["mask", ["and", ["sub", 0, "value"], 0]]], [["uint", "mask", 1, 1]]),
+        ([["left", ["mul", 0, ["shl", 1, ["sub", 0, "value"]]]]], [["uint", "left", 1, 1]]),
+        ([["rest", ["mul", 0, ["mod", 5, ["sub", 0, "value"]]]]], [["uint", "rest", 1, 1]]),
+        ([["old", ["kept_bits", "x", 0, HALF, 1]]], [["packed", "old", 1]]),
+    ],
+    ids=[
+        *("a bit twice", "a length", "a negative", "a division", "a name twice", "value", "a nested draw", "outside"),
+        *(
+            "no condition",
+            "no order",
+            "no bit",
+            "a negative mask",
+            "a negative shift",
+            "a negative modulus",
+            "no memo",
+        ),
+    ],
+)
+def test_check_law_program_that_leaks_is_not_proved(steps: list[Any], parts: list[Any]) -> None:
+    assert verdict(CHECK, _with(steps, parts)) != "proved"
+
+
+def test_check_law_constant_and_independent_noise_beside_the_report_are_proved() -> None:
+    steps = [["coin", ["bit", HALF]], ["word", ["below", 65536]], ["five", 5]]
+    assert verdict(CHECK, _with(steps, [["uint", name, 2, 1] for name in ("coin", "word", "five")])) == "proved"
