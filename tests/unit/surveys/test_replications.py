@@ -22,7 +22,7 @@ def test_tests_of_a_few_replications_reject_seldom_under_the_null() -> None:
     assert max(levels(40)) <= 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_intervals_of_a_thousand_replications_cover_94_to_96_percent() -> None:
     found = coverage(1000)
     assert all(0.94 <= rate <= 0.96 for rate in _rates(found))
@@ -31,6 +31,6 @@ def test_intervals_of_a_thousand_replications_cover_94_to_96_percent() -> None:
     assert found.split <= 0.45
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tests_of_two_thousand_replications_reject_4_to_6_percent_under_the_null() -> None:
     assert all(0.04 <= level <= 0.06 for level in levels(2000))

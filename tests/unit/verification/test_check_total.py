@@ -103,7 +103,7 @@ def test_check_total_random_lists_none_accepted_below_the_lower_bound() -> None:
     _random_lists(5, seed=31)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(20))
 def test_check_total_thousand_random_lists_none_accepted_below_the_lower_bound(seed: int) -> None:
     _random_lists(50, seed=seed)
@@ -177,7 +177,7 @@ def test_check_total_stronger_claims_and_broken_hints_are_refused() -> None:
     _refused(12, seed=7)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(10))
 def test_check_total_thousand_stronger_claims_and_broken_hints_are_refused(seed: int) -> None:
     _refused(100, seed=seed)
