@@ -22,6 +22,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "randomize": ("randomize", "Randomize a column of answers into private reports."),
         "estimate": ("estimate", "Estimate counts or a mean from reports."),
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
+        "publish": ("publish", "Publish a survey so that its respondents can check it."),
+        "prove": ("publish", "Print the proof that a respondent needs to check her part."),
         "invite": ("access", "Print a personal survey link for each respondent."),
     },
     "Spend": {
