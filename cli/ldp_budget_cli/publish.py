@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,8 @@ def prove(ctx: click.Context, collection: str, receipt: str) -> None:
     """
     name = collection.removeprefix("collection:")
     found = _publisher(ctx).prove(name, read_json("RECEIPT", receipt))
-    click.echo(json.dumps(found, sort_keys=True, separators=(",", ":")))
+    # The file has one form only, without a newline at its end.
+    click.echo(json.dumps(found, sort_keys=True, separators=(",", ":")), nl=sys.stdout.isatty())
 
 
 def _publisher(ctx: click.Context) -> Publisher:

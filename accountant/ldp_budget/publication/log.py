@@ -46,7 +46,7 @@ def tiles(entries: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
         some = slice(start, start + TILE)
         yield _path("entries", start // TILE, len(hashes[some])), bundle(entries[some])
         yield _path("0", start // TILE, len(hashes[some])), b"".join(hashes[some])
-    whole = len(hashes) // TILE
+    whole = len(hashes) // TILE  # fewer than 256: `check_continues` and the checker know no higher level
     if whole:
         above = [root_of(hashes[place * TILE : (place + 1) * TILE]) for place in range(whole)]
         yield _path("1", 0, whole), b"".join(above)

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_BLOCK = 2**12
+"""A power of 2, so that a block of leaves is a subtree."""
+
+
 def leaf_hash(leaf: bytes) -> bytes:
     """Return the hash of a leaf."""
     return sha256(b"\0" + leaf).digest()
@@ -18,6 +22,8 @@ def root_of(hashes: Sequence[bytes]) -> bytes:
     """Return the root of a tree with these leaf hashes."""
     if not hashes:
         return sha256(b"").digest()
+    if len(hashes) > _BLOCK:  # whole subtrees first, so that memory holds no second copy of the leaves
+        hashes = [root_of(hashes[start : start + _BLOCK]) for start in range(0, len(hashes), _BLOCK)]
     while len(hashes) > 1:
         hashes = _above(hashes)
     return hashes[0]

@@ -23,7 +23,6 @@ from .._files import alone_in, canonical_json, create_private, sync_folder
 from ..accounting.books import MARK_BYTES
 from ..accounting.policies import DEFAULT
 from ..errors import InvalidParameter, PublicationError, TooFewReports
-from ..guarantees import Memoised
 from ..reports.inbox import Inbox, Marks
 from . import log
 from .estimate import estimate_of
@@ -125,8 +124,9 @@ class Publisher:
             )
         if not len(records):
             raise PublicationError(f"collection {collection.name} has no reports. Nothing was published")
-        leaves, charges = sorted(book.leaves), sorted(charge_of(secret, each, measure) for each in book.charges)
-        memoised = bool(definition["memo"]) or isinstance(collection.mechanism.guarantee, Memoised)
+        book.leaves.sort()
+        leaves, charges = book.leaves, sorted(charge_of(secret, each, measure) for each in book.charges)
+        memoised = bool(definition["memo"])
         steps = _steps(book.largest, limit)
         time = datetime.fromtimestamp(self._books.now(), UTC)
         statement = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import secrets as random
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import alone_in, canonical_json, replacing
+from .._files import PRIVATE, alone_in, canonical_json, replacing
 from .._validation import check_instance, check_name, check_user
 from ..accounting.accountant import Accountant
 from ..errors import InvalidParameter, ReportFileError
@@ -28,7 +29,6 @@ from .inbox import Inbox, Marks, Sent
 from .parquet import writer_to
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
@@ -142,8 +142,7 @@ def _write_receipts(
             "report": rows[place].hex(),
             "costs": cost._asdict(),
         }
-        with replacing(run.receipt(start + place)) as file:
-            file.write(json.dumps(receipt, indent=2).encode() + b"\n")
+        run.write_receipt(start + place, json.dumps(receipt, indent=2).encode() + b"\n")
 
 
 class _Run:
@@ -188,6 +187,12 @@ class _Run:
         )
         return self._folder / f"{name}.json"
 
+    def write_receipt(self, place: int, content: bytes) -> None:
+        """Write a receipt that only its owner can read. It is durable after `end`."""
+        descriptor = os.open(self.receipt(place), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+
     def drawn(self, start: int) -> NDArray[Any] | None:
         """Return the reports of a batch that an earlier run has drawn."""
         try:
@@ -203,7 +208,8 @@ class _Run:
         return reports
 
     def end(self) -> None:
-        """Delete the state after the run is complete."""
+        """Make the receipts durable, and delete the state of the run, which could write them again."""
+        os.sync()
         for path in (self._state, *self._folder.glob(".run-*.npy")):
             path.unlink()
 
