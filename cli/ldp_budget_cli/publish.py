@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import check_local, collection_names, open_ledger, parse_time, policy_names
-from .inputs import find_collection, read_json
+from .inputs import find_collection
 from .output import confirm, counted, json_option, next_step, print_json, yes_option
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def survey(ctx: click.Context, collection: str, out: str, policy: str, as_json: 
         f"{counted(said['accounts'], 'account')}, none above {share:.4g} % of the limit; "
         f"{counted(said['charges'], 'charge')}; {counted(said['reports'], 'report')}"
     )
-    next_step(f"ldp-budget check {out} --key {done.verifier_key}")
+    next_step(f'ldp-budget check {out} --key "$(ldp-budget publish key show)"')
 
 
 @publish.group("key")
@@ -147,7 +147,7 @@ def forget(ctx: click.Context, before: datetime, yes: bool, as_json: bool) -> No
 
 @click.command()
 @click.argument("collection", metavar="NAME", shell_complete=collection_names)
-@click.argument("receipt", type=click.Path(exists=True, dir_okay=False))
+@click.argument("receipt", metavar="RECEIPT")
 @click.pass_context
 def prove(ctx: click.Context, collection: str, receipt: str) -> None:
     """Print the proof for a RECEIPT in the newest publication of the collection NAME.
@@ -159,7 +159,13 @@ def prove(ctx: click.Context, collection: str, receipt: str) -> None:
       ldp-budget prove mood receipts/alice.json > proof.json
     """
     name = collection.removeprefix("collection:")
-    found = _publisher(ctx).prove(name, read_json("RECEIPT", receipt))
+    try:
+        given = json.loads(Path(receipt).read_bytes())
+    except (OSError, ValueError) as error:
+        raise click.UsageError(
+            f"RECEIPT: cannot read {receipt}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    found = _publisher(ctx).prove(name, given)
     # The file has one form only, without a newline at its end.
     click.echo(json.dumps(found, sort_keys=True, separators=(",", ":")), nl=sys.stdout.isatty())
 

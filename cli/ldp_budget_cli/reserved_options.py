@@ -75,6 +75,7 @@ OPTIONS = (
     "purpose",
     "question",
     "rate",
+    "receipts",
     "refused_to",
     "relation",
     "reports",
