@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
         "publish": ("publish", "Publish a survey so that its respondents can check it."),
         "prove": ("publish", "Print the proof that a respondent needs to check her part."),
+        "check": ("publish", "Check a published survey, and your own part of it."),
         "invite": ("access", "Print a personal survey link for each respondent."),
     },
     "Spend": {

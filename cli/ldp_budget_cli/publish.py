@@ -99,7 +99,7 @@ def new(ctx: click.Context, name: str | None) -> None:
     Example:
       ldp-budget publish key new --name ask.example.org/surveys
     """
-    made = _publisher(ctx).new_key(name or f"ldp-budget/{secrets.token_hex(8)}")
+    made = _publisher(ctx, create=True).new_key(name or f"ldp-budget/{secrets.token_hex(8)}")
     click.echo(made.verifier_key)
     click.echo("Print this public key where respondents see it before they answer.", err=True)
 
@@ -170,13 +170,35 @@ def prove(ctx: click.Context, collection: str, receipt: str) -> None:
     click.echo(json.dumps(found, sort_keys=True, separators=(",", ":")), nl=sys.stdout.isatty())
 
 
-def _publisher(ctx: click.Context) -> Publisher:
+def _publisher(ctx: click.Context, *, create: bool = False) -> Publisher:
     from ldp_budget.publication.publisher import Publisher
 
-    return Publisher(check_local(open_ledger(ctx), "publish on the machine of the ledger"))
+    return Publisher(check_local(open_ledger(ctx, create=create), "publish on the machine of the ledger"))
 
 
 # -- checking a folder ---------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("folder")
+@click.option(
+    "--key", "keys", multiple=True, required=True, metavar="VKEY", help="Public key of the log, then of witnesses."
+)
+@click.option(
+    "--receipt", "receipts", multiple=True, metavar="FILE", help="Your receipt; then your others, for the total."
+)
+@click.option("--proof", metavar="FILE", help="The proof that the operator sent you.")
+@click.option("--seen", metavar="CHECKPOINT", help="A checkpoint that you saved earlier.")
+def check(folder: str, keys: tuple[str, ...], receipts: tuple[str, ...], proof: str | None, seen: str | None) -> None:
+    """Check a published FOLDER, and your own part of it.
+
+    It runs the shipped check_books.py, which needs the standard library of Python alone.
+
+    \b
+    Example:
+      ldp-budget check site/ --key "$(cat key)" --receipt mine.json --proof proof.json
+    """
+    sys.exit(check_published(folder, keys, receipts, proof, seen))
 
 
 def checker(name: str = "check_books") -> Any:

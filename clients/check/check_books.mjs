@@ -37,7 +37,7 @@ const eightBytes = (number) => {
   return data;
 };
 const quoted = (text) =>
-  JSON.stringify(text).replace(/[\u0080-\uffff]/g, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
+  JSON.stringify(text).replace(/[\u007f-\uffff]/g, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
 const canonical = (value) => {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (value === null || typeof value !== "object") return typeof value === "string" ? quoted(value) : String(value);
@@ -109,8 +109,8 @@ const rootFromPath = (leaf, index, size, path) => {
   need(whole(index) < whole(size), "the proof is of another tree");
   let found = leafHash(leaf), place = 0;
   while (size > 1) {
-    const beside = index % 2 ? index - 1 : index + 1;
-    if (beside < size) {
+    const sibling = index % 2 ? index - 1 : index + 1;
+    if (sibling < size) {
       const other = path.subarray(place, (place += 32));
       need(other.length === 32, "the path of the proof is too short");
       found = sha256(index % 2 ? join([1], other, found) : join([1], found, other));

@@ -130,10 +130,10 @@ def is_signed(public, message, signature):
 
 def read_key(vkey):
     """Return name, kind (1: log, 4: witness), public key and key ID of a verifier key."""
-    name, key_id, text = vkey.split("+", 2)
+    name, key_id, text = [*vkey.split("+", 2), "", ""][:3]
     data = decoded(text)
     right = sha256(f"{name}\n".encode() + data).digest()[:4]
-    need(data[0] in (1, 4) and len(data) == 33 and right.hex() == key_id, f"not a verifier key: {vkey}")
+    need(data[:1] in (b"\1", b"\4") and len(data) == 33 and right.hex() == key_id, f"not a verifier key: {vkey}")
     return name, data[0], data[1:], right
 
 
@@ -339,7 +339,7 @@ def main(arguments=None):
     try:
         print("\n".join(check(given.folder, given.key, given.receipt, given.proof, given.seen)))
     except Exception as error:
-        print("REFUSED:", error if isinstance(error, Refused) else f"a file is missing or malformed ({error!r})")
+        print("REFUSED:", error if isinstance(error, Refused) else f"a file is missing or malformed: {error}")
         return 1
     return 0
 

@@ -269,7 +269,7 @@ def account_leaf(secret: bytes, limit: int) -> Callable[[int, int, int], bytes]:
 
 
 def charge_of(secret: bytes, charged: Charged, measure: str) -> bytes:
-    """Return the published commitment to a charge; a charge without a mark of a device gets one that nobody knows."""
+    """Return the published commitment to a charge; a charge without a mark of a device gets a secret one."""
     place = charged.partition, charged.entry
     mark = charged.mark or _salt(secret, b"unmarked", *place)
     cost = getattr(charged.costs, measure)

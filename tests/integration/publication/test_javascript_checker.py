@@ -97,3 +97,25 @@ def test_random_changes_are_refused(survey: PublishedSurvey, tmp_path: Path, tim
     done = _node(ROOT / "tests" / "helpers" / "tamper_books.mjs", MODULE, site, times, *keys, "--", receipt, proof)
     assert done.stderr == ""
     assert json.loads(done.stdout) == []
+
+
+SCRIPT = """
+import { readFileSync } from "node:fs";
+const { check } = await import(process.argv[2]);
+const wrong = [];
+for (const each of JSON.parse(readFileSync(process.argv[3], "utf8")).surveys) {
+  const files = new Map(Object.entries(each.files).map(([name, text]) => [name, new Uint8Array(Buffer.from(text, "base64"))]));
+  const bytes = (text) => (text ? new TextEncoder().encode(text) : null);
+  let accepted = true;
+  try { await check(files, each.keys, each.receipts, bytes(each.proof), bytes(each.seen)); } catch { accepted = false; }
+  if (accepted !== each.accepted) wrong.push(each.name);
+}
+console.log(JSON.stringify(wrong));
+"""
+
+
+def test_surveys_of_the_vectors_are_judged_as_stated(tmp_path: Path) -> None:
+    script = tmp_path / "vectors.mjs"
+    script.write_text(SCRIPT)
+    done = _node(script, MODULE.as_uri(), ROOT / "clients" / "check" / "vectors.json")
+    assert (done.stderr, json.loads(done.stdout)) == ("", [])
