@@ -69,11 +69,15 @@ def check_continues(folder: Path, key: LogKey, entries: Sequence[bytes]) -> None
 
 
 def write_log(folder: Path, key: LogKey, entries: Sequence[bytes]) -> None:
-    """Write the tiles of a log, and then its signed checkpoint."""
-    for path, content in tiles(entries):
+    """Write the tiles of a log, and then its signed checkpoint. Partial tiles of a shorter log are deleted."""
+    written = dict(tiles(entries))
+    for path, content in written.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_public(folder / path, content)
     write_public(folder / "checkpoint", key.checkpoint(len(entries), _root(entries)).encode())
+    for file in folder.glob("tile/*/*.p/*"):
+        if file.relative_to(folder).as_posix() not in written:
+            file.unlink()
 
 
 def write_public(file: Path, content: bytes) -> None:

@@ -176,6 +176,13 @@ def test_second_publication_continues_the_log_in_any_folder(survey: PublishedSur
     assert CHECKER.check(other, key, [survey.receipt("user1")], proof, seen)
 
 
+def test_second_publication_in_a_folder_leaves_no_file_that_is_not_checked(survey: PublishedSurvey) -> None:
+    survey.publisher.publish(survey.collection, survey.site)
+    names = {path.relative_to(survey.site).as_posix() for path in survey.site.rglob("*") if path.is_file()}
+    lists = {"checkpoint", "client.json", "charges.bin", "reports.bin"}
+    assert names == lists | {"tile/0/000.p/2", "tile/entries/000.p/2"}
+
+
 def test_folder_with_another_log_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     second = PublishedSurvey(tmp_path / "second", asked=5, users=5)
@@ -276,6 +283,31 @@ def test_interrupted_release_draws_no_report_twice(tmp_path: Path) -> None:
         assert sorted(path.name for path in folder.iterdir()) == sorted(first)
         with pytest.raises(ReportFileError, match="already exists"):
             release_with_receipts(out, folder, collection, accountant, values, users, policy="default")
+
+
+def test_release_interrupted_at_its_very_end_is_finished_by_a_repetition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ldp_budget.reports import receipted_release
+
+    collection, arguments = a_collection(), (np.arange(3), ["ada", "bob", "eve"])
+    out, folder = tmp_path / "reports", tmp_path / "receipts"
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+
+        def stop(run: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(receipted_release._Run, "end", stop)
+            with pytest.raises(KeyboardInterrupt):
+                release_with_receipts(out, folder, collection, accountant, *arguments, policy="default")
+        first = out.read_bytes()
+        done = release_with_receipts(out, folder, collection, accountant, *arguments, policy="default")
+        assert (done.reports, len(Inbox(accountant, collection))) == (3, 3)
+    assert len(out.read_bytes()) == len(first)
+    assert sorted(path.name for path in folder.iterdir()) == ["ada.json", "bob.json", "eve.json"]
 
 
 def test_refused_user_gets_no_receipt(tmp_path: Path) -> None:
