@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import ldp_budget
+
 from .app import check_local, collection_names, open_ledger, parse_time, policy_names
 from .inputs import find_collection
 from .output import confirm, counted, json_option, next_step, print_json, yes_option
@@ -192,19 +194,19 @@ def _publisher(ctx: click.Context, *, create: bool = False) -> Publisher:
 def check(folder: str, keys: tuple[str, ...], receipts: tuple[str, ...], proof: str | None, seen: str | None) -> None:
     """Check a published FOLDER, and your own part of it.
 
-    It runs the shipped check_books.py, which needs the standard library of Python alone.
+    It runs the shipped check_books.py and check_law.py, which need the standard library of Python alone.
 
     \b
     Example:
-      ldp-budget check site/ --key "$(cat key)" --receipt mine.json --proof proof.json
+      ldp-budget check site/ --key log+5b1f… --receipt me.json --proof proof.json
     """
     sys.exit(check_published(folder, keys, receipts, proof, seen))
 
 
 def checker(name: str = "check_books") -> Any:
-    """Return a shipped checker as a module: the very file that respondents get."""
-    own = Path(__file__).parent
-    for folder in (own / "checkers", own.parents[1] / "clients" / "check"):
+    """Return a shipped checker as a module: the very file that respondents get. None if it is not installed."""
+    package = Path(ldp_budget.__file__).parent
+    for folder in (package / "verification" / "check", package.parents[1] / "clients" / "check"):
         file = folder / f"{name}.py"
         if file.is_file():
             spec = importlib.util.spec_from_file_location(name, file)
@@ -213,7 +215,7 @@ def checker(name: str = "check_books") -> Any:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             return module
-    raise click.ClickException(f"the checker {name}.py is not installed. Reinstall ldp-budget.")
+    return None
 
 
 def check_published(
@@ -223,11 +225,30 @@ def check_published(
     proof: str | None = None,
     seen: str | None = None,
 ) -> int:
-    """Check a published folder with the shipped checker, print what it proves, and return its exit code."""
+    """Check a published folder with the shipped checkers, print what they prove, and return the exit code."""
     arguments = [os.fspath(folder)]
     for option, values in (("--key", keys), ("--receipt", receipts), ("--proof", [proof]), ("--seen", [seen])):
         for value in values:
             if value is not None:
                 arguments += [option, value]
     code: int = checker().main(arguments)
-    return code
+    return code or _check_law(Path(folder) / "client.json")
+
+
+def _check_law(definition: Path) -> int:
+    """Check the published program with check_law.py, if that is installed; print the result, return the exit code."""
+    law = checker("check_law")
+    if law is None:
+        return 0
+    try:
+        program, _ = law.check(definition.read_bytes())
+    except NotImplementedError as error:
+        click.echo(f"program   not checked: {error}")
+    except Exception as error:
+        click.echo(f"REFUSED: the program: {error}")
+        return 1
+    else:
+        click.echo(
+            f"program   a report is at most e^{program['guarantee']['epsilon']} times as likely as with another answer"
+        )
+    return 0

@@ -14,6 +14,7 @@ OPTIONS = (
     "adjust",
     "all",
     "at",
+    "before",
     "behind_tls_proxy",
     "burst",
     "by_round",

@@ -10,7 +10,9 @@ import pytest
 
 from conftest import CommandLine
 from ldp_budget.reports.inbox import Marks
+from ldp_budget_cli import publish
 from postgres_places import new_ledger
+from published_survey import PublishedSurvey
 
 
 def _collect(command: CommandLine, folder: Path, people: int = 24) -> None:
@@ -75,3 +77,31 @@ def test_inbox_with_marks_of_a_device_is_provable(command: CommandLine, tmp_path
     (tmp_path / "proof").write_text(command("prove", "commute", tmp_path / "receipt").stdout)
     options = ("--key", key, "--receipt", tmp_path / "receipt", "--proof", tmp_path / "proof")
     assert "yours is one of them" in command("check", tmp_path / "site", *options).stdout
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "line"),
+    [
+        (None, 0, "program   a report is at most e^1 times as likely as with another answer"),
+        (NotImplementedError("a hash"), 0, "program   not checked: a hash"),
+        (ValueError("too likely"), 1, "REFUSED: the program: too likely"),
+    ],
+)
+def test_check_with_a_checker_of_laws_prints_its_verdict(
+    outcome: Exception | None,
+    code: int,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Law:
+        def check(self, data: bytes) -> tuple[dict[str, dict[str, str]], int]:
+            if outcome is not None:
+                raise outcome
+            return {"guarantee": {"epsilon": "1"}}, 1
+
+    real, survey = publish.checker, PublishedSurvey(tmp_path, asked=5, users=5)
+    monkeypatch.setattr(publish, "checker", lambda name="check_books": real(name) if name == "check_books" else Law())
+    assert publish.check_published(survey.site, [survey.key.verifier_key]) == code
+    assert capsys.readouterr().out.splitlines()[-1] == line
