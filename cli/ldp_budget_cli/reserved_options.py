@@ -54,6 +54,7 @@ OPTIONS = (
     "mechanism",
     "missing",
     "mixed",
+    "name",
     "nl",
     "no_header",
     "no_request_log",
