@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import os
+import struct
 from bisect import bisect_left
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +44,7 @@ STEPS = 16
 """Totals are rounded up to so many steps of the limit."""
 _FORMAT = "ldp-budget statement"
 _SALT_BYTES = 16
+_PLACE = struct.Struct(">IQ").pack
 
 
 class Publication(NamedTuple):
@@ -261,9 +264,14 @@ class Publisher:
 def account_leaf(secret: bytes, limit: int) -> Callable[[int, int, int], bytes]:
     """Return the function that makes the leaf hash of an account from its partition, number and total."""
 
+    @lru_cache(maxsize=10_000)  # many accounts have equal totals
+    def parts(total: int) -> tuple[bytes, bytes]:
+        return b"\0A" + bytes((_steps(total, limit),)), total.to_bytes(8, "big")
+
     def leaf(partition: int, account: int, total: int) -> bytes:
-        hidden = sha256(_salt(secret, b"account", partition, account) + total.to_bytes(8, "big")).digest()
-        return sha256(b"\0A" + bytes((_steps(total, limit),)) + hidden).digest()
+        steps, amount = parts(total)
+        hidden = sha256(_salt(secret, b"account", partition, account) + amount).digest()
+        return sha256(steps + hidden).digest()
 
     return leaf
 
@@ -279,8 +287,7 @@ def charge_of(secret: bytes, charged: Charged, measure: str) -> bytes:
 
 
 def _salt(secret: bytes, kind: bytes, partition: int, number: int) -> bytes:
-    place = partition.to_bytes(4, "big") + number.to_bytes(8, "big")
-    return blake2b(place, digest_size=_SALT_BYTES, key=secret, person=kind).digest()
+    return blake2b(_PLACE(partition, number), digest_size=_SALT_BYTES, key=secret, person=kind).digest()
 
 
 def _steps(total: int, limit: int) -> int:
