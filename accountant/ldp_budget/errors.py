@@ -24,6 +24,7 @@
     ├── TableError
     ├── BudgetExceeded (in `accounting.receipts`)
     ├── TooFewReports
+    ├── PublicationError
     ├── ServiceProblem (in `api.problem_details`)
     ├── Broken (in `verification`, also AssertionError)
     └── NotChecked (in `verification`)
@@ -429,6 +430,12 @@ class TooFewReports(LdpBudgetError):  # noqa: N818
         super().__init__(
             f"too few reports to seal: {reports}. Nothing was sealed.", hint=f"Wait until there are {least} reports."
         )
+
+
+class PublicationError(LdpBudgetError):
+    """A survey cannot be published or proved as it is: limits, counts or earlier publications contradict it."""
+
+    code = "publication-error"
 
 
 class TableError(LdpBudgetError):

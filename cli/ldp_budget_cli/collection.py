@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
-    from ldp_budget.reports.inbox import Inbox
+    from ldp_budget.reports.inbox import Inbox, Marks
     from ldp_budget.sdk.mechanism import Mechanism
 
     Build = tuple[type[Mechanism], Mapping[str, Any]]
@@ -251,9 +251,10 @@ def inbox() -> None:
 def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict: bool, as_json: bool) -> None:
     """Charge and store the reports in FILE ('-' is standard input), one a line.
 
-    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoized reports only. You
-    may take a line again: it is charged and stored once. Invalid lines are counted and named on standard error; if
-    all lines are invalid, the exit code is 1.
+    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoized reports only. With
+    "marks": {"report": hex, "charge": hex}, the respondent can check a publication. You may take a line again: it is
+    charged and stored once. Invalid lines are counted and named on standard error; if all lines are invalid, the exit
+    code is 1.
 
     \b
     Example:
@@ -266,7 +267,9 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict:
     for number, line in _lines(file):
         try:
             asked = _read(line)
-            receipt = box.take(asked["user"], asked["key"], asked["report"], label=asked["label"])
+            receipt = box.take(
+                asked["user"], asked["key"], asked["report"], label=asked["label"], marks=asked["marks"]
+            )
         except LedgerError:
             raise  # not the line's fault
         except (LdpBudgetError, ValueError) as error:
@@ -370,4 +373,17 @@ def _read(line: str) -> dict[str, Any]:
         report = bytes.fromhex(asked["report"])
     except ValueError:
         raise ValueError(f"the report must be hex: got {asked['report'][:40]!r}") from None
-    return {**asked, "report": report, "label": asked.get("label")}
+    return {**asked, "report": report, "label": asked.get("label"), "marks": _marks(asked.get("marks"))}
+
+
+def _marks(given: Any) -> Marks | None:
+    """Return the marks of a line. Raises ValueError unless they are two texts of 32 hexadecimal digits."""
+    from ldp_budget.reports.inbox import Marks
+
+    if given is None:
+        return None
+    try:
+        report, charge = (bytes.fromhex(given[name]) for name in ("report", "charge"))
+    except (KeyError, TypeError, ValueError):
+        raise ValueError('the marks must be {"report": hex, "charge": hex}, 16 bytes each') from None
+    return Marks(report, charge)

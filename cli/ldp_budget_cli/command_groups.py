@@ -25,6 +25,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "estimate": ("estimate", "Estimate counts or a mean from reports."),
         "report": ("report", "Write one page about a survey, for people who decide."),
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
+        "publish": ("publish", "Publish a survey so that its respondents can check it."),
+        "prove": ("publish", "Print the proof that a respondent needs to check her part."),
+        "check": ("publish", "Check a published survey, and your own part of it."),
         "invite": ("access", "Print a personal survey link for each respondent."),
     },
     "Spend": {

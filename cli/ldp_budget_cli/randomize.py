@@ -16,7 +16,7 @@ from ldp_budget.reports.charged_release import Released, check_out, release
 from ldp_budget.reports.tables import shown_place
 
 from .answer_reader import AnswerReader, Reading
-from .app import collection_names, open_ledger, policy_names
+from .app import check_local, collection_names, open_ledger, policy_names
 from .design_options import check_public, note_public, public_option
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import exact_users_option, find_collection
@@ -76,6 +76,11 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
     "--secret", metavar="FILE", help="Memoize: repeat the draw of a user's value. At least 16 secret bytes."
 )
 @click.option(
+    "--receipts",
+    metavar="FOLDER",
+    help="With --spend: store the reports in the ledger, to publish them, and write each user's receipt to FOLDER.",
+)
+@click.option(
     "--policy",
     default="default",
     metavar="NAME",
@@ -107,6 +112,7 @@ def randomize(
     refused_to: str | None,
     strict: bool,
     secret: str | None,
+    receipts: str | None,
     policy: str,
     as_json: bool,
 ) -> None:
@@ -120,14 +126,16 @@ def randomize(
       ldp-budget randomize mood answers.csv --column mood --user-column user \\
         --spend --out mood.reports
     """
-    _check_together(spend, secret, user_column, once, refused_to, strict, skip_invalid, skipped_to)
+    _check_together(spend, secret, user_column, once, refused_to, strict, skip_invalid, skipped_to, receipts)
     if spend:
         if overwrite:
             raise click.UsageError(
                 "--overwrite does not go with --spend: a file that users are charged for is never replaced. Leave "
                 "--overwrite out, and name another file with --out."
             )
-        _check_new_round(out)
+        _check_new_round(out, receipts)
+        if public and receipts is not None:
+            raise click.UsageError("--public cannot be used with --receipts, whose reports carry no attributes.")
     else:
         _check_free(out, overwrite)
     when_stopped(lambda: _NOT_STARTED)
@@ -156,7 +164,7 @@ def randomize(
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
         refused: list[str] = []
         released = (
-            _charged(ctx, out, found, batches, policy, note_refused, refused)
+            _charged(ctx, out, found, batches, policy, note_refused, refused, receipts)
             if spend
             else _uncharged(out, found, batches, public)
         )
@@ -172,7 +180,7 @@ def randomize(
     if refused:
         print_refusing_limits(open_ledger(ctx), refused, released.refused, found, policy)
     if not as_json and released.reports:
-        next_step(f"ldp-budget estimate {collection} {out}")
+        next_step(f"ldp-budget {f'publish {collection} --out site/' if receipts else f'estimate {collection} {out}'}")
     elif not as_json:
         click.echo(f"There is nothing to estimate: {out} holds no report, because all users were refused", err=True)
     if strict and released.refused:
@@ -222,11 +230,12 @@ def _reader(
     return SurveyReader(file, collection, how, note, columns_of(collection.mechanism, columns))
 
 
-def _check_new_round(out: str) -> None:
+def _check_new_round(out: str, receipts: str | None) -> None:
     """Raise a click error if a finished report file exists at `out`: its users were charged for it."""
     place = check_out(out)
     _check_folder(out)
-    if os.path.isfile(place) and not os.path.exists(f"{place}.partial"):
+    begun = f"{place}.partial" if receipts is None else os.path.join(receipts, ".run")
+    if os.path.isfile(place) and not os.path.exists(begun):
         raise click.ClickException(
             f"--out: {place} exists. No user was charged. For a new round, in which every user is charged again, name "
             "another file."
@@ -282,6 +291,7 @@ def _check_together(
     strict: bool,
     skip_invalid: bool,
     skipped_to: str | None,
+    receipts: str | None,
 ) -> None:
     """Raise a click error if an option lacks the one that it needs."""
     if (spend or secret) and user_column is None:
@@ -289,7 +299,8 @@ def _check_together(
         raise click.UsageError(
             f"--user-column is missing: {why} needs the column of the users. Add --user-column NAME"
         )
-    for given, option in ((once, "--once"), (refused_to, "--refused-to"), (strict, "--strict")):
+    needs_spend = ((once, "--once"), (refused_to, "--refused-to"), (strict, "--strict"), (receipts, "--receipts"))
+    for given, option in needs_spend:
         if given and not spend:
             raise click.UsageError(f"{option} needs --spend: without it, no user is charged.")
     if skipped_to is not None and not skip_invalid:
@@ -304,6 +315,7 @@ def _charged(
     policy: str,
     note_refused: Note,
     first_refused: list[str],
+    receipts: str | None,
 ) -> Released:
     """Charge each user, and release the reports of the accepted users; `first_refused` collects some refused users."""
     from ldp_budget.reports.answers import joined
@@ -325,7 +337,8 @@ def _charged(
     def done() -> str:
         return f"{reached} of {counted(len(users), 'user')} charged or refused" if reached else ""
 
-    again = f"run the same command again: it uses the reports in {out}.partial and charges no user twice"
+    partial = f"{out}.partial" if receipts is None else receipts
+    again = f"run the same command again: it uses the reports in {partial} and charges no user twice"
     with report_progress_on_interrupt(done, again), charging(len(users)) as advance:
 
         def on_batch(batch: int) -> None:
@@ -338,18 +351,13 @@ def _charged(
                 note_refused([user])
             first_refused.extend(refused[: MOST_QUOTED - len(first_refused)])
 
-        return release(
-            out,
-            collection,
-            ledger,
-            values,
-            users,
-            policy=policy,
-            secrets=secrets,
-            public=public,
-            on_batch=on_batch,
-            on_refused=on_refused,
-        )
+        calls: Any = {"policy": policy, "secrets": secrets, "on_batch": on_batch, "on_refused": on_refused}
+        if receipts is None:
+            return release(out, collection, ledger, values, users, public=public, **calls)
+        from ldp_budget.reports.receipted_release import release_with_receipts
+
+        local = check_local(ledger, "run randomize --receipts on the machine of the ledger")
+        return release_with_receipts(out, receipts, collection, local, values, users, **calls)
 
 
 def _uncharged(

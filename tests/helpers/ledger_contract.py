@@ -28,9 +28,11 @@ from ldp_budget import (
 )
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.admin_log import Record, _add
+from ldp_budget.accounting.books import note_of
 from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.accounting.stored_reports import Taken
 from ldp_budget.errors import ClockError, NameTaken, ReservationConflict, TooFewReports, UserErased
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 from ldp_budget.registry.collections import Collection
@@ -1013,6 +1015,36 @@ class StoreContract(LedgerContract):
         assert (accountant.reports.waiting("poll"), accountant.reports.rounds("poll")) == (0, ["one"])
         assert sorted(b"".join(accountant.reports.round("poll", "one"))) == [1, 3]
         check(accountant, head)
+
+    def test_books_hold_all_totals_and_the_charges_of_sealed_reports(self, accountant: Accountant) -> None:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("bob", POLL, key="k", reports=3)
+        mark = bytes(range(16))
+        taken = [Taken(user, b"\1", "k", note=note_of(mark) if user == "eve" else None) for user in ("ada", "eve")]
+        other = Collection("other", POLL.mechanism)
+        receipts = accountant.reports.take_many(taken, other, "default")
+        assert accountant.reports.seal("other", "one") == 2
+        totals: list[int] = []
+
+        def leaf(partition: int, account: int, total: int) -> bytes:
+            totals.append(total)
+            return b""
+
+        book = accountant.books.read("other", "epsilon", 10**10, leaf)
+        assert (sorted(totals), book.largest) == ([10**9, 10**9, 3 * 10**9], 3 * 10**9)
+        assert sorted((each.costs.epsilon, each.mark or b"") for each in book.charges) == [
+            (10**9, b""),
+            (10**9, mark),
+        ]
+        found = accountant.books.find(mark)
+        assert found is not None
+        assert found._replace(mark=mark) in book.charges
+        assert accountant.books.total(found, book.heads[found.partition], "epsilon") == 10**9
+        names = [receipt.receipt or "" for receipt in receipts]
+        assert [costs.epsilon for costs in accountant.books.costs_of(names)] == [10**9, 10**9]
+        accountant.erase("eve")
+        assert accountant.books.find(mark) is None
+        assert len(accountant.books.read("other", "epsilon", 10**10, leaf).charges) == 2
 
     def test_key_of_a_charge_without_report_is_a_conflict(self, accountant: Accountant) -> None:
         accountant.set_policy("default", ["lifetime=9"])

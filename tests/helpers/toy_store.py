@@ -242,6 +242,10 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def sums(self, first: int, last: int) -> Iterator[e.WindowSum]:
         return iter([e.WindowSum(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
 
+    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
+        found = [(key[0], getattr(self._sums[key], amount)) for key in sorted(self._sums) if key[1] == window]
+        return iter(found)
+
     def memoised_counts(self, first: int, last: int) -> Iterator[e.MemoisedCount]:
         return iter(
             [

@@ -34,6 +34,7 @@ from . import (
     reservations,
 )
 from . import collections as ledger_collections
+from .books import Books
 from .charge_request import LOCAL, Principal, request_in
 from .ledger_operations import LedgerOperations
 from .policies import DEFAULT
@@ -140,6 +141,11 @@ class Accountant:
     def reports(self) -> StoredReports:
         """The reports that respondents sent: stored with their charges, and sealed in rounds."""
         return StoredReports(self._ledger, self._caller)
+
+    @property
+    def books(self) -> Books:
+        """What a publication reads: the accounts' totals, and the charges of a collection with their marks."""
+        return Books(self._ledger)
 
     def close(self) -> None:
         """Close the ledger. Calling `close` twice is allowed; any other call after it fails.

@@ -10,7 +10,7 @@ reports to a round, in random order, and deletes them from the rows that name en
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._validation import check_instance, check_text, check_whole
 from ..errors import LedgerError, NameTaken, TooFewReports, UnknownName
@@ -21,7 +21,7 @@ from . import engine
 from .charge_request import request_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..ledger import Ledger, Transaction
     from ..ledger.models import StoredReport
@@ -31,6 +31,16 @@ if TYPE_CHECKING:
 PART_BYTES = 1 << 18
 """The size of a part of a round, unless a single report is larger."""
 _MOST = 10**9
+
+
+class Taken(NamedTuple):
+    """A report to charge and to store: its user, bytes and idempotency key, a label, and a note on its charge."""
+
+    user: str
+    report: bytes
+    key: str
+    label: str | None = None
+    note: str | None = None
 
 
 class StoredReports:
@@ -46,11 +56,20 @@ class StoredReports:
         return f"<StoredReports of {self._ledger.name}>"
 
     def take(
-        self, user: str, collection: Collection, report: bytes, *, key: str, label: str | None, policy: str
+        self,
+        user: str,
+        collection: Collection,
+        report: bytes,
+        *,
+        key: str,
+        label: str | None,
+        policy: str,
+        note: str | None = None,
     ) -> Receipt:
         """Charge a report and store it, in one transaction, or refuse it.
 
-        A repeated key gets the stored response, and stores nothing. The response says nothing about the report.
+        A repeated key gets the stored response, and stores nothing. The response says nothing about the report. The
+        charge has the note, which is erased with the user.
 
         Raises:
             InvalidParameter: an argument has the wrong type.
@@ -60,10 +79,29 @@ class StoredReports:
         """
         check_instance("collection", collection, Collection, "a `Collection`")
         check_instance("report", report, bytes, "bytes")
-        ledger, caller = self._ledger, self._caller
-        request = request_in(ledger, caller, user, collection, policy=policy, label=label, key=key, report=report)
-        receipt: Receipt = result_of(self._ledger.charge(engine.charge, [request])[0])
-        return receipt
+        return self.take_many([Taken(user, report, key, label, note)], collection, policy)[0]
+
+    def take_many(self, reports: Sequence[Taken], collection: Collection, policy: str) -> list[Receipt]:
+        """Do the same for many reports, in few transactions; return their receipts in order.
+
+        Raises the first error of a report. The others were taken; take all again to settle the rest.
+        """
+        requests = [
+            request_in(
+                self._ledger,
+                self._caller,
+                each.user,
+                collection,
+                policy=policy,
+                label=each.label,
+                key=each.key,
+                report=each.report,
+                note=each.note,
+            )
+            for each in reports
+        ]
+        bulk = len(requests) > 1
+        return [result_of(outcome) for outcome in self._ledger.charge(engine.charge, requests, bulk=bulk)]
 
     def waiting(self, collection: str) -> int:
         """Return the number of reports of a collection that wait to be sealed."""

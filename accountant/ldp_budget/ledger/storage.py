@@ -185,6 +185,9 @@ class Snapshot(Protocol):
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         """Yield the sums of the accounts `first` to `last`."""
 
+    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
+        """Yield every account with a sum in a window, with one of its four amounts, in the order of the accounts."""
+
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         """Yield the MACs of the accounts `first` to `last`."""
 

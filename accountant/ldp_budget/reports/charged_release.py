@@ -120,7 +120,7 @@ def release(
     """
     import numpy as np
 
-    given = _checked(collection, accountant, values, users)
+    given = check_released(collection, accountant, values, users)
     users = [check_user(user) for user in given]
     check_name("policy", policy)
     out = check_out(out)
@@ -139,7 +139,7 @@ def release(
     # Raise for an unknown policy or an invalid output path before anything is stored.
     singly = secrets is not None or accountant.policy(policy).plan is not None
     writer = writer_to(out, collection, charged=True, public=() if public is None else public.names)
-    digest = accountant.keyed_digest(_input(values, users, policy, singly, public))
+    digest = accountant.keyed_digest(input_digest(values, users, policy, singly, public))
     with _Store(Path(out), collection, digest) as store:
         if isinstance(writer, PartitionWriter):
             writer.call(store.run)  # a resumed run makes a partition of the same name, so only one is ever counted
@@ -149,7 +149,7 @@ def release(
                 own = None if secrets is None else secrets[batch]
                 names = list(users[batch])
                 charge = _Charge(accountant, collection, policy, f"{store.run}/{number}")
-                labels = _labels(collection, values[batch], own)
+                labels = labels_of(collection, values[batch], own)
                 accepted = charge.one_by_one(names, labels) if singly else charge.together(names)
                 drawn = store.stored(number)
                 if drawn is None:
@@ -180,7 +180,7 @@ def check_out(out: str | os.PathLike[str]) -> str:
     return local_path(os.fspath(out))
 
 
-def _checked(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
+def check_released(collection: Any, accountant: Any, values: Any, users: Any) -> list[str]:
     """Return the users as given. Raises `InvalidParameter` unless all types are right and each value has one user."""
     check_instance("collection", collection, Collection, "a `Collection`")
     if isinstance(accountant, type) or not isinstance(accountant, BudgetClient):
@@ -240,7 +240,7 @@ def _places(places: Iterable[int]) -> NDArray[np.int64]:
     return np.fromiter(places, np.int64)
 
 
-def _labels(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
+def labels_of(collection: Collection, values: NDArray[Any], secrets: Sequence[bytes] | None) -> list[str | None]:
     """Return the label of the memoised value that each report repeats.
 
     Without a curve the labels make no difference, and are None.
@@ -250,7 +250,7 @@ def _labels(collection: Collection, values: NDArray[Any], secrets: Sequence[byte
     return [*collection.labels(values, secrets)]
 
 
-def _input(
+def input_digest(
     values: NDArray[Any], users: Sequence[str], policy: str, singly: bool, public: PublicAttributes | None = None
 ) -> bytes:
     """Return the digest that makes two runs the same run, so that each charge has the same idempotency key in both.

@@ -7,30 +7,62 @@ so no response reveals which report was stored.
 Reports and rounds are in the ledger, so any number of processes serve one collection. Until a seal, the ledger links
 each report to its account. A sealed round holds its reports in random order, without users, keys or times, and the
 ledger keeps nothing that links them: no copy and no digest. It still shows which accounts sent a report.
+
+A report is stored after a mark of 16 bytes, which the device can choose. A second mark is a note on the charge. Both are
+hashes of one secret that only the device knows, so they find a respondent's report and charge in a publication, and
+do not link one to the other.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..accounting.books import MARK_BYTES, note_of
 from ..accounting.policies import DEFAULT
-from ..errors import NotSupported, ReportFileError
+from ..accounting.stored_reports import Taken
+from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.questionnaire import report_layout
 from .report_file import ReportWriter
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ..accounting.accountant import Accountant
     from ..accounting.receipts import Receipt
     from ..registry.collections import Collection
+
+
+class Marks(NamedTuple):
+    """The marks of a report and of its charge, 16 bytes each."""
+
+    report: bytes
+    charge: bytes
+
+    @classmethod
+    def of(cls, secret: bytes) -> Marks:
+        """The marks of a secret of 16 bytes, which stays on the device."""
+        report, charge = (
+            hashlib.sha256(b"ldp-budget " + kind + secret).digest()[:MARK_BYTES] for kind in (b"report", b"charge")
+        )
+        return cls(report, charge)
+
+
+class Sent(NamedTuple):
+    """A report that a device sent: its user, its idempotency key, its bytes, its label, and its marks."""
+
+    user: str
+    key: str
+    report: bytes
+    label: str | None = None
+    marks: Marks | None = None
 
 
 class Inbox:
@@ -58,19 +90,36 @@ class Inbox:
             raise NotSupported(f"a report must have {self.report_bytes} bytes: got {len(report)}")
         self._collection.mechanism.check_reports(self._rows(report))
 
-    def take(self, user: str, key: str, report: bytes, *, label: str | None = None) -> Receipt:
+    def take(
+        self, user: str, key: str, report: bytes, *, label: str | None = None, marks: Marks | None = None
+    ) -> Receipt:
         """Check, charge and store a report; the receipt says if the budget refused it.
 
         `key` belongs to one report of this user. A second report with the same key gets the response of the first
         one, and is neither charged nor stored. A key of another request raises `KeyConflict`. `label` names the
-        memoised draw that the report repeats.
+        memoised draw that the report repeats. With `marks`, the respondent can check a publication.
 
         Raises as `check` and as `Accountant.spend`. Then nothing was stored, and nothing charged, unless the ledger
         says that the outcome is unknown: a retry then settles both.
         """
-        self.check(report)
-        self._collection.check_sender(user, report)
-        return self._reports.take(user, self._collection, report, key=key, label=label, policy=self._policy)
+        return self.take_many([Sent(user, key, report, label, marks)])[0]
+
+    def take_many(self, reports: Sequence[Sent]) -> list[Receipt]:
+        """Do the same for many reports; return their receipts in order. Raises the first error of a report."""
+        taken = []
+        for user, key, report, label, marks in reports:
+            self.check(report)
+            self._collection.check_sender(user, report)
+            if marks is not None and {len(mark) for mark in marks} != {MARK_BYTES}:
+                raise InvalidParameter("marks", f"two marks of {MARK_BYTES} bytes", repr(marks))
+            mark = os.urandom(MARK_BYTES) if marks is None else marks.report
+            taken.append(Taken(user, mark + report, key, label, None if marks is None else note_of(marks.charge)))
+        return self._reports.take_many(taken, self._collection, self._policy)
+
+    def bytes_of(self, reports: NDArray[Any]) -> list[bytes]:
+        """Return the bytes of each report of an array, as a client sends them."""
+        data = np.ascontiguousarray(reports, self._dtype).tobytes()
+        return [data[place : place + self.report_bytes] for place in range(0, len(data), self.report_bytes)]
 
     def __len__(self) -> int:
         """Return the number of stored, unsealed reports."""
@@ -90,7 +139,11 @@ class Inbox:
 
     def round(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield the reports of a round, as blocks of an array. Raises `UnknownName`."""
-        return (self._rows(part) for part in self._reports.round(self._collection.name, name))
+        return (self._rows(self._without_marks(part)) for part in self.marked(name))
+
+    def marked(self, name: str) -> Iterator[bytes]:
+        """Yield the reports of a round in parts: each report after its mark. Raises `UnknownName`."""
+        return self._reports.round(self._collection.name, name)
 
     def write(self, name: str, out: str | os.PathLike[str]) -> int:
         """Write a round to a new report file; return the number of reports.
@@ -106,6 +159,10 @@ class Inbox:
                 writer.write(block)
                 count, block = count + len(block), next(blocks, None)
         return count
+
+    def _without_marks(self, data: bytes) -> bytes:
+        records = np.frombuffer(data, np.uint8).reshape(-1, MARK_BYTES + self.report_bytes)
+        return records[:, MARK_BYTES:].tobytes()
 
     def _rows(self, data: bytes) -> NDArray[Any]:
         """Return bytes as an array of reports."""

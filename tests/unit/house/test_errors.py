@@ -27,6 +27,7 @@ from ldp_budget.errors import (
     NotSupported,
     OutsideDomain,
     PluginError,
+    PublicationError,
     RecordConflict,
     ReportFileError,
     ReservationConflict,
@@ -67,6 +68,7 @@ ERRORS = [
     Broken("a promise"),
     NotChecked("no way to"),
     TooFewReports(3, 20),
+    PublicationError("the counts differ"),
 ]
 
 

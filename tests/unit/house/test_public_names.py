@@ -103,6 +103,7 @@ ldp_budget.accounting.admission
 ldp_budget.accounting.api_keys
 ldp_budget.accounting.approvals
 ldp_budget.accounting.batch
+ldp_budget.accounting.books
 ldp_budget.accounting.bulk_run
 ldp_budget.accounting.budget_client
 ldp_budget.accounting.budget_projection
@@ -176,6 +177,12 @@ ldp_budget.ledger.transaction
 ldp_budget.ledger.verification
 ldp_budget.ledger.window_backfill
 ldp_budget.ledger.write_queue
+ldp_budget.publication
+ldp_budget.publication.estimate
+ldp_budget.publication.log
+ldp_budget.publication.merkle
+ldp_budget.publication.publisher
+ldp_budget.publication.signed_note
 ldp_budget.registry
 ldp_budget.registry.certification
 ldp_budget.registry.collections
@@ -200,6 +207,7 @@ ldp_budget.reports.inbox
 ldp_budget.reports.parquet
 ldp_budget.reports.partial_aggregate
 ldp_budget.reports.public_attributes
+ldp_budget.reports.receipted_release
 ldp_budget.reports.report_file
 ldp_budget.reports.summary_blocks
 ldp_budget.reports.summary_page

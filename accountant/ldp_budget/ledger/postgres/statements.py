@@ -437,6 +437,11 @@ class PostgresRows:
         )
         return map(WindowSum._make, rows)
 
+    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
+        assert amount in Costs._fields
+        sql = f"SELECT account, {amount} FROM window_sums WHERE partition = %s AND window_name = %s ORDER BY account"
+        return iter(self._ask(sql, self._partition, window))
+
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         return map(
             AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)

@@ -370,6 +370,11 @@ class SqliteRows:
         )
         return map(WindowSum._make, rows)
 
+    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
+        assert amount in Costs._fields
+        sql = f"SELECT account, {amount} FROM window_sums WHERE window_name = ? ORDER BY account"
+        return self._execute(sql, (window,))
+
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         return map(
             AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)

@@ -1,0 +1,254 @@
+"""`ldp-budget publish` and `ldp-budget prove`: publish a survey that its respondents can check."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import ldp_budget
+
+from .app import check_local, collection_names, open_ledger, parse_time, policy_names
+from .inputs import find_collection
+from .output import confirm, counted, json_option, next_step, print_json, yes_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from ldp_budget.publication.publisher import Publisher
+
+_SURVEY = "NAME"
+
+
+class _PublishGroup(click.Group):
+    """A group whose default subcommand publishes the collection that is named in a subcommand's place."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = [_SURVEY, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_PublishGroup, subcommand_metavar="NAME --out FOLDER | key | forget")
+def publish() -> None:
+    """Publish the collection NAME in FOLDER, so that its respondents can check it.
+
+    The reports that still wait are sealed. A signed statement commits to the totals of all accounts, the charges and
+    the reports, and states the counts, the maximum and the estimate. The folder needs no server: copy it to any web
+    page.
+
+    \b
+    Example:
+      ldp-budget publish mood --out site/
+    """
+
+
+@publish.command(_SURVEY, hidden=True)
+@click.argument("collection", metavar="NAME", shell_complete=collection_names)
+@click.option("--out", required=True, metavar="FOLDER", type=click.Path(file_okay=False), help="The folder to write.")
+@click.option(
+    "--policy",
+    default="default",
+    metavar="NAME",
+    shell_complete=policy_names,
+    help="State the lifetime limit of this policy [default: default]",
+)
+@json_option
+@click.pass_context
+def survey(ctx: click.Context, collection: str, out: str, policy: str, as_json: bool) -> None:
+    """Publish the collection NAME in FOLDER.
+
+    \b
+    Example:
+      ldp-budget publish mood --out site/
+    """
+    publisher = _publisher(ctx)
+    done = publisher.publish(find_collection(ctx, collection), out, policy=policy)
+    if as_json:
+        print_json(done.to_json())
+        return
+    said = done.statement
+    share = 100 * said["maximum"] / said["limit"]
+    click.echo(
+        f"{out}: statement {done.number} of the log {done.verifier_key.split('+')[0]}\n"
+        f"{counted(said['accounts'], 'account')}, none above {share:.4g} % of the limit; "
+        f"{counted(said['charges'], 'charge')}; {counted(said['reports'], 'report')}"
+    )
+    next_step(f'ldp-budget check {out} --key "$(ldp-budget publish key show)"')
+
+
+@publish.group("key")
+def key() -> None:
+    """Create or show the key that signs the log of publications. It is not the key of the ledger."""
+
+
+@key.command("new")
+@click.option(
+    "--name", metavar="NAME", help="The origin of the log, such as ask.example.org/surveys [default: a random name]"
+)
+@click.pass_context
+def new(ctx: click.Context, name: str | None) -> None:
+    """Create the key of the log, and print its public key.
+
+    \b
+    Example:
+      ldp-budget publish key new --name ask.example.org/surveys
+    """
+    made = _publisher(ctx, create=True).new_key(name or f"ldp-budget/{secrets.token_hex(8)}")
+    click.echo(made.verifier_key)
+    click.echo("Print this public key where respondents see it before they answer.", err=True)
+
+
+@key.command("show")
+@click.pass_context
+def show(ctx: click.Context) -> None:
+    """Print the public key of the log, which `check --key` takes.
+
+    \b
+    Example:
+      ldp-budget publish key show
+    """
+    click.echo(_publisher(ctx).key().verifier_key)
+
+
+@publish.command("forget")
+@click.option(
+    "--before",
+    required=True,
+    metavar="DATE",
+    callback=parse_time,
+    help="Forget the publications before this time (UTC).",
+)
+@yes_option
+@json_option
+@click.pass_context
+def forget(ctx: click.Context, before: datetime, yes: bool, as_json: bool) -> None:
+    """Destroy the secrets of old publications: no proof can be made for them any more.
+
+    Their roots stay valid, and so do the proofs that respondents have.
+
+    \b
+    Example:
+      ldp-budget publish forget --before 2027-03-01 --yes
+    """
+    publisher = _publisher(ctx)
+    confirm(f"Destroy the secrets of all publications before {before:%Y-%m-%d %H:%M} UTC?", yes)
+    count = publisher.forget(before)
+    if as_json:
+        print_json({"forgotten": count})
+    else:
+        click.echo(f"{counted(count, 'secret was', 'secrets were')} destroyed")
+
+
+@click.command()
+@click.argument("collection", metavar="NAME", shell_complete=collection_names)
+@click.argument("receipt", metavar="RECEIPT")
+@click.pass_context
+def prove(ctx: click.Context, collection: str, receipt: str) -> None:
+    """Print the proof for a RECEIPT in the newest publication of the collection NAME.
+
+    Send the proof to the respondent alone: it has her total.
+
+    \b
+    Example:
+      ldp-budget prove mood receipts/alice.json > proof.json
+    """
+    name = collection.removeprefix("collection:")
+    try:
+        given = json.loads(Path(receipt).read_bytes())
+    except (OSError, ValueError) as error:
+        raise click.UsageError(
+            f"RECEIPT: cannot read {receipt}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    found = _publisher(ctx).prove(name, given)
+    # The file has one form only, without a newline at its end.
+    click.echo(json.dumps(found, sort_keys=True, separators=(",", ":")), nl=sys.stdout.isatty())
+
+
+def _publisher(ctx: click.Context, *, create: bool = False) -> Publisher:
+    from ldp_budget.publication.publisher import Publisher
+
+    return Publisher(check_local(open_ledger(ctx, create=create), "publish on the machine of the ledger"))
+
+
+# -- checking a folder ---------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("folder")
+@click.option(
+    "--key", "keys", multiple=True, required=True, metavar="VKEY", help="Public key of the log, then of witnesses."
+)
+@click.option(
+    "--receipt", "receipts", multiple=True, metavar="FILE", help="Your receipt; then your others, for the total."
+)
+@click.option("--proof", metavar="FILE", help="The proof that the operator sent you.")
+@click.option("--seen", metavar="CHECKPOINT", help="A checkpoint that you saved earlier.")
+def check(folder: str, keys: tuple[str, ...], receipts: tuple[str, ...], proof: str | None, seen: str | None) -> None:
+    """Check a published FOLDER, and your own part of it.
+
+    It runs the shipped check_books.py and check_law.py, which need the standard library of Python alone.
+
+    \b
+    Example:
+      ldp-budget check site/ --key log+5b1f… --receipt me.json --proof proof.json
+    """
+    sys.exit(check_published(folder, keys, receipts, proof, seen))
+
+
+def checker(name: str = "check_books") -> Any:
+    """Return a shipped checker as a module: the very file that respondents get. None if it is not installed."""
+    package = Path(ldp_budget.__file__).parent
+    for folder in (package / "verification" / "check", package.parents[1] / "clients" / "check"):
+        file = folder / f"{name}.py"
+        if file.is_file():
+            spec = importlib.util.spec_from_file_location(name, file)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    return None
+
+
+def check_published(
+    folder: str | os.PathLike[str],
+    keys: Sequence[str],
+    receipts: Sequence[str] = (),
+    proof: str | None = None,
+    seen: str | None = None,
+) -> int:
+    """Check a published folder with the shipped checkers, print what they prove, and return the exit code."""
+    arguments = [os.fspath(folder)]
+    for option, values in (("--key", keys), ("--receipt", receipts), ("--proof", [proof]), ("--seen", [seen])):
+        for value in values:
+            if value is not None:
+                arguments += [option, value]
+    code: int = checker().main(arguments)
+    return code or _check_law(Path(folder) / "client.json")
+
+
+def _check_law(definition: Path) -> int:
+    """Check the published program with check_law.py, if that is installed; print the result, return the exit code."""
+    law = checker("check_law")
+    if law is None:
+        return 0
+    try:
+        program, _ = law.check(definition.read_bytes())
+    except NotImplementedError as error:
+        click.echo(f"program   not checked: {error}")
+    except Exception as error:
+        click.echo(f"REFUSED: the program: {error}")
+        return 1
+    else:
+        click.echo(
+            f"program   a report is at most e^{program['guarantee']['epsilon']} times as likely as with another answer"
+        )
+    return 0

@@ -1,0 +1,186 @@
+"""Make vectors.json: the test vectors of published surveys, always the same ones. Needs ldp-budget with `fast`."""
+
+from __future__ import annotations
+
+import base64
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldp_budget import mechanism
+from ldp_budget._files import canonical_json
+from ldp_budget.accounting.books import Charged
+from ldp_budget.guarantees.fixed_point import Costs
+from ldp_budget.publication import log
+from ldp_budget.publication.estimate import estimate_of
+from ldp_budget.publication.merkle import leaf_hash, path_of, root_of
+from ldp_budget.publication.publisher import _salt, account_leaf, charge_of
+from ldp_budget.publication.signed_note import LogKey
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.public_definition import About
+from ldp_budget.reports.inbox import Marks
+
+OUT = Path(__file__).parent / "vectors.json"
+LIMIT, COST = 4_000_000_001, 1_000_000_000
+KEY = LogKey("ask.example.org/surveys", sha256(b"key of the vectors").digest())
+
+
+def chosen(*words: object) -> bytes:
+    """Return bytes that depend on the words alone."""
+    return sha256(" ".join(map(str, words)).encode()).digest()
+
+
+def survey(kind: str, answers: int, people: int, number: int) -> dict[str, Any]:
+    """Return a small published survey: its files, and the receipt and the proof of its second respondent."""
+    names = tuple(f"answer {place}" for place in range(answers)) if answers > 2 else ("no", "yes")
+    options = {"epsilon": "1"} | ({} if kind == "randomized-response" else {"domain_size": answers})
+    about = About(title="Weg \u2192 \U0001f6b2\x7f", question="Wie?")
+    definition = Collection(f"survey-{number}", mechanism(kind).calibrate(**options), names, about).definition()
+    width = np.dtype(definition["report"]["dtype"]).itemsize * int(np.prod(definition["report"]["shape"]))
+    most = 2**answers if definition["report"]["parts"][0][0] == "packed" else answers
+    secret, costs = chosen("secret", number), Costs(COST, 0, None, None)
+    devices = [chosen("device", number, place)[:16] for place in range(people)]
+    draws = [int.from_bytes(chosen("draw", number, place)[:8], "big") % most for place in range(people)]
+    reports = [draw.to_bytes(width, "little") for draw in draws]
+    marks = [Marks.of(device) for device in devices]
+    charged = [Charged(0, place + 1, place + 1, costs, mark.charge) for place, mark in enumerate(marks)]
+    records = sorted(mark.report + report for mark, report in zip(marks, reports, strict=True))
+    charges = sorted(charge_of(secret, each, "epsilon") for each in charged)
+    totals = [COST + 123_456_789 * (place % 3) for place in range(people)]
+    make = account_leaf(secret, LIMIT)
+    leaves = sorted(make(0, place + 1, total) for place, total in enumerate(totals))
+    steps = -(-16 * max(totals) // LIMIT)
+    array = np.frombuffer(b"".join(records), np.uint8).reshape(people, 16 + width)
+    statement = {
+        "format": "ldp-budget statement",
+        "version": 1,
+        "time": f"2027-03-0{number}T12:00:00Z",
+        "collection": definition["name"],
+        "client": definition["digest"],
+        "accounts": people,
+        "accounts_root": root_of(leaves).hex(),
+        "charges": people,
+        "charges_root": root_of([leaf_hash(b"C" + each) for each in charges]).hex(),
+        "reports": people,
+        "reports_root": root_of([leaf_hash(b"R" + each) for each in records]).hex(),
+        "width": width,
+        "measure": "epsilon",
+        "limit": LIMIT,
+        "maximum": -(-steps * LIMIT // 16),
+        "estimate": estimate_of(definition, array),
+    }
+    entries = [chosen("entry", place) for place in range(number - 1)] + [canonical_json(statement).encode()]
+    files = dict(log.tiles(entries))
+    files |= {
+        "checkpoint": KEY.checkpoint(len(entries), root_of([leaf_hash(each) for each in entries])).encode(),
+        "client.json": canonical_json(definition).encode(),
+        "charges.bin": b"".join(charges),
+        "reports.bin": b"".join(records),
+    }
+    index = leaves.index(make(0, 2, totals[1]))
+    proof = {
+        "account": {
+            "index": index,
+            "path": base64.b64encode(path_of(leaves, index)).decode(),
+            "salt": _salt(secret, b"account", 0, 2).hex(),
+            "total": totals[1],
+        },
+        "charge": {"salt": _salt(secret, b"charge", 0, 2).hex()},
+    }
+    receipt = {
+        "format": "ldp-budget receipt",
+        "version": 1,
+        "collection": definition["name"],
+        "client": definition["digest"],
+        "secret": devices[1].hex(),
+        "report": reports[1].hex(),
+        "costs": costs._asdict(),
+    }
+    shown = {name: base64.b64encode(content).decode() for name, content in sorted(files.items())}
+    return {"keys": [KEY.verifier_key], "files": shown, "receipts": [receipt], "proof": canonical_json(proof)}
+
+
+def cases() -> list[dict[str, Any]]:
+    """Return surveys that are accepted, and changes of the first one that are refused."""
+    kinds = [
+        ("oue", 3, 9),
+        ("sue", 9, 5),
+        ("grr", 4, 7),
+        ("grr", 300, 6),
+        ("randomized-response", 2, 8),
+        ("pgr", 4, 3),
+    ]
+    found = [
+        {"name": f"{kind} with {answers} answers", "accepted": True, **survey(kind, answers, people, number)}
+        for number, (kind, answers, people) in enumerate(kinds, 1)
+    ]
+    honest = found[0]
+    files, receipt, proof = honest["files"], honest["receipts"][0], json.loads(honest["proof"])
+
+    def refused(name: str, **changes: Any) -> None:
+        found.append({**honest, "name": name, "accepted": False, **changes})
+
+    def with_file(path: str, content: bytes) -> dict[str, str]:
+        return {**files, path: base64.b64encode(content).decode()}
+
+    refused("the proof ends with a newline", proof=honest["proof"] + "\n")
+    refused("the proof has a space", proof=honest["proof"].replace(":", ": ", 1))
+    refused(
+        "the proof has another index", proof=canonical_json({**proof, "account": {**proof["account"], "index": 8}})
+    )
+    refused(
+        "the proof has true as index", proof=canonical_json({**proof, "account": {**proof["account"], "index": True}})
+    )
+    refused("the proof has one more key", proof=canonical_json({**proof, "more": 1}))
+    refused("the proof is missing", proof=None)
+    refused("the receipt has another cost", receipts=[{**receipt, "costs": {**receipt["costs"], "epsilon": 1}}])
+    refused("the receipts add up to more", receipts=[receipt, {**receipt, "secret": "00" * 16}])
+    refused("a receipt is given twice", receipts=[receipt, receipt])
+    data = base64.b64decode(files["reports.bin"])
+    refused("two reports are exchanged", files=with_file("reports.bin", data[17:34] + data[:17] + data[34:]))
+    refused("a report has a byte more", files=with_file("reports.bin", data + b"\0"))
+    note = base64.b64decode(files["checkpoint"])
+    refused("the checkpoint has another size", files=with_file("checkpoint", note.replace(b"\n1\n", b"\n2\n")))
+    refused("the checkpoint is not signed", files=with_file("checkpoint", note.partition(b"\n\n")[0] + b"\n\n"))
+    refused("the checkpoint was seen with another root", seen=KEY.checkpoint(1, chosen("other")))
+    refused("the checkpoint was seen with a larger size", seen=KEY.checkpoint(2, chosen("other")))
+    refused("the key is another one", keys=[LogKey(KEY.name, chosen("another key")).verifier_key])
+    return found
+
+
+def vectors() -> dict[str, Any]:
+    """Return all vectors."""
+    secret, salt = bytes(range(16)), bytes(range(16, 32))
+    marks = Marks.of(secret)
+    leaves = [f"leaf {place}".encode() for place in range(7)]
+    hashes = [leaf_hash(leaf) for leaf in leaves]
+    hidden = sha256(salt + (1_000_000_000).to_bytes(8, "big")).digest()
+    return {
+        "format": "ldp-budget vectors of publications",
+        "version": 1,
+        "marks": {"secret": secret.hex(), "report": marks.report.hex(), "charge": marks.charge.hex()},
+        "charge": {
+            "salt": salt.hex(),
+            "cost": COST,
+            "record": sha256(salt + marks.charge + COST.to_bytes(8, "big")).hexdigest(),
+        },
+        "account": {"salt": salt.hex(), "total": 1_000_000_000, "limit": LIMIT, "leaf": (b"A\4" + hidden).hex()},
+        "tree": {
+            "leaves": [leaf.hex() for leaf in leaves],
+            "root": root_of(hashes).hex(),
+            "paths": [path_of(hashes, index).hex() for index in range(7)],
+        },
+        "surveys": cases(),
+    }
+
+
+def text() -> str:
+    """Return the text of vectors.json."""
+    return json.dumps(vectors(), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    OUT.write_text(text(), encoding="utf-8")

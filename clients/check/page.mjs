@@ -1,0 +1,90 @@
+// -- the page: it reads the chosen files and shows in plain words what is proved, and what is not
+
+const element = (id) => document.getElementById(id);
+const files = new Map();
+let texts = TEXTS.en;
+
+const say = (name, values = {}) => texts[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+const show = (language) => {
+  texts = TEXTS[language];
+  document.documentElement.lang = language;
+  document.title = texts.title;
+  for (const each of document.querySelectorAll("[data-text]")) each.textContent = texts[each.dataset.text];
+  element("result").replaceChildren();
+};
+const listed = (kind, lines) => {
+  const list = document.createElement("ul");
+  list.className = kind;
+  list.append(...lines.map((line) => Object.assign(document.createElement("li"), { textContent: line })));
+  return list;
+};
+const paragraph = (text, kind = "") => Object.assign(document.createElement("p"), { textContent: text, className: kind });
+
+// The folder is where the file `checkpoint` is.
+const keep = async (chosen) => {
+  files.clear();
+  const checkpoint = chosen.find(([path]) => path === "checkpoint" || path.endsWith("/checkpoint"));
+  const base = checkpoint ? checkpoint[0].slice(0, -"checkpoint".length) : "";
+  for (const [path, file] of chosen) {
+    if (path.startsWith(base)) files.set(path.slice(base.length), new Uint8Array(await file.arrayBuffer()));
+  }
+  element("count").textContent = files.size ? `${files.size}` : "";
+};
+const entriesIn = async (entry, path = entry.name) => {
+  if (entry.isFile) return [[path, await new Promise((done, fail) => entry.file(done, fail))]];
+  const reader = entry.createReader(), found = [];
+  for (;;) {
+    const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+    if (!some.length) return found;
+    for (const each of some) found.push(...(await entriesIn(each, `${path}/${each.name}`)));
+  }
+};
+const dataOf = async (id) => Promise.all([...element(id).files].map(async (file) => new Uint8Array(await file.arrayBuffer())));
+
+const proved = ({ statement, client, names, yours, reportsPublished, programChecked }, keys) => {
+  const { estimate } = statement;
+  const share = Number((100 * statement.maximum) / statement.limit).toPrecision(4).replace(/\.?0+$/, "");
+  const lines = [say("signed", { time: statement.time, names: keys.map((key) => key.split("+")[0]).join(", ") })];
+  if (programChecked) lines.push(say("program.yes", { epsilon: client.guarantee.epsilon }));
+  lines.push(`${say("charges", statement)}${yours ? ` ${say("charges.yours")}` : ""}`);
+  if (yours) lines.push(say("totals.yours"));
+  if (yours && reportsPublished) lines.push(say("reports.yours", statement));
+  const open = [say("totals", { share })];
+  if (!programChecked) open.push(say("program.no"));
+  if (!reportsPublished) open.push(say("reports.hidden"));
+  if (estimate === null) return [lines, [...open, say("estimate.no")]];
+  const answers = client.languages?.[document.documentElement.lang]?.answers ?? names;
+  const counts = estimate.counts.map((count, answer) => `${answers[answer]} ${(count / 1000).toFixed(1)}`).join(", ");
+  lines.push(say("estimate", { counts }));
+  lines.push(say("fakes", { fakes: estimate.fakes, first: answers[estimate.first], second: answers[estimate.second] }));
+  return [lines, open];
+};
+const run = async () => {
+  const keys = element("key").value.split(/\s+/).filter(Boolean), result = element("result");
+  if (!files.size || !keys.length) return result.replaceChildren(paragraph(say("missing")));
+  result.replaceChildren(paragraph(say("working")));
+  try {
+    const receipts = (await dataOf("receipt")).map((data) => JSON.parse(textOf(data)));
+    const [proof = null] = await dataOf("proof"), [seen = null] = await dataOf("seen");
+    const [lines, open] = proved(await check(files, keys, receipts, proof, seen), keys);
+    result.replaceChildren(listed("proved", lines), listed("open", open));
+  } catch (error) {
+    const reason = paragraph(`${say("reason")}: ${error.message}`, "refused");
+    result.replaceChildren(paragraph(say("refused"), "refused"), reason);
+  }
+};
+
+for (const [language, its] of Object.entries(TEXTS)) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: its.language, lang: language });
+  button.onclick = () => show(language);
+  element("languages").append(button);
+}
+show(navigator.languages.map((tag) => tag.split("-")[0]).find((tag) => tag in TEXTS) ?? "en");
+element("folder").onchange = (event) => keep([...event.target.files].map((file) => [file.webkitRelativePath || file.name, file]));
+document.body.ondragover = (event) => event.preventDefault();
+document.body.ondrop = async (event) => {
+  event.preventDefault();
+  const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+  await keep((await Promise.all(entries.map((entry) => entriesIn(entry)))).flat());
+};
+element("form").onsubmit = (event) => { event.preventDefault(); run(); };

@@ -1,0 +1,90 @@
+"""The static page in a real browser, opened from a file: it checks a folder, a receipt and a proof offline."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from published_survey import ROOT, PublishedSurvey
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+FOLDER = ROOT / "clients" / "check"
+CHROMIUM = shutil.which("chromium")
+
+
+def test_page_is_built_from_its_present_sources() -> None:
+    spec = importlib.util.spec_from_file_location("build_page", FOLDER / "build_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (FOLDER / "check.html").read_text(encoding="utf-8") == module.page()
+
+
+def test_texts_have_the_same_names_in_all_languages() -> None:
+    texts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((FOLDER / "texts").glob("*.json"))]
+    assert len(texts) == 3
+    assert all(each.keys() == texts[0].keys() for each in texts)
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> PublishedSurvey:
+    return PublishedSurvey(tmp_path_factory.mktemp("survey"), asked=30, users=40)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        context = browser.new_context(locale="en-US", offline=True)
+        opened = context.new_page()
+        opened.goto((FOLDER / "check.html").as_uri())
+        yield opened
+        browser.close()
+
+
+def _fill(page: Page, survey: PublishedSurvey, site: Path, proof: Path) -> str:
+    page.set_input_files("#folder", str(site))
+    page.fill("#key", survey.key.verifier_key)
+    page.set_input_files("#receipt", str(survey.receipt("user3")))
+    page.set_input_files("#proof", str(proof))
+    page.wait_for_function("document.getElementById('count').textContent === '6'")
+    page.click("#check")
+    page.wait_for_selector("#result ul, #result .refused")
+    return page.inner_text("#result")
+
+
+@pytest.mark.slow
+def test_page_shows_what_is_proved(page: Page, survey: PublishedSurvey) -> None:
+    shown = _fill(page, survey, survey.site, survey.write_proof("user3"))
+    assert "Your charge is among them." in shown
+    assert "Your report is among the 30 reports." in shown
+    assert "The published program lets a report reveal at most ε = 1.0" in shown
+    page.click("nav button[lang=de]")
+    page.click("#check")
+    page.wait_for_selector("#result ul")
+    assert "Ihre Abbuchung ist dabei." in page.inner_text("#result")
+    assert "Was nicht bewiesen ist" in page.inner_text("main")
+
+
+@pytest.mark.slow
+def test_page_refuses_a_changed_file(page: Page, survey: PublishedSurvey, tmp_path: Path) -> None:
+    site = shutil.copytree(survey.site, tmp_path / "site")
+    data = bytearray((site / "reports.bin").read_bytes())
+    data[-1] ^= 1
+    (site / "reports.bin").write_bytes(data)
+    shown = _fill(page, survey, site, survey.write_proof("user3"))
+    assert "Refused" in shown
+    assert "the reports are not those of the statement" in shown

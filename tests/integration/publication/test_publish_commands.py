@@ -1,0 +1,107 @@
+"""The commands from the answers to a checked publication, on a file and on a server with several partitions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from conftest import CommandLine
+
+from ldp_budget.reports.inbox import Marks
+from ldp_budget_cli import publish
+from postgres_places import new_ledger
+from published_survey import PublishedSurvey
+
+
+def _collect(command: CommandLine, folder: Path, people: int = 24) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1.5")
+    command("collection", "add", "commute", "grr", "--epsilon", "1", "--categories", "car,train,bike")
+    rows = [f"user{place},{('car', 'train', 'bike')[place % 3]}" for place in range(people)]
+    (folder / "answers.csv").write_text("\n".join(["user,way", *rows]) + "\n")
+    options = ("--column", "way", "--user-column", "user", "--spend", "--receipts", folder / "receipts")
+    command("randomize", "commute", folder / "answers.csv", *options, "--out", folder / "commute.reports")
+
+
+def _publish_and_check(command: CommandLine, folder: Path) -> None:
+    key = command("publish", "key", "new", "--name", "log").stdout.strip()
+    assert command("publish", "key", "show").stdout.strip() == key
+    done = command.json("publish", "commute", "--out", folder / "site")
+    assert {name: done["statement"][name] for name in ("accounts", "charges", "reports")} == {
+        "accounts": 24,
+        "charges": 24,
+        "reports": 24,
+    }
+    for user in ("user0", "user7", "user23"):
+        receipt, proof = folder / "receipts" / f"{user}.json", folder / f"{user}.proof"
+        proof.write_text(command("prove", "commute", receipt).stdout)
+        options = ("--key", key, "--receipt", receipt, "--proof", proof)
+        assert "yours is one of them" in command("check", folder / "site", *options).stdout
+        assert len(proof.read_bytes()) <= 1500
+    wrong = ("--key", key, "--receipt", folder / "receipts" / "user0.json", "--proof", folder / "user7.proof")
+    assert command("check", folder / "site", *wrong, code=1).stdout.startswith("REFUSED: your charge is not")
+    assert command("ledger", "verify").stdout.startswith("holds: ")
+
+
+def test_commands_with_a_file_publish_and_prove(command: CommandLine, tmp_path: Path) -> None:
+    _collect(command, tmp_path)
+    _publish_and_check(command, tmp_path)
+
+
+def test_commands_with_a_postgres_ledger_publish_and_prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    command = CommandLine(new_ledger(4))
+    command("ledger", "init")
+    _collect(command, tmp_path)
+    _publish_and_check(command, tmp_path)
+    command("erase", "user7", "--yes")
+    assert "An erased user has no proof" in command.error("prove", "commute", tmp_path / "receipts" / "user7.json")
+
+
+def test_inbox_with_marks_of_a_device_is_provable(command: CommandLine, tmp_path: Path) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=2")
+    command("collection", "add", "commute", "grr", "--epsilon", "1", "--categories", "car,train,bike")
+    secret = os.urandom(16)
+    marks = {name: mark.hex() for name, mark in Marks.of(secret)._asdict().items()}
+    lines = [{"user": "ada", "key": "k", "report": "02", "marks": marks}, {"user": "bob", "key": "k", "report": "01"}]
+    bad = [{"user": "eve", "key": "k", "report": "01", "marks": wrong} for wrong in ({"report": "00"}, "x", 5)]
+    bad += [{"user": "eve", "key": "k", "report": "01", "marks": {"report": "00", "charge": "00"}}]
+    file = tmp_path / "reports.ndjson"
+    file.write_text("\n".join(map(json.dumps, [*lines, *bad])))
+    assert command.json("inbox", "take", "commute", file) == {"taken": 2, "repeated": 0, "refused": 0, "invalid": 4}
+    key = command("publish", "key", "new").stdout.strip()
+    statement = command.json("publish", "commute", "--out", tmp_path / "site")["statement"]
+    receipt = {"client": statement["client"], "secret": secret.hex(), "report": "02", "costs": {"epsilon": 10**9}}
+    (tmp_path / "receipt").write_text(json.dumps(receipt))
+    (tmp_path / "proof").write_text(command("prove", "commute", tmp_path / "receipt").stdout)
+    options = ("--key", key, "--receipt", tmp_path / "receipt", "--proof", tmp_path / "proof")
+    assert "yours is one of them" in command("check", tmp_path / "site", *options).stdout
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "line"),
+    [
+        (None, 0, "program   a report is at most e^1 times as likely as with another answer"),
+        (NotImplementedError("a hash"), 0, "program   not checked: a hash"),
+        (ValueError("too likely"), 1, "REFUSED: the program: too likely"),
+    ],
+)
+def test_check_with_a_checker_of_laws_prints_its_verdict(
+    outcome: Exception | None,
+    code: int,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Law:
+        def check(self, data: bytes) -> tuple[dict[str, dict[str, str]], int]:
+            if outcome is not None:
+                raise outcome
+            return {"guarantee": {"epsilon": "1"}}, 1
+
+    real, survey = publish.checker, PublishedSurvey(tmp_path, asked=5, users=5)
+    monkeypatch.setattr(publish, "checker", lambda name="check_books": real(name) if name == "check_books" else Law())
+    assert publish.check_published(survey.site, [survey.key.verifier_key]) == code
+    assert capsys.readouterr().out.splitlines()[-1] == line

@@ -1,0 +1,433 @@
+"""Publications of a ledger: what is refused, kept, forgotten and continued, and what cannot be linked."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldp_budget import Accountant, mechanism
+from ldp_budget._files import canonical_json
+from ldp_budget.errors import InvalidParameter, NotSupported, PublicationError, ReportFileError
+from ldp_budget.publication.estimate import estimate_of
+from ldp_budget.publication.merkle import leaf_hash, path_of, root_of
+from ldp_budget.publication.publisher import Publisher, charge_of
+from ldp_budget.publication.signed_note import LogKey
+from ldp_budget.reports.inbox import Inbox, Marks
+from ldp_budget.reports.receipted_release import release_with_receipts
+from published_survey import PublishedSurvey, a_collection, load_checker
+
+CHECKER = load_checker()
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> PublishedSurvey:
+    return PublishedSurvey(tmp_path, asked=30, users=40)
+
+
+def _check(survey: PublishedSurvey, site: Path, user: str, proof: Path) -> list[str]:
+    lines: list[str] = CHECKER.check(site, [survey.key.verifier_key], [survey.receipt(user)], proof)
+    return lines
+
+
+def test_publish_states_counts_maximum_and_estimate(survey: PublishedSurvey) -> None:
+    statement = survey.published.statement
+    assert (statement["accounts"], statement["charges"], statement["reports"]) == (40, 30, 30)
+    assert (statement["limit"], statement["maximum"]) == (4_000_000_000, 1_500_000_000)
+    estimate = survey.collection.mechanism.estimate(_reports(survey))
+    assert np.allclose(np.array(statement["estimate"]["counts"]) / 1000, estimate.counts, atol=1e-3)
+
+
+def _reports(survey: PublishedSurvey) -> np.ndarray:
+    box = Inbox(survey.accountant, survey.collection)
+    return np.concatenate([block for name in box.rounds() for block in box.round(name)])
+
+
+def test_every_respondent_can_check_her_part(survey: PublishedSurvey) -> None:
+    for user in survey.names:
+        assert "charges   30, as many as reports: yours is one of them" in _check(
+            survey, survey.site, user, survey.write_proof(user)
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers", "epsilon"),
+    [("oue", 3, "1"), ("sue", 9, "0.5"), ("grr", 4, "1"), ("grr", 300, "3"), ("randomized-response", 2, "1")],
+)
+def test_estimate_of_checker_equals_that_of_the_mechanism(
+    tmp_path: Path, kind: str, answers: int, epsilon: str
+) -> None:
+    survey = PublishedSurvey(tmp_path, asked=40, users=40, collection=a_collection("q", kind, answers, epsilon))
+    definition, width = survey.collection.definition(), survey.published.statement["width"]
+    data = (survey.site / "reports.bin").read_bytes()
+    found = CHECKER.estimate_of(definition, data, width)
+    counts = survey.collection.mechanism.estimate(_reports(survey)).counts
+    assert found == survey.published.statement["estimate"]
+    assert np.allclose(np.array(found["counts"]) / 1000, counts, atol=1e-3)
+
+
+def test_estimate_of_a_program_that_the_checker_does_not_know_is_none(tmp_path: Path) -> None:
+    survey = PublishedSurvey(tmp_path, asked=10, users=10, collection=a_collection("q", "pgr", 4))
+    assert survey.published.statement["estimate"] is None
+    lines = _check(survey, survey.site, "user1", survey.write_proof("user1"))
+    assert lines[-1].startswith("estimate  not checked")
+
+
+def test_memoised_reports_are_published_as_a_number(tmp_path: Path) -> None:
+    from ldp_budget.registry.collections import Collection
+
+    made = mechanism("loloha").calibrate(epsilon_lifetime="2", epsilon_first="1", domain_size=4)
+    collection = Collection("rounds", made, ("a", "b", "c", "d")).agreed()
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+        users = [f"user{place}" for place in range(5)]
+        values, secrets = np.arange(5) % 4, [bytes([place]) * 32 for place in range(5)]
+        out, receipts = tmp_path / "reports", tmp_path / "receipts"
+        release_with_receipts(out, receipts, collection, accountant, values, users, policy="default", secrets=secrets)
+        publisher = Publisher(accountant)
+        key = publisher.new_key("log")
+        statement = publisher.publish(collection, tmp_path / "site").statement
+        proof = publisher.prove("rounds", json.loads((receipts / "user2.json").read_bytes()))
+    assert (statement["reports"], statement["reports_root"], statement["estimate"]) == (5, None, None)
+    assert (tmp_path / "site" / "reports.bin").read_bytes() == b""
+    (tmp_path / "proof").write_text(canonical_json(proof))
+    assert CHECKER.check(tmp_path / "site", [key.verifier_key], [receipts / "user2.json"], tmp_path / "proof")
+
+
+def test_private_files_are_readable_by_their_owner_only(survey: PublishedSurvey) -> None:
+    folder = survey.publisher._folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert {"log.key", "entries", "0001.json", "0001.accounts"} == set(modes)
+    assert stat.S_IMODE(survey.receipt("user1").stat().st_mode) == 0o600
+
+
+def test_key_that_exists_is_not_replaced(survey: PublishedSurvey) -> None:
+    with pytest.raises(PublicationError, match="publish key show"):
+        survey.publisher.new_key("other")
+    assert survey.publisher.key().verifier_key == survey.key.verifier_key
+
+
+def test_key_file_of_other_readers_is_refused(survey: PublishedSurvey) -> None:
+    (survey.publisher._folder / "log.key").chmod(0o644)
+    with pytest.raises(PublicationError, match="chmod 600"):
+        survey.publisher.key()
+
+
+def test_damaged_key_file_is_refused(survey: PublishedSurvey) -> None:
+    file = survey.publisher._folder / "log.key"
+    file.write_text(file.read_text().replace("ask", "ask2"))
+    with pytest.raises(PublicationError, match="not a key file"):
+        survey.publisher.key()
+
+
+@pytest.mark.parametrize("name", ["", "two words", "a+b", "ä", "x" * 201])
+def test_key_name_that_a_note_cannot_hold_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidParameter, match="name must be"):
+        LogKey.create(tmp_path / "key", name)
+
+
+def test_publish_without_key_names_the_command(tmp_path: Path) -> None:
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        collection = a_collection()
+        accountant.add_collection(collection)
+        with pytest.raises(PublicationError, match="publish key new"):
+            Publisher(accountant).publish(collection, tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_ledger_in_memory_is_not_published() -> None:
+    with Accountant(":memory:") as accountant, pytest.raises(NotSupported, match="in memory"):
+        Publisher(accountant)
+
+
+def test_charge_without_report_is_refused(survey: PublishedSurvey) -> None:
+    survey.accountant.spend("user35", survey.collection)
+    with pytest.raises(PublicationError, match="31 charged reports, and the ledger stores 30"):
+        survey.publisher.publish(survey.collection, survey.site)
+    assert (survey.site / "checkpoint").read_text().split("\n")[1] == "1"
+
+
+def test_policy_without_lifetime_limit_is_refused(survey: PublishedSurvey) -> None:
+    survey.accountant.set_policy("daily", ["day=1"], unbounded=True)
+    with pytest.raises(PublicationError, match="no lifetime limit"):
+        survey.publisher.publish(survey.collection, survey.site, policy="daily")
+
+
+def test_total_above_the_limit_is_refused(survey: PublishedSurvey) -> None:
+    survey.accountant.set_policy("narrow", ["lifetime=1"])
+    with pytest.raises(PublicationError, match="above the limit"):
+        survey.publisher.publish(survey.collection, survey.site, policy="narrow")
+
+
+def test_second_publication_continues_the_log_in_any_folder(survey: PublishedSurvey, tmp_path: Path) -> None:
+    seen, other = survey.site / "checkpoint", tmp_path / "other"
+    assert survey.publisher.publish(survey.collection, other).number == 2
+    proof = survey.write_proof("user1")
+    key = [survey.key.verifier_key]
+    assert CHECKER.check(other, key, [survey.receipt("user1")], proof, seen)
+
+
+def test_second_publication_in_a_folder_leaves_no_file_that_is_not_checked(survey: PublishedSurvey) -> None:
+    survey.publisher.publish(survey.collection, survey.site)
+    names = {path.relative_to(survey.site).as_posix() for path in survey.site.rglob("*") if path.is_file()}
+    lists = {"checkpoint", "client.json", "charges.bin", "reports.bin"}
+    assert names == lists | {"tile/0/000.p/2", "tile/entries/000.p/2"}
+
+
+def test_folder_with_another_log_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    second = PublishedSurvey(tmp_path / "second", asked=5, users=5)
+    with pytest.raises(PublicationError, match="not of this log"):
+        survey.publisher.publish(survey.collection, second.site)
+
+
+def test_restored_private_folder_does_not_fork_the_log(survey: PublishedSurvey) -> None:
+    entries = survey.publisher._folder / "entries"
+    old = entries.read_bytes()
+    survey.publisher.publish(survey.collection, survey.site)
+    entries.write_bytes(old)
+    with pytest.raises(PublicationError, match="not of this log"):
+        survey.publisher.publish(survey.collection, survey.site)
+
+
+def test_erased_user_keeps_her_proof_and_gets_no_new_one(survey: PublishedSurvey) -> None:
+    receipt, proof = json.loads(survey.receipt("user3").read_bytes()), survey.write_proof("user3")
+    survey.accountant.erase("user3")
+    assert _check(survey, survey.site, "user3", proof)
+    with pytest.raises(PublicationError, match="no charge of commute belongs to this receipt"):
+        survey.publisher.prove("commute", receipt)
+    again = survey.publisher.publish(survey.collection, survey.site).statement
+    assert (again["accounts"], again["charges"], again["reports"]) == (40, 30, 30)
+
+
+def test_forget_destroys_secrets_and_leaves_roots(survey: PublishedSurvey) -> None:
+    proof = survey.write_proof("user3")
+    assert survey.publisher.forget(datetime.now(UTC) - timedelta(days=1)) == 0
+    assert survey.publisher.forget(datetime.now(UTC) + timedelta(days=1)) == 1
+    assert {path.name for path in survey.publisher._folder.iterdir()} == {"log.key", "entries"}
+    assert _check(survey, survey.site, "user3", proof)
+    with pytest.raises(PublicationError, match="was destroyed"):
+        survey.proof("user3")
+
+
+def test_proof_after_a_later_charge_states_the_published_total(survey: PublishedSurvey) -> None:
+    before = survey.proof("user3")
+    survey.accountant.spend("user3", mechanism("oue").calibrate(epsilon="0.25", domain_size=4))
+    assert survey.proof("user3") == before
+
+
+def test_proof_of_a_respondent_who_joined_later_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
+    out, receipts = tmp_path / "more", tmp_path / "later"
+    release_with_receipts(
+        out, receipts, survey.collection, survey.accountant, np.array([1]), ["late"], policy="default"
+    )
+    with pytest.raises(PublicationError, match="made before the charge"):
+        survey.publisher.prove("commute", json.loads((receipts / "late.json").read_bytes()))
+
+
+def test_receipt_that_is_none_is_refused(survey: PublishedSurvey) -> None:
+    with pytest.raises(InvalidParameter, match="receipt"):
+        survey.publisher.prove("commute", {"secret": 5})
+
+
+def test_prove_without_publication_names_the_command(survey: PublishedSurvey) -> None:
+    with pytest.raises(PublicationError, match="publish other --out"):
+        survey.publisher.prove("other", json.loads(survey.receipt("user1").read_bytes()))
+
+
+def test_unmarked_reports_of_an_inbox_are_published(tmp_path: Path) -> None:
+    collection = a_collection()
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        box = Inbox(accountant, collection)
+        for place in range(12):
+            box.take(f"user{place}", "key", b"\1")
+        box.seal("round")
+        publisher = Publisher(accountant)
+        key = publisher.new_key("log")
+        statement = publisher.publish(collection, tmp_path / "site").statement
+        assert next(iter(box.round("round"))).shape == (12, 1)
+    assert (statement["charges"], statement["reports"]) == (12, 12)
+    assert CHECKER.check(tmp_path / "site", [key.verifier_key])
+
+
+# -- receipts ------------------------------------------------------------------------------------------------
+
+
+def test_interrupted_release_draws_no_report_twice(tmp_path: Path) -> None:
+    collection, users, values = a_collection(), [f"user{place}" for place in range(8)], np.arange(8) % 4
+    out, folder = tmp_path / "reports", tmp_path / "receipts"
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+
+        def stop(batch: int) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            release_with_receipts(out, folder, collection, accountant, values, users, policy="default", on_batch=stop)
+        first = {path.name: path.read_bytes() for path in folder.glob("*.json")}
+        done = release_with_receipts(out, folder, collection, accountant, values, users, policy="default")
+        box = Inbox(accountant, collection)
+        assert (done.reports, done.refused, len(box)) == (8, 0, 8)
+        assert {path.name: path.read_bytes() for path in folder.glob("*.json")} == first
+        assert sorted(path.name for path in folder.iterdir()) == sorted(first)
+        with pytest.raises(ReportFileError, match="already exists"):
+            release_with_receipts(out, folder, collection, accountant, values, users, policy="default")
+
+
+def test_release_interrupted_at_its_very_end_is_finished_by_a_repetition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ldp_budget.reports import receipted_release
+
+    collection, arguments = a_collection(), (np.arange(3), ["ada", "bob", "eve"])
+    out, folder = tmp_path / "reports", tmp_path / "receipts"
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+
+        def stop(run: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(receipted_release._Run, "end", stop)
+            with pytest.raises(KeyboardInterrupt):
+                release_with_receipts(out, folder, collection, accountant, *arguments, policy="default")
+        first = out.read_bytes()
+        done = release_with_receipts(out, folder, collection, accountant, *arguments, policy="default")
+        assert (done.reports, len(Inbox(accountant, collection))) == (3, 3)
+    assert len(out.read_bytes()) == len(first)
+    assert sorted(path.name for path in folder.iterdir()) == ["ada.json", "bob.json", "eve.json"]
+
+
+def test_refused_user_gets_no_receipt(tmp_path: Path) -> None:
+    collection, refused = a_collection(), []
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.spend("poor", mechanism("oue").calibrate(epsilon="3.5", domain_size=4))
+        accountant.add_collection(collection)
+        done = release_with_receipts(
+            tmp_path / "reports",
+            tmp_path / "receipts",
+            collection,
+            accountant,
+            np.array([0, 1]),
+            ["rich", "poor"],
+            policy="default",
+            on_refused=refused.extend,
+        )
+    assert (done.reports, done.refused, refused) == (1, 1, ["poor"])
+    assert [path.name for path in (tmp_path / "receipts").iterdir()] == ["rich.json"]
+
+
+def test_user_name_that_is_no_file_name_is_hashed(tmp_path: Path) -> None:
+    collection, user = a_collection(), "../../a b"
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+        release_with_receipts(
+            tmp_path / "reports",
+            tmp_path / "receipts",
+            collection,
+            accountant,
+            np.array([0]),
+            [user],
+            policy="default",
+        )
+    name = sha256(user.encode()).hexdigest()[:32]
+    assert [path.name for path in (tmp_path / "receipts").iterdir()] == [f"{name}.json"]
+
+
+def test_user_who_appears_twice_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="appear once"):
+        release_with_receipts(
+            tmp_path / "o",
+            tmp_path / "r",
+            survey.collection,
+            survey.accountant,
+            np.array([0, 1]),
+            ["x", "x"],
+            policy="default",
+        )
+
+
+# -- trees, estimates and links ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 64, 4097])
+def test_path_of_every_leaf_leads_to_the_root(size: int) -> None:
+    leaves = [place.to_bytes(4, "big") for place in range(size)]
+    hashes = [leaf_hash(leaf) for leaf in leaves]
+    root = root_of(hashes)
+    assert root == CHECKER.tree_root(hashes)
+    for index in {0, size // 2, size - 1}:
+        assert CHECKER.root_from_path(leaves[index], index, size, path_of(hashes, index)) == root
+
+
+def test_estimate_with_two_byte_answers_counts_each(tmp_path: Path) -> None:
+    definition = a_collection("q", "grr", 300, "5").definition()
+    records = np.zeros((3, 18), np.uint8)
+    records[:, 16:] = [[44, 1], [43, 1], [0, 0]]  # little-endian 300, 299, 0; answer 300 does not exist
+    with pytest.raises(CHECKER.Refused, match="does not exist"):
+        CHECKER.estimate_of(definition, records.tobytes(), 2)
+    records[0, 16] = 43
+    found = estimate_of(definition, records)
+    assert found is not None
+    assert found == CHECKER.estimate_of(definition, records.tobytes(), 2)
+    assert (found["first"], found["second"], found["fakes"]) == (299, 0, 1)
+
+
+def test_published_files_do_not_lead_from_a_name_to_a_leaf_or_report(tmp_path: Path) -> None:
+    """Each guess hits as often as by chance: one of all, whatever their number."""
+    survey = PublishedSurvey(tmp_path, asked=200, users=200)
+    books, secret = survey.accountant.books, _secret(survey)
+    charges = _list(survey.site / "charges.bin", 32)
+    marks = [each[:16] for each in _list(survey.site / "reports.bin", 17)]
+    leaves = _list(survey.publisher._folder / "0001.accounts", 32)
+    places = []
+    for user in survey.names:
+        mine = Marks.of(bytes.fromhex(json.loads(survey.receipt(user).read_bytes())["secret"]))
+        charged = books.find(mine.charge)
+        assert charged is not None
+        account = json.loads(survey.proof(user))["account"]["index"]
+        places.append((charges.index(charge_of(secret, charged, "epsilon")), marks.index(mine.report), account))
+    charge, report, account = (list(column) for column in zip(*places, strict=True))
+    order = list(range(200))
+    guesses = [(order, charge), (order, report), (order, account), (charge, report), (account, charge)]
+    for guess, truth in guesses:  # 10 hits of an expected 1 happen once in ten million runs
+        assert sum(a == b for a, b in zip(guess, truth, strict=True)) < 10
+        assert abs(np.corrcoef(guess, truth)[0, 1]) < 0.4
+    public = b"".join(path.read_bytes() for path in survey.site.rglob("*") if path.is_file())
+    for user in survey.names:
+        for kind in (b"report", b"charge", b""):
+            guess = sha256(b"ldp-budget " + kind + user.encode()).digest()[:16]
+            assert guess not in public
+        assert user.encode() not in public
+    assert len(set(leaves)) == 200
+
+
+def test_leaves_of_two_publications_cannot_be_linked(survey: PublishedSurvey) -> None:
+    folder = survey.publisher._folder
+    before = set(_list(survey.site / "charges.bin", 32)) | set(_list(folder / "0001.accounts", 32))
+    survey.publisher.publish(survey.collection, survey.site)
+    after = set(_list(survey.site / "charges.bin", 32)) | set(_list(folder / "0002.accounts", 32))
+    assert not before & after
+
+
+def _secret(survey: PublishedSurvey) -> bytes:
+    return bytes.fromhex(json.loads((survey.publisher._folder / "0001.json").read_bytes())["secret"])
+
+
+def _list(path: Path, size: int) -> list[bytes]:
+    data = path.read_bytes()
+    return [data[place : place + size] for place in range(0, len(data), size)]
