@@ -136,6 +136,17 @@ def test_batch_lines_are_counted_as_spends_are(served: Served, key: str | None) 
     }
 
 
+@pytest.mark.parametrize("key", ["batch", None])
+@pytest.mark.parametrize("count", [1, 20])
+def test_batch_position_covers_its_own_charges(served: Served, key: str | None, count: int) -> None:
+    """It was the position before the batch, so a read at `min_position` could miss the charges."""
+    lines = [{**row, **({} if key else {"key": "k"})} for row in users(count)]
+    answer = ask(served, body(*lines), served.secret("spend"), key)
+    newest = max(row["entry"] for user in lines for row in served.accountant.history(user["user"]))
+    partition, _, entry = answer.headers["Journal-Position"].partition(":")
+    assert (partition, int(entry) >= newest) == ("0", True)
+
+
 # -- limits --------------------------------------------------------------------------------------------------------
 
 

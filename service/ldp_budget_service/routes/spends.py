@@ -193,16 +193,14 @@ async def _lines_of(request: Request) -> list[tuple[int, bytes]]:
 
 
 def _charge_batch(desk: AuthContext, lines: list[tuple[int, bytes]], key: str) -> Response:
-    position, reader = desk.accountant.position(), _Lines(desk, False)
+    reader = _Lines(desk, False)
     results = desk.accountant.spend_batch([reader.read(text) for _, text in lines], key=key)
     request_context.count(result for result in results if result.error is None)
-    return _ndjson(
-        position, [_result_line(number, result) for (number, _), result in zip(lines, results, strict=True)]
-    )
+    return _ndjson(desk, [_result_line(number, result) for (number, _), result in zip(lines, results, strict=True)])
 
 
 def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Response:
-    position, reader = desk.accountant.position(), _Lines(desk, True)
+    reader = _Lines(desk, True)
     outcomes = desk.accountant.spend_each([reader.read(text) for _, text in lines])
     request_context.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
     rows = [
@@ -211,11 +209,12 @@ def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Re
         else _failed(number, outcome)
         for (number, _), outcome in zip(lines, outcomes, strict=True)
     ]
-    return _ndjson(position, rows)
+    return _ndjson(desk, rows)
 
 
-def _ndjson(position: str, lines: list[str]) -> Response:
-    return Response("".join(lines), headers={POSITION: position}, media_type=MEDIA_TYPE)
+def _ndjson(desk: AuthContext, lines: list[str]) -> Response:
+    """Return the results of a batch. The position is read after its charges, so a read at `min_position` has them."""
+    return Response("".join(lines), headers={POSITION: desk.accountant.position()}, media_type=MEDIA_TYPE)
 
 
 def _result_line(number: int, result: SpendResult) -> str:
