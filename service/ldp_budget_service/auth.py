@@ -107,7 +107,8 @@ class Access(NamedTuple):
     """Access rule of an operation: the required `scope`, and the rights of keys bound to policies or collections.
 
     `invited`: True if an invitation is accepted instead of a key with the scope. `local`: True if requests from this
-    machine need no key, provided that the settings allow it.
+    machine need no key, provided that the settings allow it. `offline`: True if the last known keys are accepted while
+    the ledger cannot be read.
     """
 
     scope: str
@@ -115,6 +116,7 @@ class Access(NamedTuple):
     collection: str = NO
     invited: bool = False
     local: bool = False
+    offline: bool = False
 
 
 _OPEN = Access(OPEN, FREE, FREE)
@@ -189,7 +191,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/problems/{code}"): _OPEN,
     ("GET", "/livez"): _OPEN,
     ("GET", "/readyz"): _OPEN,
-    ("GET", "/metrics"): Access("read", local=True),
+    ("GET", "/metrics"): Access("read", local=True, offline=True),
     ("GET", "/"): _OPEN,
     ("GET", "/officer"): _OPEN,
     ("GET", "/me"): _OPEN,
@@ -323,7 +325,7 @@ def _let_in(request: Request, access: Access, token: str) -> None:
 def _desk(request: Request, access: Access, token: str) -> AuthContext:
     """Return the context of a caller with an API key. Raises `ServiceError` if the table denies access."""
     state = request.app.state
-    key = None if access.scope == INVITED else state.keys.find(token)
+    key = None if access.scope == INVITED else state.keys.find(token, offline=access.offline)
     if key is None:
         raise _unauthorized(access)
     request_context.current_request().caller = key.name

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from ldp_budget import LdpBudgetError, LedgerError, ReportFileError, TableError
@@ -58,6 +59,17 @@ STATUSES: dict[str, int] = {
     "internal": 500,
 }
 """HTTP status of each code."""
+
+_LASTING = {"ledger-key-missing", "ledger-missing", "ledger-moved", "plugin-error", "sandbox-error"}
+_SOON, _LATER = "1", "60"
+
+
+def retry_after(code: str) -> dict[str, str]:
+    """Return the `Retry-After` header of a code: for every 503, and longer if only the operator can end the cause."""
+    if STATUSES.get(code) != HTTPStatus.SERVICE_UNAVAILABLE:
+        return {}
+    return {"Retry-After": _LATER if code in _LASTING else _SOON}
+
 
 MEANINGS: dict[str, str] = {
     "invalid-parameter": "A parameter is missing, malformed or out of its range: `option`, `expected`, `found`.",

@@ -17,7 +17,7 @@ from ldp_budget import BudgetExceeded, LdpBudgetError
 from ldp_budget._validation import shown
 from ldp_budget.api.schemas import receipt_form
 
-from .error_codes import STATUSES, TYPE, as_json, problem_body, problem_of
+from .error_codes import STATUSES, TYPE, as_json, problem_body, problem_of, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]
     for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "slow-request", "too-large"):
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
-    by_status.setdefault(503, ["ledger-error", "clock-error", "overloaded"])
+    by_status.setdefault(503, ["ledger-error", "ledger-key-missing", "clock-error", "overloaded"])
     return {status: _described(status, named) for status, named in sorted(by_status.items())}
 
 
@@ -73,7 +73,7 @@ def problem(
 ) -> Response:
     """Return the response for a problem."""
     body = problem_body(code, detail, more)
-    return json_answer(body, body["status"], headers, MEDIA_TYPE)
+    return json_answer(body, body["status"], {**retry_after(code), **(headers or {})}, MEDIA_TYPE)
 
 
 def json_answer(
@@ -91,7 +91,8 @@ def error_response(error: LdpBudgetError) -> Response:
     if isinstance(error, BudgetExceeded):
         return refusal(receipt_form(error.receipt), error.receipt.explain())
     body = problem_of(error)
-    return json_answer(body, body["status"], getattr(error, "headers", None), MEDIA_TYPE)
+    headers = {**retry_after(error.code), **getattr(error, "headers", {})}
+    return json_answer(body, body["status"], headers, MEDIA_TYPE)
 
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:
