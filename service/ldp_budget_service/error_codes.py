@@ -97,7 +97,7 @@ MEANINGS: dict[str, str] = {
     "charged: repeat the request with the same key.",
     "clock-error": "The clock is not plausible. Nothing was charged.",
     "error": "The ledger failed.",
-    "malformed": "The request does not have the form that this path needs.",
+    "malformed": "The request cannot be read: it has another form, or an unknown or repeated member, parameter or header.",
     "unauthorized": "The API key is missing, unknown, revoked, expired or not yet valid.",
     "forbidden": "The API key lacks the scope, or is bound to other policies or collections.",
     "not-found": "This path does not exist.",

@@ -352,8 +352,8 @@ class ApiKeys:
 
         self._keys.append(decide)
 
-    def find(self, secret: str, *, offline: bool = False) -> ApiKey | None:
-        """The active key of a secret; None for anything else.
+    def find(self, secret: str, *, offline: bool = False, ended: bool = False) -> ApiKey | None:
+        """The key of a secret, if it is active; None for anything else.
 
         The lookup uses the first bytes of the hash of the secret, which reveal nothing about other secrets. The whole
         hash is compared in constant time.
@@ -362,6 +362,7 @@ class ApiKeys:
             secret: the presented secret.
             offline: True to look among the last known keys if the ledger cannot be read. A key that was revoked
                 since then is still found.
+            ended: True to return a key that is not active too, such as an expired one. Check its `state` then.
 
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted, and `offline` is False.
@@ -378,7 +379,7 @@ class ApiKeys:
         expected, key = keys.found_by.get(hashed[:_FIRST_BYTES], (b"", None))
         if key is None or not compare_digest(hashed, expected):
             return None
-        return key if key.state(self._accountant.now()) == ACTIVE else None
+        return key if ended or key.state(self._accountant.now()) == ACTIVE else None
 
     def is_fresh(self) -> bool:
         """True if an immediate `find` needs no query of the ledger, so that it returns without waiting.

@@ -26,7 +26,7 @@ from ..auth import Caller, Reader, router_of
 from ..observability.verification import Verifications
 from ..problems import documented
 from ..responses import DOCUMENTED, Row, ok_with_position, streamed
-from ..schemas import Asked
+from ..schemas import Asked, Whole
 
 router = router_of(tags=["ledger"])
 
@@ -163,7 +163,7 @@ class KeyRevoked(Asked):
     """An API key by its name, and the number of the newest record that the caller knows."""
 
     name: str
-    expected: int = Field(ge=0)
+    expected: Whole = Field(ge=0)
 
 
 class KeyAsked(KeyRevoked):
@@ -185,7 +185,7 @@ class RecordAsked(Asked):
     kind: str
     name: str
     body: dict[str, Any]
-    expected: int = Field(ge=0)
+    expected: Whole = Field(ge=0)
 
 
 @housekeeping_router.get("/v1/ledger", response_model=AboutAnswer, responses=documented())
