@@ -259,7 +259,9 @@ class LedgerMissing(LedgerError):  # noqa: N818
     code = "ledger-missing"
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "this ledger does not exist")
+        there = "://" in path and not path.startswith("postgres")
+        hint = "" if there else f"Check the path, or create the ledger: ldp-budget --ledger {path} ledger init"
+        super().__init__(path, "this ledger does not exist", hint=hint)
 
 
 class LedgerMoved(LedgerError):  # noqa: N818

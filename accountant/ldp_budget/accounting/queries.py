@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts
-from .._validation import ONE_USER, check_name, check_user, check_whole
+from .._validation import ONE_USER, canonical_user, check_name, check_user, check_whole
 from ..errors import UserErased
 from ..guarantees import from_json
 from ..guarantees.fixed_point import LARGEST
@@ -155,7 +155,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
     with ledger.reading(ledger.partition_of(hashed)) as reading:
         _, found = latest_policy(reading, policy)
         if reading.is_erased(hashed):
-            return Balance(user, found, (), erased=True)
+            return Balance(canonical_user(user), found, (), erased=True)
         account = reading.account(hashed)
         charged = [] if account.number is None else export.charges_of(reading, account.number)
         plan = found.plan
@@ -167,7 +167,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
         states = limit_states(reading.windows, found.limits_shown_to(share), account.spent)
         charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count in charged)
         mechanisms = tuple((each.mechanism, each.declared) for each, _ in charged)
-        return Balance(user, found, states, quota_states(found, used), charges, mechanisms=mechanisms)
+        return Balance(canonical_user(user), found, states, quota_states(found, used), charges, mechanisms=mechanisms)
 
 
 def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share: str | None) -> Iterator[Balance]:
