@@ -259,8 +259,7 @@ class LedgerMissing(LedgerError):  # noqa: N818
     code = "ledger-missing"
 
     def __init__(self, path: str) -> None:
-        there = "://" in path and not path.startswith("postgres")
-        hint = "" if there else f"Check the path, or create the ledger: ldp-budget --ledger {path} ledger init"
+        hint = "Check the path. To create the ledger, open it once with create=True."
         super().__init__(path, "this ledger does not exist", hint=hint)
 
 

@@ -185,7 +185,7 @@ def test_reason_of_a_partial_proof_names_the_open_part() -> None:
     density, channel = ({"verdict": "holds", "method": method} for method in ("density", "channel"))
     assert _left_open(density, False) == []
     [parts] = _left_open(channel, False)
-    assert parts.startswith("`compare` takes different reports for one outcome")
+    assert parts.startswith("`compare` describes only a part of each report")
     assert _left_open(channel, True) == _left_open({**density, "verdict": "unproven"}, False) == []
 
 

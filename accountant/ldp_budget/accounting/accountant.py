@@ -63,9 +63,9 @@ class Accountant:
     """The privacy budgets of all users of one ledger.
 
     Several threads can share an accountant, and several processes can share its ledger. After a fork, the child
-    process opens the ledger again. User ids are texts of at least one character. Every call that reads or writes the
-    ledger can raise `LedgerError`, if the ledger cannot be opened, read or trusted. The errors listed with each call
-    come on top.
+    process opens the ledger again. User ids are texts of at least one character. Blanks at both ends are removed and
+    Unicode is normalized (NFC). Every call that reads or writes the ledger can raise `LedgerError`, if the ledger cannot
+    be opened, read or trusted. The errors listed with each call come on top.
 
     Parameters:
         ledger: the path of a file, which is created together with its key file if neither exists; ":memory:"; the URL

@@ -152,7 +152,8 @@ def check_listed(user: object, place: int, charged: bool) -> str:
         return check_user(user)
     except InvalidParameter as error:
         hint = "Only earlier batches were charged." if charged else "No user was charged."
-        raise InvalidParameter(f"users[{place}]", error.expected, error.found, hint=hint) from None
+        found = f"{error.found} at position {place} of the list"
+        raise InvalidParameter(error.option, error.expected, found, hint=hint) from None
 
 
 def _count(result: BulkResult, users: list[str], results: list[SpendResult]) -> list[str]:
