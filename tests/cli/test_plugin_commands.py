@@ -131,7 +131,7 @@ def test_plugin_new_tests_pass(workshop: Workshop, project: str) -> None:
     said = workshop.python("-m", "pytest", *options, cwd=workshop.folder / project).stdout
     [passed, skipped] = re.findall(r"(\d+) (?:passed|skipped)", said)
     assert int(passed) >= 30
-    assert int(skipped) == 4  # it memoises nothing
+    assert int(skipped) == 4  # it memoizes nothing
 
 
 def test_new_mechanism_works_in_every_command(workshop: Workshop) -> None:
@@ -218,7 +218,7 @@ def assert_certified(done: subprocess.CompletedProcess[str]) -> None:
     certificate = json.loads(done.stdout)
     assert "ldp-budget-tally-marks 0.1.0: audited. Recorded in" in done.stderr
     assert "not exact: tally-marks: the " in done.stderr
-    assert "does not apply: tally-marks: memo_is_kept: it memoises nothing" in done.stderr
+    assert "does not apply: tally-marks: memo_is_kept: it memoizes nothing" in done.stderr
     assert done.stderr.endswith("passed: audited, the highest level for a plugin\n")
     assert (certificate["distribution"], certificate["version"]) == ("ldp-budget-tally-marks", "0.1.0")
     assert {"ldp_budget", "python", "numpy", "checked"} <= set(certificate)

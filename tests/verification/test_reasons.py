@@ -152,7 +152,7 @@ def test_reason_of_a_missing_breakpoint_asks_for_it() -> None:
 @pytest.mark.parametrize(
     ("check_", "made", "why", "applies"),
     [
-        ("memo_is_kept", Asked(epsilon=1), "it memoises nothing", False),
+        ("memo_is_kept", Asked(epsilon=1), "it memoizes nothing", False),
         (
             "seed_decides",
             Priced(epsilon=1),

@@ -283,7 +283,7 @@ def take(
         str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
     ] = None,
     label: Annotated[
-        str | None, Header(alias="X-Label", description="Of a memoised report: which draw it repeats.")
+        str | None, Header(alias="X-Label", description="Of a memoized report: which draw it repeats.")
     ] = None,
 ) -> Response:
     """Check a report, charge its user and keep it; or refuse with 409 and every limit that failed.
