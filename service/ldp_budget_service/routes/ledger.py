@@ -72,7 +72,11 @@ class JournalAsked(Asked):
 
 @router.get("/v1/ledger/stats", response_model=StatsAnswer, responses=documented())
 def stats(desk: Reader) -> Response:
-    """Return the counts of the ledger's contents, and its chain head (`head`)."""
+    """Return the counts of the ledger's contents, and its chain head (`head`).
+
+    `charges` counts the priced mechanisms: the different mechanisms, with parameters and collection, ever charged.
+    `entries_by_kind` counts the charges of users.
+    """
     return ok_with_position(desk.accountant.position(), desk.accountant.stats())
 
 
