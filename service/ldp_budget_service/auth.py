@@ -407,7 +407,7 @@ def _ended(key: ApiKey, state: str) -> ServiceError:
 
 
 def _unbound(one: str, many: str, bound: Sequence[str], found: str | None) -> ServiceError:
-    got = f"got {found}" if found is not None else f"this request names no {one}"
+    got = f"got {shown(found)}" if found is not None else f"this request names no {one}"
     return _forbidden(
         f'this API key is bound to the {many} {", ".join(bound)}: {got}. Name one: "{one}": "{bound[0]}".'
     )
