@@ -150,12 +150,12 @@ def _quotas(policy: Policy) -> tuple[tuple[str, int], ...]:
 
 def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Balance:
     """The amounts that a user has spent under each limit of a policy, in the windows that are open now."""
-    hashed = user_hash(ledger, user)
+    hashed, user = user_hash(ledger, user), canonical_user(user)
     check_name("policy", policy)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
         _, found = latest_policy(reading, policy)
         if reading.is_erased(hashed):
-            return Balance(canonical_user(user), found, (), erased=True)
+            return Balance(user, found, (), erased=True)
         account = reading.account(hashed)
         charged = [] if account.number is None else export.charges_of(reading, account.number)
         plan = found.plan
@@ -167,7 +167,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
         states = limit_states(reading.windows, found.limits_shown_to(share), account.spent)
         charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count in charged)
         mechanisms = tuple((each.mechanism, each.declared) for each, _ in charged)
-        return Balance(canonical_user(user), found, states, quota_states(found, used), charges, mechanisms=mechanisms)
+        return Balance(user, found, states, quota_states(found, used), charges, mechanisms=mechanisms)
 
 
 def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share: str | None) -> Iterator[Balance]:
