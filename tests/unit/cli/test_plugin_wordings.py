@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from conftest import CommandLine
 from ldp_budget import hookimpl
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, load_plugin
@@ -35,7 +34,7 @@ def test_misspelled_hook_lists_the_hooks(monkeypatch: pytest.MonkeyPatch) -> Non
     assert failed.endswith("The hooks are register_mechanisms, guarantee_of, source_of, declaration_of")
 
 
-def test_failed_plugin_is_listed_under_its_name(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_plugin_is_listed_under_its_name(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"name": "-", "aliases": [], "plugin": "ldp-budget-coin", "plugin_version": "0.1.0", "checked": "no"}
     row |= {"status": "failed: it implements no hook", "summary": "", "source": "", "proved": ""}
     monkeypatch.setattr(calculations, "mechanism_rows", lambda: [row])
@@ -45,7 +44,7 @@ def test_failed_plugin_is_listed_under_its_name(command: CommandLine, monkeypatc
 
 
 def test_calibration_without_derived_parameters_prints_the_given_ones(
-    command: CommandLine, monkeypatch: pytest.MonkeyPatch
+    command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It printed the heading `parameters` and nothing below, and an empty source."""
     kind = plugins.mechanism("oue")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,13 +11,21 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
-from conftest import Clock
 from ldp_budget import Accountant
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget_service import create_app
 
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 7}
 CHARGE = {"user": "alice", "mechanism": OUE}
+
+
+class Clock:
+    """A clock with a time that the test sets."""
+
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
 
 
 @pytest.fixture(scope="module")
