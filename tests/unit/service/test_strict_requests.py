@@ -47,7 +47,7 @@ def problem(client: TestClient, path: str, body: Any = None, content: bytes | No
     if content is not None:
         headers["Content-Type"] = "application/json"
     given = {"content": content} if content is not None else {"json": body}
-    answer = client.post(path, **given, headers={"Idempotency-Key": "k", **headers})  # type: ignore[arg-type]
+    answer = client.post(path, **given, headers={"Idempotency-Key": "k", **headers})
     found = answer.json()
     return answer.status_code, found["type"].rpartition("/")[2], found
 
