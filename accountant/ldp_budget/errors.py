@@ -260,7 +260,8 @@ class LedgerMissing(LedgerError):  # noqa: N818
     code = "ledger-missing"
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "this ledger does not exist")
+        hint = "Check the path. To create the ledger, open it once with create=True."
+        super().__init__(path, "this ledger does not exist", hint=hint)
 
 
 class LedgerMoved(LedgerError):  # noqa: N818

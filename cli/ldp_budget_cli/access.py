@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
 
+from ldp_budget._files import PRIVATE
 from ldp_budget.errors import UnknownName
 
 from .app import check_local, open_ledger
@@ -35,11 +38,18 @@ _days = click.option(
 )
 
 
+_out = click.option(
+    "--out",
+    metavar="FILE",
+    help="Write the secret to the new FILE, which only you can read, and not to stdout. Overwrites no file.",
+)
+
+
 @click.group()
 def api_key() -> None:
     """Create, list, rotate and revoke the API keys of a service.
 
-    The secret of an API key is printed once, on stdout. The ledger keeps a hash of it.
+    The secret of an API key is printed once, on stdout, or written to the FILE of --out. The ledger keeps a hash of it.
     """
 
 
@@ -60,6 +70,7 @@ def api_key() -> None:
 @click.option(
     "--share", metavar="NAME", help="Make its charges fit this share as well. Not with the scopes policy and admin."
 )
+@_out
 @_days
 @json_option
 @click.pass_context
@@ -70,6 +81,7 @@ def create(
     policies: tuple[str, ...],
     collections: tuple[str, ...],
     share: str | None,
+    out: str | None,
     expires: float | None,
     as_json: bool,
 ) -> None:
@@ -77,21 +89,23 @@ def create(
 
     \b
     Example:
-      ldp-budget api-key create app --scope spend --scope read > app.key
+      ldp-budget api-key create app --scope spend --scope read --out app.key
     """
     from ldp_budget.accounting.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     _check_known(ledger, policies, collections, share)
-    made, secret = ApiKeys(ledger).create(
-        name,
-        scopes,
-        policies=policies or None,
-        collections=collections or None,
-        share=share,
-        expires=_after(ledger, expires),
-    )
-    _show(ledger, made, secret, as_json)
+    with _secret_file(out) as write:
+        made, secret = ApiKeys(ledger).create(
+            name,
+            scopes,
+            policies=policies or None,
+            collections=collections or None,
+            share=share,
+            expires=_after(ledger, expires),
+        )
+        write(secret)
+    _show(ledger, made, secret, out, as_json)
 
 
 def _check_known(
@@ -121,21 +135,26 @@ def _check_known(
     metavar="DAYS",
     help="Days for which the old secret stays valid.",
 )
+@_out
 @_days
 @json_option
 @click.pass_context
-def rotate(ctx: click.Context, name: str, overlap: float, expires: float | None, as_json: bool) -> None:
+def rotate(
+    ctx: click.Context, name: str, overlap: float, out: str | None, expires: float | None, as_json: bool
+) -> None:
     """Give the API key NAME a new secret and print it. The old secret stays valid for --overlap.
 
     \b
     Example:
-      ldp-budget api-key rotate app --overlap 7 > app.key
+      ldp-budget api-key rotate app --overlap 7 --out app.new.key
     """
     from ldp_budget.accounting.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
-    made, secret = ApiKeys(ledger).rotate(name, overlap=timedelta(days=overlap), expires=_after(ledger, expires))
-    _show(ledger, made, secret, as_json)
+    with _secret_file(out) as write:
+        made, secret = ApiKeys(ledger).rotate(name, overlap=timedelta(days=overlap), expires=_after(ledger, expires))
+        write(secret)
+    _show(ledger, made, secret, out, as_json)
 
 
 @api_key.command("list")
@@ -197,12 +216,41 @@ def _after(ledger: BudgetClient, days: float | None) -> datetime | None:
     return None if days is None else ledger.now() + timedelta(days=days)
 
 
-def _show(ledger: BudgetClient, made: ApiKey, secret: str, as_json: bool) -> None:
+@contextmanager
+def _secret_file(path: str | None) -> Iterator[Callable[[str], object]]:
+    """Create the file of a secret, and yield the function that writes it; without a path that does nothing.
+
+    The file is created before the key: a secret that cannot be written would be lost. It is deleted if no key is made.
+    """
+    if path is None:
+        yield lambda secret: None
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    except FileExistsError:
+        raise click.ClickException(
+            f"{path} exists, and --out overwrites no file. No secret was made. Choose another FILE."
+        ) from None
+    except OSError as error:
+        raise click.ClickException(f"Cannot write {path}: {error.strerror}. No secret was made.") from None
+    file = os.fdopen(descriptor, "w", encoding="ascii")
+    with file:
+        try:
+            yield lambda secret: file.write(f"{secret}\n")
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def _show(ledger: BudgetClient, made: ApiKey, secret: str, out: str | None, as_json: bool) -> None:
     shown: dict[str, Any] = made.to_json(ledger.now())
     if as_json:
-        print_json({**shown, "secret": secret})
+        print_json({**shown, **({"secret": secret} if out is None else {"secret_file": out})})
         return
     until = "" if made.expires is None else f", until {shown['expires']}"
+    if out is not None:
+        click.echo(f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is in {out}", err=True)
+        return
     click.echo(
         f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is shown once; store it now:", err=True
     )

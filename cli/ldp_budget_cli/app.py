@@ -333,7 +333,7 @@ def open_place(
         try:
             opened = Accountant(place, create=create, sandbox=True, clock=lambda: at)
         except LedgerMissing as error:
-            why = f"{error}. --at needs a sandbox. Create one: ldp-budget ledger init --sandbox"
+            why = f"{error.completed('').removesuffix('.')}. --at needs a sandbox. Create one: ldp-budget ledger init --sandbox"
             raise click.ClickException(why) from error
     try:
         is_sandbox = opened.sandbox  # a request, if a service keeps the ledger

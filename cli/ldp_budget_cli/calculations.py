@@ -65,7 +65,8 @@ def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json
         print_json(result)
         return
     notes = result.pop("notes")
-    print_fields(result)
+    result["parameters"] = result["parameters"] or mechanism.declared
+    print_fields({name: value for name, value in result.items() if value not in ({}, "")})
     for note in notes:
         click.echo(f"\nNote: {note}")
 
@@ -437,17 +438,26 @@ def mechanisms(name: str | None, form: str | None) -> None:
         print_rows(rows, form)
         return
     print_row_table(
-        [{"name": _short_name(row), "checked": row["checked"], "summary": row["summary"]} for row in rows]
+        [
+            {"name": _shown_name(row), "checked": row["checked"], "summary": row["summary"] or _failed(row)}
+            for row in rows
+        ]
     )
     for row in rows:
         if row["status"] != "ok":
             click.echo(f"Plugin {row['plugin']} {row['plugin_version']} {row['status']}", err=True)
 
 
-def _short_name(row: dict[str, Any]) -> str:
-    """Return the name of a mechanism, with its short alias if it has one."""
+def _shown_name(row: dict[str, Any]) -> str:
+    """Return the name of a mechanism, with its short alias if it has one; of a failed plugin its own name."""
+    if row["status"] != "ok":
+        return str(row["plugin"])
     short = [alias for alias in row["aliases"] if len(alias) <= _SHORT]
     return f"{row['name']} ({short[0]})" if short else str(row["name"])
+
+
+def _failed(row: dict[str, Any]) -> str:
+    return "" if row["status"] == "ok" else "a plugin that failed: see below"
 
 
 _SHORT = 6

@@ -70,6 +70,8 @@ def init(ctx: click.Context, sandbox: bool, as_json: bool) -> None:
 def stats(ctx: click.Context, as_json: bool) -> None:
     """Count the users, entries and other rows of the ledger; `head` is its chain head, for `verify --expect`.
 
+    `entries_by_kind` counts the charges of users. `charges` counts the different mechanisms that were ever charged.
+
     \b
     Example:
       ldp-budget ledger stats

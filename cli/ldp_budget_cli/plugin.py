@@ -17,6 +17,7 @@ import click
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
+from ldp_budget.guarantees.guarantees import NO
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
@@ -92,7 +93,10 @@ def check(module: str, samples: int, as_json: bool) -> None:
 
     Runs the contract, proves each guarantee as far as its channel is described, and audits each client, also with
     randomly chosen settings. The result is stored and shown by `mechanisms`: at most "audited", because no number of
-    samples proves a client. Exit code 1 if anything failed.
+    samples proves a client. Exit code 1 if anything failed, or if a mechanism ends with "no".
+
+    The column `proved` is "holds" if the guarantee is proved for whole reports. It is "as described" if only the part of
+    a report that `compare` describes is proved; samples test that the rest says nothing more.
 
     \b
     Example:
@@ -124,10 +128,17 @@ def check(module: str, samples: int, as_json: bool) -> None:
     if as_json:
         print_json(certificate)
     else:
-        rows = [row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)]
-        print_row_table(rows, ("skipped", "passed", "audited", "claimed"))
-    if failures:
+        _print_rows([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)])
+    click.echo(_verdict(certificate["checked"], found.own), err=True)
+    if failures or certificate["checked"] == NO:
         sys.exit(1)
+
+
+def _verdict(checked: str, own: bool) -> str:
+    """Return the result of all checks, as a line."""
+    if checked == NO:
+        return "not passed: see the lines that begin with failed, not audited or skipped"
+    return f"passed: {checked}" + ("" if own else ", the highest level for a plugin")
 
 
 def _failures(mechanism: dict[str, Any]) -> list[str]:
@@ -199,9 +210,13 @@ def _rows(mechanism: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    print_row_table(rows, ("skipped", "passed", "exact", "claimed"))
+
+
 def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     """Store the certificate, and print its place on stderr; built-in mechanisms need no record."""
-    from ldp_budget.guarantees.guarantees import LEVELS, NO
+    from ldp_budget.guarantees.guarantees import LEVELS
     from ldp_budget.registry.certification import record
 
     checked = (mechanism["checked"] for mechanism in certificate["mechanisms"])

@@ -287,7 +287,9 @@ def check_name(name: str) -> None:
 
     module = _module(name)
     if not _NAME.fullmatch(name):
-        raise click.UsageError(f"NAME must be lower-case words joined by hyphens, such as my-coin: got {name!r}")
+        raise click.UsageError(
+            f"NAME must be lower-case words joined by hyphens, beginning with a letter, such as my-coin: got {name!r}"
+        )
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in registry().reserved:
         raise click.UsageError(f"NAME: {name!r} has a meaning in Python or ldp-budget. Choose another name.")
     if name in {claim for plugin in registry().plugins for claim in plugin.claims}:

@@ -51,7 +51,7 @@ _request_options = options(
     click.option(
         "--label",
         metavar="TEXT",
-        help="Name the memoised value that the reports repeat, in your words. Limits per day, week or month need it.",
+        help="Name the memoized value that the reports repeat, in your words. Limits per day, week or month need it.",
     ),
     _policy_option,
     json_option,

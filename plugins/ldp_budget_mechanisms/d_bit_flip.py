@@ -56,7 +56,7 @@ class DBitFlip(FrequencyMechanism):
     buckets = integer("number of possible answers", at_least=2, at_most=MOST_ANSWERS)
     bits = integer("buckets that a report covers", at_least=1, at_most=2**16)
     memoize = flag("keep the buckets, and for every value its bits; needs a secret for each user")
-    any_inputs = flag("promise memoised reports for any two inputs, also ones that change at other moments")
+    any_inputs = flag("promise memoized reports for any two inputs, also ones that change at other moments")
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
@@ -138,7 +138,7 @@ class DBitFlip(FrequencyMechanism):
             return ()
         total = UP.multiply(self.epsilon, Decimal(self.bits))
         return (
-            f"Reports of one memoised value lose {self._loss} together and those of all values at most {total}, for "
+            f"Reports of one memoized value lose {self._loss} together and those of all values at most {total}, for "
             "neighbours whose histories are equal in the same places only.",
             "Jeong, Hong and Seo (2020) have d < k hide when a value changes. It does not: bits that differ show it "
             "for certain, so for other neighbours the loss is unbounded.",

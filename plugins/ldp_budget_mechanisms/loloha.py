@@ -66,7 +66,7 @@ class Loloha(Sketch):
     """LOLOHA from ε∞ of one cell and ε₁ of the first report; g cells, by default the printed optimum."""
 
     name = "loloha"
-    summary = "a memoised hash of the answer, randomized twice; years of reports lose at most g·ε∞ for any domain"
+    summary = "a memoized hash of the answer, randomized twice; years of reports lose at most g·ε∞ for any domain"
     source = "Arcolezi, Pinzon, Palamidessi and Gambs, Frequency Estimation of Evolving Data Under LDP, EDBT 2023"
     examples = (
         {"epsilon_lifetime": 2, "epsilon_first": "0.5", "domain_size": 6, "hashes": 32},

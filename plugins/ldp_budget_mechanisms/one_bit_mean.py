@@ -85,20 +85,20 @@ class OneBitMean(NumericMechanism):
     """One bit whose probability is linear in the value; with rounding, a memoised one."""
 
     name = "one-bit-mean"
-    summary = "one bit for a number in [lower, upper], for estimating a mean; with rounding, memoised"
+    summary = "one bit for a number in [lower, upper], for estimating a mean; with rounding, memoized"
     source = (
         f"Ding, Kulkarni and Yekhanin, Collecting Telemetry Data Privately, NIPS 2017; {CASE_STUDY}, section 3.3.1"
     )
 
     epsilon = real(
-        "privacy loss of one report, or of one memoised bit", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON
+        "privacy loss of one report, or of one memoized bit", at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON
     )
     lower = _End("smallest value a user can have", lambda mechanism: Decimal(0))
     upper = _End("largest value a user can have", lambda mechanism: mechanism.maximum)
     maximum = optional_real("in place of lower = 0 and upper", at_least=1e-100, at_most=1e100)
-    rounding = optional_real("memoise a bit for each multiple of this above lower, and round values to them", above=0)
-    flip = real("probability that a report turns the memoised bit over", at_least=0, below=0.5, default=0)
-    any_inputs = flag("promise memoised reports for any two inputs, also ones that repeat in other places")
+    rounding = optional_real("memoize a bit for each multiple of this above lower, and round values to them", above=0)
+    flip = real("probability that a report turns the memoized bit over", at_least=0, below=0.5, default=0)
+    any_inputs = flag("promise memoized reports for any two inputs, also ones that repeat in other places")
 
     @classmethod
     def for_range(cls, epsilon: Any, lower: Any, upper: Any) -> Self:
@@ -218,7 +218,7 @@ class OneBitMean(NumericMechanism):
             )
         one, each = float_up(self._curve[0]), float_up(self._flip_loss)
         return (
-            f"One report loses {one:.6g}, and reports of one memoised bit together never more than {self.epsilon}, "
+            f"One report loses {one:.6g}, and reports of one memoized bit together never more than {self.epsilon}, "
             f"for {_NEIGHBOURS}.",
             f"For any two inputs {one:.6g} a report is no bound; T reports lose at most T·ln((1-G)/G), "
             f"which is {each:.6g} a report.",
@@ -407,7 +407,7 @@ def _flip_odds(flip: Decimal) -> Decimal:
 
 
 def repeated_loss(epsilon: Decimal, flip: Decimal, reports: int) -> Decimal:
-    """Return ε(t) for t = `reports` reports of one memoised bit, 0 < flip < 1/2; rounded up.
+    """Return ε(t) for t = `reports` reports of one memoized bit, 0 < flip < 1/2; rounded up.
 
     The t reports that distinguish two values best are all the same: t ones have, from the two ends, the odds
     (p(1-G)ᵗ + qGᵗ) : (q(1-G)ᵗ + pGᵗ). That grows with e^ε and with rᵗ, so upper bounds of these bound it.

@@ -10,7 +10,7 @@ A respondent comes with an invitation. Respondents may send the report of the in
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -19,9 +19,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from ldp_budget._validation import shown
+from ldp_budget.accounting.api_keys import ACTIVE, EXPIRED, PENDING
+
 from . import request_context
 from .consistency import MinPosition, check
 from .error_codes import ServiceError
+from .json_bodies import StrictRequest
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -107,7 +111,8 @@ class Access(NamedTuple):
     """Access rule of an operation: the required `scope`, and the rights of keys bound to policies or collections.
 
     `invited`: True if an invitation is accepted instead of a key with the scope. `local`: True if requests from this
-    machine need no key, provided that the settings allow it.
+    machine need no key, provided that the settings allow it. `offline`: True if the last known keys are accepted while
+    the ledger cannot be read.
     """
 
     scope: str
@@ -115,6 +120,7 @@ class Access(NamedTuple):
     collection: str = NO
     invited: bool = False
     local: bool = False
+    offline: bool = False
 
 
 _OPEN = Access(OPEN, FREE, FREE)
@@ -189,7 +195,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/problems/{code}"): _OPEN,
     ("GET", "/livez"): _OPEN,
     ("GET", "/readyz"): _OPEN,
-    ("GET", "/metrics"): Access("read", local=True),
+    ("GET", "/metrics"): Access("read", local=True, offline=True),
     ("GET", "/"): _OPEN,
     ("GET", "/officer"): _OPEN,
     ("GET", "/me"): _OPEN,
@@ -243,13 +249,13 @@ class AuthContext:
     def check_policy(self, policy: str) -> None:
         """Refuse a policy that the caller's key is not bound to."""
         if self.key.policies is not None and policy not in self.key.policies:
-            raise _forbidden(f"this API key is bound to the policies {', '.join(self.key.policies)}: got {policy}")
+            raise _unbound("policy", "policies", self.key.policies, policy)
 
     def check_collection(self, collection: str | None) -> None:
         """Refuse a collection that the caller's key is not bound to; None: a mechanism without a collection."""
         bound = self.key.collections
         if bound is not None and collection not in bound:
-            raise _forbidden(f"this API key is bound to the collections {', '.join(bound)}: got {collection}")
+            raise _unbound("collection", "collections", bound, collection)
 
     @property
     def bound(self) -> bool:
@@ -277,6 +283,10 @@ class AuthContext:
         )
 
 
+_API = "/v1/"
+"""Prefix of the operations whose query parameters are checked; links to pages may have others."""
+
+
 def router_of(**options: Any) -> APIRouter:
     """Return a router whose routes check the access table."""
     return APIRouter(route_class=Guarded, **options)
@@ -291,11 +301,32 @@ class Guarded(APIRoute):
         method = next(iter(self.methods or ()))
         access = access_of(method, self.path)
 
+        known = set(_query_names(self.dependant))
+        checked = self.path.startswith(_API)
+
         async def guarded(request: Request) -> Response:
             await _admit(request, access)
-            return await handler(request)
+            if checked and request.scope["query_string"]:
+                _check_query(request, known)
+            return await handler(StrictRequest(request.scope, request.receive))
 
         return guarded
+
+
+def _query_names(dependant: Any) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _query_names(each)
+
+
+def _check_query(request: Request, known: set[str]) -> None:
+    """Refuse query parameters that the operation does not have. A misspelled one would be ignored."""
+    for name, value in request.query_params.items():
+        if name not in known:
+            there = f"only {', '.join(sorted(known))}" if known else "no query parameters"
+            raise ServiceError(
+                "malformed", f"{shown(name)} must be left out of the query, which has {there}: got {shown(value)}"
+            )
 
 
 async def _admit(request: Request, access: Access) -> None:
@@ -323,12 +354,17 @@ def _let_in(request: Request, access: Access, token: str) -> None:
 def _desk(request: Request, access: Access, token: str) -> AuthContext:
     """Return the context of a caller with an API key. Raises `ServiceError` if the table denies access."""
     state = request.app.state
-    key = None if access.scope == INVITED else state.keys.find(token)
+    key = None if access.scope == INVITED else state.keys.find(token, offline=access.offline, ended=True)
     if key is None:
         raise _unauthorized(access)
+    if (now := key.state(state.accountant.now())) != ACTIVE:
+        raise _ended(key, now)
     request_context.current_request().caller = key.name
     if access.scope != ANY and not key.allows(access.scope):
-        raise _forbidden(f"this API key lacks the scope {access.scope}")
+        raise _forbidden(
+            f"this API key lacks the scope {access.scope}: it has {', '.join(key.scopes)}. "
+            f"Create a key with it: ldp-budget api-key create NAME --scope {access.scope}"
+        )
     for what, bound, may in (
         ("policies", key.policies, access.policy),
         ("collections", key.collections, access.collection),
@@ -355,6 +391,26 @@ def _unauthorized(access: Access) -> ServiceError:
     what = "invitation" if access.scope == INVITED else "API key"
     why = f"the {what} is missing, unknown or no longer valid. Send it as `Authorization: Bearer …`."
     return ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
+
+
+def _ended(key: ApiKey, state: str) -> ServiceError:
+    """Return the error for the holder of a secret that is not active."""
+    if state == PENDING and key.starts is not None:
+        why = f"this API key is valid from {key.starts:%Y-%m-%dT%H:%M:%SZ}. Retry then."
+    else:
+        at = key.expires if state == EXPIRED else key.revoked
+        when = "" if at is None else f" at {at:%Y-%m-%dT%H:%M:%SZ}"
+        make = f"rotate {key.name}" if state == EXPIRED else "create NAME"
+        how = "expired" if state == EXPIRED else "was revoked"
+        why = f"this API key {how}{when}. Make a new secret: ldp-budget api-key {make}"
+    return ServiceError("unauthorized", why, {"WWW-Authenticate": "Bearer"})
+
+
+def _unbound(one: str, many: str, bound: Sequence[str], found: str | None) -> ServiceError:
+    got = f"got {shown(found)}" if found is not None else f"this request names no {one}"
+    return _forbidden(
+        f'this API key is bound to the {many} {", ".join(bound)}: {got}. Name one: "{one}": "{bound[0]}".'
+    )
 
 
 def _forbidden(why: str) -> ServiceError:

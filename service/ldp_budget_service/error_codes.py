@@ -6,6 +6,7 @@ import json
 import logging
 import math
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from ldp_budget import LdpBudgetError, LedgerError, ReportFileError, TableError
@@ -59,6 +60,17 @@ STATUSES: dict[str, int] = {
 }
 """HTTP status of each code."""
 
+_LASTING = {"ledger-key-missing", "ledger-missing", "ledger-moved", "plugin-error", "sandbox-error"}
+_SOON, _LATER = "1", "60"
+
+
+def retry_after(code: str) -> dict[str, str]:
+    """Return the `Retry-After` header of a code: for every 503, and longer if only the operator can end the cause."""
+    if STATUSES.get(code) != HTTPStatus.SERVICE_UNAVAILABLE:
+        return {}
+    return {"Retry-After": _LATER if code in _LASTING else _SOON}
+
+
 MEANINGS: dict[str, str] = {
     "invalid-parameter": "A parameter is missing, malformed or out of its range: `option`, `expected`, `found`.",
     "outside-domain": "A value is outside the domain of the mechanism: `domain`, `found`.",
@@ -85,7 +97,7 @@ MEANINGS: dict[str, str] = {
     "charged: repeat the request with the same key.",
     "clock-error": "The clock is not plausible. Nothing was charged.",
     "error": "The ledger failed.",
-    "malformed": "The request does not have the form that this path needs.",
+    "malformed": "The request cannot be read: it has another form, or an unknown or repeated member, parameter or header.",
     "unauthorized": "The API key is missing, unknown, revoked, expired or not yet valid.",
     "forbidden": "The API key lacks the scope, or is bound to other policies or collections.",
     "not-found": "This path does not exist.",

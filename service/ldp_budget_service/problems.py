@@ -13,11 +13,11 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from ldp_budget import BudgetExceeded, LdpBudgetError
+from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError
 from ldp_budget._validation import shown
 from ldp_budget.api.schemas import receipt_form
 
-from .error_codes import STATUSES, TYPE, as_json, problem_body, problem_of
+from .error_codes import STATUSES, TYPE, ServiceError, as_json, problem_body, problem_of, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]
     for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "slow-request", "too-large"):
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
-    by_status.setdefault(503, ["ledger-error", "clock-error", "overloaded"])
+    by_status.setdefault(503, ["ledger-error", "ledger-key-missing", "clock-error", "overloaded"])
     return {status: _described(status, named) for status, named in sorted(by_status.items())}
 
 
@@ -73,7 +73,7 @@ def problem(
 ) -> Response:
     """Return the response for a problem."""
     body = problem_body(code, detail, more)
-    return json_answer(body, body["status"], headers, MEDIA_TYPE)
+    return json_answer(body, body["status"], {**retry_after(code), **(headers or {})}, MEDIA_TYPE)
 
 
 def json_answer(
@@ -91,7 +91,8 @@ def error_response(error: LdpBudgetError) -> Response:
     if isinstance(error, BudgetExceeded):
         return refusal(receipt_form(error.receipt), error.receipt.explain())
     body = problem_of(error)
-    return json_answer(body, body["status"], getattr(error, "headers", None), MEDIA_TYPE)
+    headers = {**retry_after(error.code), **getattr(error, "headers", {})}
+    return json_answer(body, body["status"], headers, MEDIA_TYPE)
 
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -138,7 +139,7 @@ def install(app: FastAPI) -> None:
         if isinstance(error.body, bytes) and error.body and not _JSON.match(found):
             # The framework parses JSON only. Its own error would say that the body is not an object.
             return problem("malformed", f"Content-Type must be application/json: got {found}")
-        return _malformed(error.errors())
+        return _of_validation(error.errors())
 
     @app.exception_handler(HTTPException)
     def of_the_framework(request: Request, error: HTTPException) -> Response:
@@ -149,32 +150,67 @@ def install(app: FastAPI) -> None:
         return problem(code, detail, headers=error.headers)
 
 
-def _malformed(errors: Sequence[Any]) -> Response:
+def _of_validation(errors: Sequence[Any]) -> Response:
     """Return the response for a request that fails validation."""
-    if errors[0]["type"] == "json_invalid":
-        why = str(errors[0].get("ctx", {}).get("error", "it cannot be read"))
-        place = errors[0]["loc"][-1]
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        why = str(first.get("ctx", {}).get("error", "it cannot be read"))
+        place = first["loc"][-1]
         at = f" at position {place}" if isinstance(place, int) else ""
         return problem("malformed", f"The body is not valid JSON: {why[:1].lower()}{why[1:]}{at}.")
-    return problem("malformed", explained([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors]))
+    if tuple(first["loc"]) == ("body",):
+        if first["type"] == "missing":
+            return problem("malformed", "the body is missing: it must be a JSON object")
+        return problem("malformed", f"the body must be a JSON object: got {shown(first['input'])}")
+    return error_response(validation_error([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors]))
 
 
-def explained(errors: Sequence[Any]) -> str:
-    """Return the validation errors as one text, each with its field and the value."""
-    return "; ".join(map(_sentence, errors))
+def validation_error(errors: Sequence[Any]) -> LdpBudgetError:
+    """Return the error for validation errors: of the first of them, with the sentences of all."""
+    sentences = [str(_invalid(error)) for error in errors]
+    if any(error["type"] == "extra_forbidden" for error in errors):
+        return ServiceError("malformed", "; ".join(sentences))
+    found = _invalid(errors[0])
+    found.args = ("; ".join(sentences),)
+    return found
 
 
 _SHOULD = re.compile(r"(?:Input|Value|String|List|Tuple|Dictionary|Set|Data|Object) should (?=be |have |match )")
+_PLAIN = {
+    "bool": "true or false",
+    "dict": "an object",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "model": "an object",
+    "string": "a string",
+    "tuple": "a list",
+}
+"""The words for a type, by the first word of the framework's error type, such as `bool_parsing`."""
+_COMPARED = {"greater_than_equal": (">=", "ge"), "greater_than": (">", "gt"), "less_than_equal": ("<=", "le")}
 
 
-def _sentence(error: Any) -> str:
-    """Return a validation error in the form of `InvalidParameter`."""
-    place, said = ".".join(map(str, error["loc"])), str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "missing":
-        return f"{place} is missing"
-    if error["type"] == "extra_forbidden":
-        return f"{place} must be left out, because this request has no such member: got {shown(error['input'])}"
-    words, should = _SHOULD.subn("must ", said, count=1)
-    return (
-        f"{place} {words}: got {shown(error['input'])}" if should else f"{place}: {said}: got {shown(error['input'])}"
-    )
+def _invalid(error: Any) -> InvalidParameter:
+    """Return the `InvalidParameter` of a validation error."""
+    place, kind = ".".join(map(str, error["loc"])), str(error["type"])
+    if kind == "missing":
+        found = InvalidParameter(place, "given")
+        found.args = (f"{place} is missing",)
+        return found
+    return InvalidParameter(place, _expected(kind, error), shown(error["input"]))
+
+
+def _expected(kind: str, error: Any) -> str:
+    """Return the words that complete "it must be …"."""
+    if kind == "extra_forbidden":
+        return "left out, because this request has no such member"
+    if kind in _COMPARED:
+        sign, bound = _COMPARED[kind]
+        return f"a number {sign} {error['ctx'][bound]:g}"
+    if kind == "string_too_short":
+        return f"a string of at least {error['ctx']['min_length']} character(s)"
+    first, _, rest = kind.partition("_")
+    if first in _PLAIN and rest in ("type", "parsing", "attributes_type", "from_float"):
+        return _PLAIN[first]
+    said = str(error["msg"]).removeprefix("Value error, ")
+    return _SHOULD.sub("", said, count=1).removeprefix("be ")

@@ -210,7 +210,7 @@ class AdmissionMiddleware:
         return None if fault is None else problem("malformed", fault)
 
     def _too_large(self) -> str:
-        return f"the body must have at most {self._settings.most_bytes} bytes: got more"
+        return f"the body is larger than {self._settings.most_bytes} bytes. Send less, or several requests."
 
 
 def _says_a_key(scope: Scope) -> bool:

@@ -17,15 +17,17 @@ from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import charge_of, check_key
 from ldp_budget.accounting.policies import DEFAULT
 
-from .error_codes import ServiceError
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .auth import AuthContext
 
 
-Amount = Annotated[int, Field(ge=0)] | None
+Whole = Annotated[int, Field(strict=True)]
+"""A whole number in a body; not true, "2" or 2.0."""
+Switch = Annotated[bool, Field(strict=True)]
+"""True or false in a body; not 1 or "no"."""
+Amount = Annotated[int, Field(ge=0, strict=True)] | None
 
 KeyHeader = Annotated[
     str | None,
@@ -72,17 +74,14 @@ class MechanismAsked(BaseModel):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the mechanism from the JSON of a query parameter. Raises `ServiceError`."""
+        """Return the mechanism from the JSON of a query parameter. Raises `InvalidParameter`."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
-            why = (
-                'mechanism must be JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}: got '
-            )
-            why += shown(text)
-            raise ServiceError("malformed", why) from None
+            raise InvalidParameter("mechanism", _MECHANISM_EXPECTED, shown(text)) from None
 
 
+_MECHANISM_EXPECTED = 'JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}'
 _MOST_MADE = 1024
 _MADE: dict[str, Mechanism] = {}
 """Mechanisms by the request for them. They are immutable."""
@@ -103,7 +102,7 @@ class ChargeAsked(Asked):
     user: str = Field(min_length=1, examples=["alice"])
     mechanism: MechanismAsked | None = None
     collection: str | None = Field(None, examples=["party"])
-    reports: int = Field(1, ge=1, le=10**9)
+    reports: Whole = Field(1, ge=1, le=10**9)
     label: str | None = Field(
         None,
         description="Opaque name of the memoized value that the reports repeat. Needed under a daily, weekly or monthly limit.",
@@ -149,7 +148,7 @@ def charged(desk: AuthContext, mechanism: MechanismAsked | None, collection: str
 def mechanism_asked(desk: AuthContext, mechanism: MechanismAsked | None, collection: str | None) -> dict[str, Any]:
     """Return the given mechanism, or that of the collection, in the format of the worker processes."""
     if (mechanism is None) == (collection is None):
-        raise ServiceError("malformed", "give either a mechanism or a collection")
+        charged(desk, mechanism, collection)
     if mechanism is not None:
         return {"name": mechanism.name, "options": mechanism.options}
     assert collection is not None
@@ -190,10 +189,10 @@ def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | 
 
 
 def required(key: str | None) -> str:
-    """Return the idempotency key. Raises `ServiceError` if it is missing."""
+    """Return the idempotency key. Raises `InvalidParameter` if it is missing."""
     if not key:
-        why = "the header Idempotency-Key is missing. Send a new key with each charge, and the same key with a retry."
-        raise ServiceError("malformed", why)
+        hint = "Send a new key with each charge, and the same key with a retry."
+        raise InvalidParameter("Idempotency-Key", "a header of this request", hint=hint)
     return check_key(key)
 
 
@@ -208,8 +207,22 @@ def examples() -> list[dict[str, Any]]:
     return found
 
 
+_KEYED = {
+    "/v1/spends": "Required, unless `dry_run` is true. ",
+    "/v1/reservations": "",
+    "/v1/collections/{name}/reports": "",
+}
+"""The operations that need an idempotency key, each with the exception. A missing key is an error of its own there."""
+
+
 def add_to(schema: dict[str, Any]) -> None:
-    """Add the examples to the parameters, bodies and responses of an OpenAPI schema, under their titles."""
+    """Add the examples to the parameters, bodies and responses of an OpenAPI schema; mark required keys."""
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] == "Idempotency-Key" and path in _KEYED:
+                    parameter["required"] = _KEYED[path] == ""
+                    parameter["description"] = _KEYED[path] + parameter["description"]
     for example in examples():
         operation = schema["paths"].get(example["route"], {}).get(example["method"].lower())
         if operation is not None:

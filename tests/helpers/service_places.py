@@ -47,7 +47,7 @@ class Keys:
         self._callers[secret] = caller
         return secret
 
-    def find(self, secret: str) -> ApiKey | None:
+    def find(self, secret: str, *, offline: bool = False, ended: bool = False) -> ApiKey | None:
         caller = self._callers.get(secret)
         if caller is None:
             return None

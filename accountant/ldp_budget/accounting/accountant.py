@@ -64,9 +64,9 @@ class Accountant:
     """The privacy budgets of all users of one ledger.
 
     Several threads can share an accountant, and several processes can share its ledger. After a fork, the child
-    process opens the ledger again. User ids are texts of at least one character. Every call that reads or writes the
-    ledger can raise `LedgerError`, if the ledger cannot be opened, read or trusted. The errors listed with each call
-    come on top.
+    process opens the ledger again. User ids are texts of at least one character. Blanks at both ends are removed and
+    Unicode is normalized (NFC). Every call that reads or writes the ledger can raise `LedgerError`, if the ledger cannot
+    be opened, read or trusted. The errors listed with each call come on top.
 
     Parameters:
         ledger: the path of a file, which is created together with its key file if neither exists; ":memory:"; the URL
@@ -348,7 +348,7 @@ class Accountant:
                 response. Use one key for one randomized output. Each user has keys of their own. Another collection
                 makes another request; another note does not.
             label: an opaque name of yours for the memoized value that the reports repeat.
-            digest: hexadecimal; binds the report itself to the key.
+            digest: hexadecimal; binds the report itself to the key, so it needs a key.
             note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated
                 request keeps its first note.
             policy: the policy to check against.
@@ -464,7 +464,7 @@ class Accountant:
                 journal; or an object of another library, see `guarantee_of`.
             key: an idempotency key for the whole run. The same run again skips every batch that was charged. A run
                 that has reached its end accepts no other users, and neither more nor fewer of them.
-            digest: hexadecimal; binds the reports to the key.
+            digest: hexadecimal; binds the reports to the key, so it needs a key.
             note: one line of at most 500 characters, stored with every charge. Erasing a user deletes that user's
                 copy.
             policy: the policy to check against.
@@ -564,7 +564,7 @@ class Accountant:
             expires: seconds, above 0 and at most 366 days.
             key: an idempotency key, which makes a retry safe, as with `spend`.
             label: your name for the memoized value that the reports repeat.
-            digest: hexadecimal; binds the report itself to the key.
+            digest: hexadecimal; binds the report itself to the key, so it needs a key.
             note: one line of at most 500 characters, stored with the charge until the user is erased.
             policy: the policy to check against.
             strict: raise `BudgetExceeded` instead of returning a refusal.
@@ -804,6 +804,9 @@ class Accountant:
 
     def stats(self) -> dict[str, Any]:
         """The numbers of rows in the ledger, and its newest chain head (`head`).
+
+        `entries_by_kind` counts the charges of users. `charges` counts the priced mechanisms: the different mechanisms,
+        with their parameters and their collection, that were ever charged.
 
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted.

@@ -56,6 +56,10 @@ class Projection(Generic[S]):
             return state
         return self.now()[0]
 
+    def last_known(self) -> S:
+        """The state at the last query, however long ago that was. It needs no ledger."""
+        return self._held[0]
+
     def is_fresh(self) -> bool:
         """True if the cached state will be valid for a moment longer, so that `known` does not query the ledger."""
         return self._is_known(0.9)

@@ -15,7 +15,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import check_many, check_text, shown
-from ..errors import InvalidParameter, NameTaken, UnknownName
+from ..errors import InvalidParameter, LedgerError, NameTaken, UnknownName
 from .admin_log_projection import FRESH_SECONDS, Projection, RecordLog
 from .admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
 from .charge_request import Principal
@@ -352,25 +352,34 @@ class ApiKeys:
 
         self._keys.append(decide)
 
-    def find(self, secret: str) -> ApiKey | None:
-        """The active key of a secret; None for anything else.
+    def find(self, secret: str, *, offline: bool = False, ended: bool = False) -> ApiKey | None:
+        """The key of a secret, if it is active; None for anything else.
 
         The lookup uses the first bytes of the hash of the secret, which reveal nothing about other secrets. The whole
         hash is compared in constant time.
 
         Parameters:
             secret: the presented secret.
+            offline: True to look among the last known keys if the ledger cannot be read. A key that was revoked
+                since then is still found.
+            ended: True to return a key that is not active too, such as an expired one. Check its `state` then.
 
         Raises:
-            LedgerError: the ledger cannot be opened, read or trusted.
+            LedgerError: the ledger cannot be opened, read or trusted, and `offline` is False.
         """
         if not isinstance(secret, str) or not secret.startswith(PREFIX) or len(secret) > 100:
             return None
         hashed = sha256(secret.encode("utf-8", "surrogatepass")).digest()
-        expected, key = self._keys.known().found_by.get(hashed[:_FIRST_BYTES], (b"", None))
+        try:
+            keys = self._keys.known()
+        except LedgerError:
+            if not offline:
+                raise
+            keys = self._keys.last_known()
+        expected, key = keys.found_by.get(hashed[:_FIRST_BYTES], (b"", None))
         if key is None or not compare_digest(hashed, expected):
             return None
-        return key if key.state(self._accountant.now()) == ACTIVE else None
+        return key if ended or key.state(self._accountant.now()) == ACTIVE else None
 
     def is_fresh(self) -> bool:
         """True if an immediate `find` needs no query of the ledger, so that it returns without waiting.

@@ -333,12 +333,15 @@ def read_results(stored: BatchRunRecord, lines: int) -> list[SpendResult]:
 
 
 class Batch:
-    """Lines under one key, or without a key, in parts."""
+    """Lines under one key, or without a key, in parts. Errors call the key by its `name`, as the caller gave it."""
 
-    def __init__(self, ledger: Ledger, caller: Principal, key: str | None, explain: bool) -> None:
+    def __init__(
+        self, ledger: Ledger, caller: Principal, key: str | None, explain: bool, name: str | None = None
+    ) -> None:
         self._ledger = ledger
         self._caller = caller
         self._key = key
+        self._name = name or key or ""
         self._explain = explain
 
     def charge(self, lines: Lines, common: tuple[Any, ...] = ()) -> list[SpendResult]:
@@ -372,7 +375,7 @@ class Batch:
             bind = [part.key_hash for part, _ in parts] != [identity[0]]
             stored = self._bound(identity, bind=bind, lines=len(lines.users))
             if stored is not None and stored.request_digest != identity[1]:
-                raise KeyConflict(key)
+                raise KeyConflict(self._name)
             if stored is not None and stored.kind == CHARGED:  # it was one part
                 results = lines.results()
                 ((_, places),) = self._parts(lines, identity, 1)
@@ -429,9 +432,8 @@ class Batch:
             # A single part has the key of the batch, but only where a batch with this key and other lines finds it.
             if identity is not None and (len(cut) > 1 or partition != secret.partition_of(identity[0], partitions)):
                 key = secret.hash(b"key", f"{secret.plain(identity[0]).hex()} {partition} {number}"), identity[1]
-            name = self._key or ""
             some = lines.at(places), [hashes[place] for place in places]
-            part = Part(self._ledger, self._caller, partition, *some, key, name, self._explain)
+            part = Part(self._ledger, self._caller, partition, *some, key, self._name, self._explain)
             parts.append((part, places))
         return parts
 

@@ -13,13 +13,13 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts
-from .._validation import ONE_USER, check_call, check_users, check_whole, shown
+from .._validation import ONE_USER, check_call, check_user, check_users, check_whole, shown
 from ..errors import InvalidParameter, LedgerError, NotSupported
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
 from .batch import SPENT_RESULT, Batch, Lines, SpendResult
-from .charge_request import check_digest, check_key, chosen_of, request_template
+from .charge_request import bound_digest, check_key, chosen_of, request_template
 from .receipts import REFUSED
 
 if TYPE_CHECKING:
@@ -112,15 +112,15 @@ def spend_many(
     """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
     result = BulkResult()
     template = request_template(chosen_of(mechanism), policy=policy, digest=digest, note=note)
-    common = ("spend_many", *template.charge.identity, check_digest(digest), policy)
+    common = ("spend_many", *template.charge.identity, bound_digest(digest, key), policy)
     if key is not None:
         check_key(key)
     check_call("on_batch", on_batch)
     shard = check_shard(shard, key)
     _check_policy(ledger, template, caller)
     for number, given in batches(users, shard):
-        batch = Batch(ledger, caller, None if key is None else f"{key}#{number}", explain=False)
-        lines = Lines(check_users(given), [], {}, template)
+        batch = Batch(ledger, caller, None if key is None else f"{key}#{number}", explain=False, name=key)
+        lines = Lines(checked_users(given, number * BATCH), [], {}, template)
         if not given:
             if key is not None:
                 _bind_end(batch, lines, common)
@@ -131,6 +131,29 @@ def spend_many(
         else:
             result.refused_users += refused
     return result
+
+
+def checked_users(given: list[str], before: int) -> list[str]:
+    """Return the canonical names of a batch. Raises `InvalidParameter` with the position in the whole list.
+
+    `before` is the number of users in earlier batches.
+    """
+    try:
+        return check_users(given)
+    except InvalidParameter:
+        for place, user in enumerate(given, before):
+            check_listed(user, place, bool(before))
+        raise
+
+
+def check_listed(user: object, place: int, charged: bool) -> str:
+    """Return the canonical name of the user at a position. `charged`: True if earlier batches were charged."""
+    try:
+        return check_user(user)
+    except InvalidParameter as error:
+        hint = "Only earlier batches were charged." if charged else "No user was charged."
+        found = f"{error.found} at position {place} of the list"
+        raise InvalidParameter(error.option, error.expected, found, hint=hint) from None
 
 
 def _count(result: BulkResult, users: list[str], results: list[SpendResult]) -> list[str]:

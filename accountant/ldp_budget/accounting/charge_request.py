@@ -411,6 +411,7 @@ def request_in(
     **arguments: Any,
 ) -> ChargeRequest:
     """Return the charge request of a caller for a ledger; the other arguments are those of `RequestTemplate`."""
+    bound_digest(arguments.get("digest"), key)
     template = request_template(mechanism, **arguments)
     return ChargeRequest(
         template, ledger.key, user, key=key, caller=caller, partitions=len(ledger.partitions), report=report
@@ -439,3 +440,12 @@ def check_digest(digest: str | None) -> str | None:
         return bytes.fromhex(digest).hex()
     except (TypeError, ValueError):
         raise InvalidParameter("digest", "hexadecimal digits, two for each byte", shown(digest)) from None
+
+
+def bound_digest(digest: str | None, key: str | None) -> str | None:
+    """Return `check_digest` of `digest`. Raises `InvalidParameter` also without a key, to which it could be bound."""
+    found = check_digest(digest)
+    if found is not None and key is None:
+        expected = "left out without a key, because it binds the report to the key"
+        raise InvalidParameter("digest", expected, shown(digest), hint="Give a key too.")
+    return found

@@ -15,7 +15,7 @@ from ..guarantees.fixed_point import ZERO, Costs
 from ..ledger.calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
 from ..ledger.export import entry_row, name_callers
 from ..ledger.hash_chain import find, place_of
-from ..ledger.models import COMMITTED, EXPIRED, RESERVED, VOIDED, Entry
+from ..ledger.models import COMMITTED, EXPIRED, RESERVED, SPENT, VOIDED, Entry
 from ..ledger.snapshot import Replay, cost_under, curve_of, promise, promises
 from .policies import Policy
 from .policy_versions import latest_policy, policy_version
@@ -156,6 +156,9 @@ def void(transaction: Transaction, receipt: str, number: int) -> ReservationOutc
 def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[Entry, str]:
     """A reservation and its state. Raises `UnknownName`."""
     entry = transaction.entry(number)
+    if entry is not None and entry.kind == SPENT:
+        why = f"receipt {receipt!r} is a final charge, not a reservation, so it can be neither committed nor voided"
+        raise UnknownName("reservation", receipt, None, why=why)
     if entry is None or entry.kind != RESERVED:
         raise UnknownName("reservation", receipt, None)
     resolution = transaction.resolution(entry.number)

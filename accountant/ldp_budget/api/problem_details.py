@@ -40,6 +40,10 @@ Members = dict[str, Any]
 
 BUDGET_EXCEEDED = "budget-exceeded"
 UNUSABLE = "the ledger cannot be used at the moment"
+ROTATED = (
+    f"{UNUSABLE}: its key was rotated. Nothing was charged. Retry later with the same idempotency key; the operator must "
+    "restart the service."
+)
 UNKNOWN = "It is unknown whether something was charged. Repeat the request with the same idempotency key."
 
 
@@ -122,6 +126,8 @@ def members_of(error: LdpBudgetError) -> tuple[str, Members]:
     if isinstance(error, ClockError):
         return str(error).removeprefix(f"ledger {error.path}: "), members
     if isinstance(error, LedgerError):
+        if isinstance(error, LedgerKeyMissing):
+            return ROTATED, members
         unknown = f". {UNKNOWN}" if error.unknown else ""
         return UNUSABLE + unknown, members
     if isinstance(error, ReportFileError):

@@ -12,9 +12,9 @@ from itertools import count as count_from
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._dataframes import check_texts
-from .._validation import ONE_USER, check_user
+from .._validation import ONE_USER
 from ..accounting.batch import FAILED
-from ..accounting.bulk_run import BulkResult, in_shard
+from ..accounting.bulk_run import BulkResult, check_listed, in_shard
 from ..api.problem_details import error_of
 from ..api.schemas import MOST_BYTES, MOST_LINES, charge_body, header_of, sendable
 from ..ledger.models import SPENT
@@ -90,10 +90,12 @@ def batches(users: Iterable[str], common: Mapping[str, Any]) -> Iterator[Batch]:
     together: list[str] = []
     texts: list[str] = []
     size = 0
-    for user in check_texts("users", users, "a list of user names", ONE_USER):
-        text = json.dumps(sendable("user", check_user(user)))
+    sent = False
+    for place, user in enumerate(check_texts("users", users, "a list of user names", ONE_USER)):
+        text = json.dumps(sendable("user", check_listed(user, place, sent)))
         if together and (len(together) == MOST_LINES or size + len(text) + more > MOST_BYTES):
             yield Batch(together, _lines(texts, shared))
+            sent = True
             together, texts, size = [], [], 0
         together.append(user)
         texts.append(text)

@@ -28,7 +28,7 @@ from ..accounting.batch import FAILED
 from ..accounting.budget_client import BudgetClient
 from ..accounting.budget_projection import check_series
 from ..accounting.bulk_run import BulkResult, check_shard
-from ..accounting.charge_request import MOST_REPORTS, Principal, check_digest, check_note, mechanism_of
+from ..accounting.charge_request import MOST_REPORTS, Principal, bound_digest, check_note, mechanism_of
 from ..accounting.limits import as_limits, as_shares
 from ..accounting.policies import DEFAULT, Plan
 from ..accounting.policy_versions import check_override
@@ -241,6 +241,7 @@ class Client(BudgetClient):
         strict: bool = False,
     ) -> Receipt:
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
+        bound_digest(digest, key)
         return self._ask_to_charge("/v1/spends", body, mechanism, key, strict)
 
     async def spend_async(
@@ -275,7 +276,7 @@ class Client(BudgetClient):
             **charged(mechanism),
             "policy": sendable("policy", check_name("policy", policy)),
             **({} if note is None else {"note": check_note(note)}),
-            **({} if digest is None else {"digest": check_digest(digest)}),
+            **({} if digest is None else {"digest": bound_digest(digest, key)}),
         }
         mine = check_shard(shard, key)
         run, result = header_of(key), BulkResult()
@@ -309,6 +310,7 @@ class Client(BudgetClient):
     ) -> Receipt:
         check_expires(expires)
         body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
+        bound_digest(digest, key)
         return self._ask_to_charge("/v1/reservations", {**body, "expires": expires}, mechanism, key, strict)
 
     async def reserve_async(

@@ -121,6 +121,7 @@ def checked_key(key: object) -> str:
 
 HINT = "Install it: pip install 'ldp-budget[remote]'"
 
+_UNREACHED = "cannot connect to the service"
 _IN_DOUBT = "It is unknown whether the request was carried out."
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
@@ -407,7 +408,7 @@ class Service:
         if isinstance(error, http.LocalProtocolError | http.UnsupportedProtocol):
             raise tries.error("this request cannot be sent to the service") from None
         if isinstance(error, nothing_sent):
-            return Failure("connection", "cannot connect to the service", False)
+            return Failure("connection", _UNREACHED, False)
         return Failure("connection", "the connection was lost before the service answered", True)
 
     def _closed_meanwhile(self, tries: _Tries) -> LedgerError:
@@ -463,18 +464,19 @@ class _Tries:
         wait = failure.wait + random.uniform(0, self._wait)
         self._wait = min(2 * self._wait, LONGEST_WAIT)
         if time.monotonic() + wait >= self._end:
-            raise self.error(failure.why)
+            hint = "Check the URL, or start the service." if failure.why == _UNREACHED else ""
+            raise self.error(failure.why, hint=hint)
         left = self._end - time.monotonic()
         _LOG.info("%s: %s. Retrying for %.0f s.", self._service.url, failure.why, left)
         self._service.repeated[failure.reason] += 1
         time.sleep(wait)
 
-    def error(self, why: str, doubt: bool = False) -> LedgerError:
+    def error(self, why: str, doubt: bool = False, hint: str = "") -> LedgerError:
         """Return the error for a missing answer. Its `unknown` is True if the request may have been done."""
         unknown = self.writes and (self.doubt or doubt)
         if self.writes:
             why = f"{why.rstrip('.')}. {_IN_DOUBT if unknown else 'Nothing was changed.'}"
-        return LedgerError(self._service.url, why, unknown=unknown)
+        return LedgerError(self._service.url, why, unknown=unknown, hint=hint)
 
     def settled(self, answer: Answer) -> LdpBudgetError:
         """Return the error that the service reports."""

@@ -178,7 +178,10 @@ def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
 
 def _why(error: BaseException) -> str:
     """The error on one line."""
-    text = error.why if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, PluginError):
+        text = f"{error.why}. {error.hint.rstrip('.')}" if error.hint else error.why
+    else:
+        text = f"{type(error).__name__}: {error}"
     return " ".join(text.split()).rstrip(":")
 
 
@@ -214,12 +217,19 @@ def _reserved(plugins: Iterable[Plugin]) -> frozenset[str]:
     return frozenset().union(*(plugin.reserved for plugin in plugins))
 
 
+_HOOKS = ("register_mechanisms", "guarantee_of", "source_of", "declaration_of")
+"""The hooks for third-party plugins."""
+
+
 def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
     """The hooks that a module implements. A separate plugin manager isolates the module's mistakes."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(module)
-    manager.check_pending()
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(name, str(error), hint=f"The hooks are {', '.join(_HOOKS)}.") from None
     hooks = {caller.name for caller in manager.get_hookcallers(module) or ()}
     if not hooks:
         raise PluginError(name, "it implements no hook", hint="Implement register_mechanisms(register).")

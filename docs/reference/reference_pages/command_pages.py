@@ -177,7 +177,8 @@ def overview() -> Iterator[str]:
         "`ldp-budget spend alice oue --help`.",
         "- In place of MECHANISM you may name a **collection** of the ledger, without options: `ldp-budget spend alice "
         "mood`. If a mechanism has the same name, write `collection:NAME`.",
-        "- **USER** is any text that identifies a user. The ledger stores only a keyed hash of it.",
+        "- **USER** is any text that identifies a user. Blanks at both ends are removed and Unicode is normalized (NFC). The "
+        "ledger stores only a keyed hash of it.",
         "- Amounts are decimals and are read exactly as written.",
         "",
         "## Exit codes",

@@ -8,9 +8,12 @@ from typing import Any
 
 from ldp_budget import client, composition, sampling, testing
 from ldp_budget.accounting import (
+    admin_log,
+    api_keys,
     batch,
     budget_projection,
     bulk_run,
+    charge_request,
     ledger_operations,
     policies,
     receipts,
@@ -28,7 +31,10 @@ Names = tuple[tuple[ModuleType, tuple[str, ...]], ...]
 
 ANSWERS: Names = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
-    (budget_projection, ("Remaining", "BudgetPoint")),
+    (budget_projection, ("Remaining", "BudgetPoint", "Binding")),
+    (api_keys, ("ApiKeys", "ApiKey")),
+    (charge_request, ("Principal",)),
+    (admin_log, ("Record",)),
     (ledger_operations, ("LedgerOperations",)),
     (usage_stats, ("Overview",)),
     (batch, ("Spend", "SpendResult")),
@@ -53,8 +59,9 @@ OVER_HTTP: Names = ((client, ("Client", "ServiceProblem")),)
 PARTS: tuple[tuple[str, str, Names], ...] = (
     (
         "Parts of a plugin",
-        "[Writing a plugin](../../tutorials/writing-a-plugin.md) uses these names and lists every hook. Names that are "
-        "neither there nor here can change with any release.",
+        "[Writing a plugin](../../tutorials/writing-a-plugin.md) uses these names, and [Plugin hooks]"
+        "(../../tutorials/plugin-hooks.md) lists every hook. Names that are neither there nor here can change with any "
+        "release.",
         (
             (domain, ("Categories", "Interval")),
             (fields, ("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix")),

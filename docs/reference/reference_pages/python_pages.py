@@ -109,8 +109,8 @@ def overview() -> Iterator[str]:
         "spent",
         "```",
         "",
-        "The pages of this section are filled in from the docstrings when the site is built. Other projects can link "
-        "to every name with intersphinx (`objects.inv`).",
+        "In a clone, run `python -m pydoc ldp_budget.Accountant`; the site has the same text. Other projects can link to "
+        "every name with intersphinx (`objects.inv`).",
         "",
         "## Classes",
         "",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LEAST_ROOM = 128 << 20
 """Free bytes required on each disk that this process writes to: more than a ledger's WAL may take."""
+CHECKS = ("schema", "key", "clock", "disk", "draining")
+"""The names of all checks."""
 SECONDS = 5.0
 """Timeout of a check in seconds."""
 _FRESH_SECONDS = 1.0
@@ -41,7 +43,7 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """Readiness response: every check with the result `ok`."""
+    """Readiness response: every check with its result, `ok`, `failed` or `unknown`."""
 
     status: str = "ready"
     checks: dict[str, str]
@@ -111,7 +113,8 @@ async def readyz(request: Request) -> Response:
     """Check that a charge is possible: the ledger, its key, the clock, the disk and no shutdown in progress."""
     found = await request.app.state.health.check()
     wrong = [name for name, why in found.items() if why is not None]
-    checks = {name: "ok" if why is None else "failed" for name, why in found.items()}
+    known = {name: "ok" if why is None else "failed" for name, why in found.items()}
+    checks = {name: known.get(name, "unknown") for name in CHECKS}  # an unreadable ledger has no clock to compare
     if wrong:
         return problem("not-ready", f"not ready: {', '.join(wrong)}", {"checks": checks})
     return JSONResponse({"status": "ready", "checks": checks})

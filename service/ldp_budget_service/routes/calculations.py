@@ -30,8 +30,8 @@ MOST_USERS = 10**12
 MOST_ANSWERS = 10**7
 
 Number = str | int | float
-Reports = Annotated[int, Field(ge=1, le=MOST_REPORTS)]
-Users = Annotated[int, Field(ge=1, le=MOST_USERS)]
+Reports = Annotated[int, Field(ge=1, le=MOST_REPORTS, strict=True)]
+Users = Annotated[int, Field(ge=1, le=MOST_USERS, strict=True)]
 _RESPONSES = documented("unknown-name", "too-much-work", "overloaded")
 
 
@@ -68,7 +68,7 @@ class CompareAsked(Asked):
     """Purpose of the comparison: answers of `domain_size` by `users`, or numbers in a range."""
 
     epsilon: Number
-    domain_size: Annotated[int, Field(ge=2, le=MOST_ANSWERS)] | None = None
+    domain_size: Annotated[int, Field(ge=2, le=MOST_ANSWERS, strict=True)] | None = None
     users: Users | None = None
     lower: Number | None = None
     upper: Number | None = None

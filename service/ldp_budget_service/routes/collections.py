@@ -17,7 +17,7 @@ from fastapi import Depends, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldp_budget import Collection, UnknownName
+from ldp_budget import Collection, InvalidParameter, UnknownName
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.api.schemas import MOST_ENTRIES
 from ldp_budget.registry.collections import collection_of
@@ -95,9 +95,7 @@ def _named(user: str | None) -> str:
     except UnicodeDecodeError:
         named = ""
     if not named:
-        raise ServiceError(
-            "malformed", "the header X-User is missing or not percent-encoded UTF-8. Send the name of the user."
-        )
+        raise InvalidParameter("X-User", "a header with the name of the user in percent-encoded UTF-8", user or None)
     return named
 
 
@@ -286,7 +284,7 @@ def take(
         str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
     ] = None,
     label: Annotated[
-        str | None, Header(alias="X-Label", description="Of a memoised report: which draw it repeats.")
+        str | None, Header(alias="X-Label", description="Of a memoized report: which draw it repeats.")
     ] = None,
 ) -> Response:
     """Check a report, charge its user and keep it; or refuse with 409 and every limit that failed.
@@ -308,9 +306,8 @@ def take(
 def check_digest(found: str | None, expected: str) -> None:
     """Refuse a report that was drawn from another definition, or does not name its definition."""
     if not found:
-        raise ServiceError(
-            "malformed",
-            "the header X-Collection is missing: it must be the digest of the definition that the report was drawn with",
+        raise InvalidParameter(
+            "X-Collection", "a header with the digest of the definition that the report was drawn with"
         )
     if found != expected:
         why = f"X-Collection must be {expected}: got {found[:64]}. Fetch the definition, and draw a new report."

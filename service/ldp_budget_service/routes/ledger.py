@@ -27,7 +27,7 @@ from ..auth import Caller, Reader, router_of
 from ..observability.verification import Verifications
 from ..problems import documented
 from ..responses import DOCUMENTED, Row, ok_with_position, streamed
-from ..schemas import Asked
+from ..schemas import Asked, Whole
 
 router = router_of(tags=["ledger"])
 
@@ -73,7 +73,11 @@ class JournalAsked(Asked):
 
 @router.get("/v1/ledger/stats", response_model=StatsAnswer, responses=documented())
 def stats(desk: Reader) -> Response:
-    """Return the counts of the ledger's contents, and its chain head (`head`)."""
+    """Return the counts of the ledger's contents, and its chain head (`head`).
+
+    `charges` counts the priced mechanisms: the different mechanisms, with parameters and collection, ever charged.
+    `entries_by_kind` counts the charges of users.
+    """
     return ok_with_position(desk.accountant.position(), desk.accountant.stats())
 
 
@@ -164,7 +168,7 @@ class KeyRevoked(Asked):
     """An API key by its name, and the number of the newest record that the caller knows."""
 
     name: str
-    expected: int = Field(ge=0)
+    expected: Whole = Field(ge=0)
 
 
 class KeyAsked(KeyRevoked):
@@ -186,7 +190,7 @@ class RecordAsked(Asked):
     kind: str
     name: str
     body: dict[str, Any]
-    expected: int = Field(ge=0)
+    expected: Whole = Field(ge=0)
 
 
 @housekeeping_router.get("/v1/ledger", response_model=AboutAnswer, responses=documented())

@@ -16,15 +16,15 @@ from fastapi.responses import Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from ldp_budget import InvalidParameter, Limit, NotSupported, Plan, UnknownName
+from ldp_budget._validation import shown
 from ldp_budget.accounting.approvals import reasons_of
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.guarantees import from_json
 
 from ..auth import AuthContext, Caller, Reader, router_of
-from ..error_codes import ServiceError
 from ..problems import documented
 from ..responses import Row, ok_with_position
-from ..schemas import Asked, MechanismAsked, mechanism_asked
+from ..schemas import Asked, MechanismAsked, Switch, Whole, mechanism_asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,19 +59,20 @@ class Expected(Asked):
 
     collection: str | None = None
     guarantee: dict[str, Any] | None = None
-    count: int = Field(ge=1, le=MOST_REPORTS)
+    count: Whole = Field(ge=1, le=MOST_REPORTS)
 
     def charge(self, desk: AuthContext) -> tuple[Guarantee, int]:
         """Return the guarantee and the number of reports. Raises as the library does."""
         if (self.collection is None) == (self.guarantee is None):
-            raise ServiceError("malformed", "give either a collection or a guarantee")
+            found = None if self.collection is None else self.collection
+            raise InvalidParameter("collection", "given, or else a guarantee, and not both", found)
         if self.collection is not None:
             desk.check_collection(self.collection)
             return desk.collection(self.collection).mechanism.guarantee, self.count
         try:
             return from_json(dict(self.guarantee or {})), self.count
         except (ValueError, LookupError, TypeError) as error:
-            raise ServiceError("malformed", f"guarantee: {error}") from None
+            raise InvalidParameter("guarantee", "as `to_json` of a guarantee writes it", str(error)) from None
 
 
 class PlanAsked(Asked):
@@ -85,7 +86,7 @@ class PlanAsked(Asked):
         """Return the priced plan. Raises as the library does."""
         charges = tuple(each.charge(desk) for each in self.charges)
         if sum(count for _, count in charges) > MOST_REPORTS:
-            raise ServiceError("malformed", f"a plan must have at most {MOST_REPORTS} reports")
+            raise InvalidParameter("charges", f"at most {MOST_REPORTS} reports", "more")
         delta: Any = self.delta
         return Plan(charges, delta, price=self.epsilon)
 
@@ -100,10 +101,10 @@ class PolicyAsked(Asked):
         examples=[["lifetime=4,1e-6,zcdp", "day=1"]],
     )
     relation: Literal["any"] | None = Field(None, description="Admit only guarantees that hold for any two inputs.")
-    unbounded: bool = Field(
+    unbounded: Switch = Field(
         False, description="True for a policy without a lifetime limit: it allows an unlimited total."
     )
-    checked: bool = Field(False, description="Admit only mechanisms whose promise was checked.")
+    checked: Switch = Field(False, description="Admit only mechanisms whose promise was checked.")
     plan: PlanAsked | None = Field(None, description="Admit only these charges, each up to its count.")
     shares: dict[str, list[str | LimitAsked]] | None = Field(
         None,
@@ -219,11 +220,11 @@ def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
 
 
 def _in_range(start: datetime) -> datetime:
-    """Return the time in UTC. Raises `ServiceError` if it is out of the calendar's range."""
+    """Return the time in UTC. Raises `InvalidParameter` if it is out of the calendar's range."""
     try:
         return start.astimezone(UTC)
     except OverflowError:
-        raise ServiceError("malformed", "start must be a time from 1970 to 9997") from None
+        raise InvalidParameter("start", "a time from 1970 to 9997", shown(str(start))) from None
 
 
 # -- proposals ------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from ldp_budget import LdpBudgetError
+from ldp_budget import InvalidParameter, LdpBudgetError
+from ldp_budget._validation import shown
 from ldp_budget.accounting.batch import FAILED, Spend, SpendResult
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.accounting.reservations import MOST_SECONDS
@@ -25,7 +26,8 @@ from ldp_budget.ledger.models import SPENT
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError, as_json, problem_of
-from ..problems import documented, explained
+from ..json_bodies import check_members
+from ..problems import documented, validation_error
 from ..responses import (
     MEDIA_TYPE,
     ReceiptAnswer,
@@ -33,7 +35,7 @@ from ..responses import (
     ok_with_position,
     receipt_response,
 )
-from ..schemas import ChargeAsked, KeyHeader, required
+from ..schemas import ChargeAsked, KeyHeader, Switch, required
 
 router = router_of(tags=["spending"])
 
@@ -41,7 +43,7 @@ router = router_of(tags=["spending"])
 class SpendAsked(ChargeAsked):
     """A charge, or with `dry_run` only its cost."""
 
-    dry_run: bool = Field(False, description="Return the cost and whether it fits. Nothing is charged.")
+    dry_run: Switch = Field(False, description="Return the cost and whether it fits. Nothing is charged.")
 
 
 @router.post(
@@ -102,6 +104,13 @@ class LineAsked(ChargeAsked):
     key: str | None = Field(None, description="Of this line, where the batch has none.")
 
 
+def _members(value: Any) -> int:
+    """Return the number of members of a JSON value and of the objects in it."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_members, value.values()))
+    return sum(map(_members, value)) if isinstance(value, list) else 0
+
+
 _BODY = {
     "requestBody": {
         "required": True,
@@ -126,28 +135,32 @@ class _Lines:
         """Return the spend of a line, or its error."""
         try:
             asked = from_json(text, allow_inf_nan=False)
-            if not isinstance(asked, dict) or "user" not in asked:
-                raise ServiceError("malformed", "each line must be a JSON object with a user")
+            if not isinstance(asked, dict):
+                raise ServiceError("malformed", "each line must be a JSON object")
+            if text.count(b":") != _members(asked):
+                check_members(text)  # a colon in a text, or a member that is repeated
+            if "user" not in asked:
+                raise InvalidParameter("user", "the user to charge")
             take = asked.pop
             user, key, label = take("user"), take("key", None), take("label", None)
             digest, note = take("digest", None), take("note", None)
             if (key is None) is self._keyed:
-                a_key = "key is missing: each line must have one, or the batch"
-                no_key = "key must be left out in a line, because the batch has one"
-                raise ServiceError("malformed", a_key if self._keyed else no_key)
+                if self._keyed:
+                    raise InvalidParameter("key", "a member of each line, if the batch has no Idempotency-Key")
+                raise InvalidParameter("key", "left out in a line, because the batch has one", shown(key))
             rest = repr(asked)
             common = self._templates.get(rest) or self._look_at(rest, asked)
         except LdpBudgetError as error:
             return error
         except ValueError:
-            return ServiceError("malformed", "each line must be JSON in UTF-8")
+            return ServiceError("malformed", "each line must be JSON in UTF-8, without a repeated member")
         return Spend(user, common.mechanism, common.reports, label, digest, note, common.policy, key)
 
     def _look_at(self, rest: str, asked: dict[str, Any]) -> Spend:
         try:
             line = LineAsked(user="-", **asked)
         except ValidationError as error:
-            raise ServiceError("malformed", explained(error.errors())) from None
+            raise validation_error(error.errors()) from None
         self._desk.check_policy(line.policy)
         self._desk.check_collection(line.collection)
         chosen = line.charge(self._desk)
@@ -193,16 +206,14 @@ async def _lines_of(request: Request) -> list[tuple[int, bytes]]:
 
 
 def _charge_batch(desk: AuthContext, lines: list[tuple[int, bytes]], key: str) -> Response:
-    position, reader = desk.accountant.position(), _Lines(desk, False)
+    reader = _Lines(desk, False)
     results = desk.accountant.spend_batch([reader.read(text) for _, text in lines], key=key)
     request_context.count(result for result in results if result.error is None)
-    return _ndjson(
-        position, [_result_line(number, result) for (number, _), result in zip(lines, results, strict=True)]
-    )
+    return _ndjson(desk, [_result_line(number, result) for (number, _), result in zip(lines, results, strict=True)])
 
 
 def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Response:
-    position, reader = desk.accountant.position(), _Lines(desk, True)
+    reader = _Lines(desk, True)
     outcomes = desk.accountant.spend_each([reader.read(text) for _, text in lines])
     request_context.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
     rows = [
@@ -211,11 +222,12 @@ def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Re
         else _failed(number, outcome)
         for (number, _), outcome in zip(lines, outcomes, strict=True)
     ]
-    return _ndjson(position, rows)
+    return _ndjson(desk, rows)
 
 
-def _ndjson(position: str, lines: list[str]) -> Response:
-    return Response("".join(lines), headers={POSITION: position}, media_type=MEDIA_TYPE)
+def _ndjson(desk: AuthContext, lines: list[str]) -> Response:
+    """Return the results of a batch. The position is read after its charges, so a read at `min_position` has them."""
+    return Response("".join(lines), headers={POSITION: desk.accountant.position()}, media_type=MEDIA_TYPE)
 
 
 def _result_line(number: int, result: SpendResult) -> str:

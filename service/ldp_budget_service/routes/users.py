@@ -17,6 +17,8 @@ from fastapi import Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from ldp_budget import InvalidParameter, UnknownName
+from ldp_budget._validation import canonical_user
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.api import schemas
 from ldp_budget.api.schemas import MOST_ENTRIES, balance_row
@@ -25,7 +27,7 @@ from ..auth import Caller, Reader, router_of
 from ..error_codes import ServiceError
 from ..problems import documented
 from ..responses import DOCUMENTED, FIRST, MOST, Row, history_response, ok_with_position, streamed
-from ..schemas import Asked
+from ..schemas import Asked, Switch, Whole
 
 router = router_of(tags=["users"])
 
@@ -108,8 +110,12 @@ def erase(
 
     The user gets no fresh budget.
     """
-    erased = desk.accountant.erase(user, unknown=unknown)
-    return ok_with_position(desk.accountant.position(user), {"user": user, "erased": erased})
+    try:
+        erased = desk.accountant.erase(user, unknown=unknown)
+    except UnknownName as error:
+        hint = "Nothing was erased. To block the name all the same, add ?unknown=true."
+        raise UnknownName(error.kind, error.name, None, hint) from None
+    return ok_with_position(desk.accountant.position(user), {"user": canonical_user(user), "erased": erased})
 
 
 # -- many users -----------------------------------------------------------------------------------------
@@ -125,7 +131,7 @@ class BalancesAsked(Asked):
     users: list[Annotated[str, Field(min_length=1)]] | None = Field(
         None, max_length=MOST_USERS, examples=[["alice", "bob"]]
     )
-    all: bool = Field(False, description="Every account, by its number: a ledger holds no names.")
+    all: Switch = Field(False, description="Every account, by its number: a ledger holds no names.")
     policy: str = DEFAULT
 
 
@@ -142,7 +148,9 @@ def balances(asked: BalancesAsked, desk: Reader) -> Response:
             "this API key is bound to some policies, and the balances of all users concern others as well",
         )
     if (asked.users is None) is not asked.all:
-        raise ServiceError("malformed", "give either users or all")
+        if asked.all:
+            raise InvalidParameter("users", "left out if all is true", "a list")
+        raise InvalidParameter("users", "a list of users, or all must be true")
     position = desk.accountant.position()
     rows = (balance_row(balance) for balance in desk.accountant.balances(asked.users, asked.policy))
     return streamed(position, rows)
@@ -164,8 +172,8 @@ class UserAsked(Asked):
 class HistoryAsked(UserAsked):
     """A user, and the requested part of the history."""
 
-    first: int = FIRST
-    most: int = MOST
+    first: Whole = FIRST
+    most: Whole = MOST
 
 
 class LimitsAsked(UserAsked):
@@ -177,14 +185,14 @@ class LimitsAsked(UserAsked):
 class EraseAsked(UserAsked):
     """The user to erase."""
 
-    unknown: bool = Field(False, description="Block the name even if it was never charged.")
+    unknown: Switch = Field(False, description="Block the name even if it was never charged.")
 
 
 class OpenAsked(Asked):
     """Selection of open reservations."""
 
     user: UserName | None = Field(None, description="The user; null: all users.")
-    most: int | None = Field(20, ge=0, description="How many, the newest first; null for all.")
+    most: Whole | None = Field(20, ge=0, description="How many, the newest first; null for all.")
 
 
 class ReceiptAsked(Asked):

@@ -143,7 +143,9 @@ def test_connection_that_stays_cut_raises_with_the_known_state(behind: Behind, h
 def test_request_never_sent_is_reported_as_not_done(behind: Behind) -> None:
     behind.cable.__exit__()
     with behind.client(patience=0.3) as accountant:
-        with pytest.raises(LedgerError, match=r"cannot connect to the service. Nothing was changed") as lost:
+        with pytest.raises(
+            LedgerError, match=r"cannot connect to the service. Nothing was changed. Check the URL"
+        ) as lost:
             accountant.spend("alice", coin(1))
         assert not lost.value.unknown
         with pytest.raises(LedgerError, match="cannot connect to the service") as lost:

@@ -77,5 +77,5 @@ def test_numeric_plugin_is_certified_as_audited(machine: Machine) -> None:
         assert (example["exact"]["verdict"], example["exact"]["program"]) == ("holds", "holds")
         assert {each["verdict"] for each in example["checks"]} == {"passed", "skipped"}
         whys = {each["why"] for each in example["checks"] if each["verdict"] == "skipped"}
-        assert whys == {"it memoises nothing"}
+        assert whys == {"it memoizes nothing"}
         assert example["exact"]["program_open"] == "", "the grid of its reports is proved over all values"

@@ -135,7 +135,7 @@ def test_plugin_is_certified_as_audited(machine: Machine) -> None:
         # Of seven answers all pairs are compared. Of a hundred some are, and nothing shows that these represent all.
         unproven = {"guarantee_is_exact"} if example["declared"]["domain_size"] == 100 else set()
         assert set(skipped) == {*unproven, "memo_is_kept", "program_law_is_the_channel"}
-        assert skipped["memo_is_kept"] == "it memoises nothing"
+        assert skipped["memo_is_kept"] == "it memoizes nothing"
         assert skipped["program_law_is_the_channel"].endswith("its draws have more than 20000 outcomes")
     [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
     assert row["checked"] == "audited"

@@ -322,7 +322,7 @@ def test_reserved_field_is_reported_with_the_plugin(site: Site) -> None:
         )
     listed, *others = site.run(["mechanisms", "--json"], *OTHER_COMMANDS)
     assert failures(rows(listed)) == {
-        f"broken-{field}": f"failed: Toy has a field '{field}', which is an option of the commands"
+        f"broken-{field}": f"failed: Toy has a field '{field}', which is an option of the commands. Rename the field"
         for field in ("reports", "key", "policy", "users", "total_epsilon")
     }
     assert_everything_else_works(others)
@@ -341,7 +341,7 @@ print("click" in sys.modules)
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=site.environment(), capture_output=True, text=True, timeout=60, check=True)
     hint, click_loaded = done.stdout.splitlines()
-    assert "nice-plugin 2.1 (Toy has a field 'label', which is an option of the commands)" in hint
+    assert "nice-plugin 2.1 (Toy has a field 'label', which is an option of the commands. Rename the field)" in hint
     assert click_loaded == "False"
 
 

@@ -103,7 +103,7 @@ def test_batch_with_invalid_lines_charges_the_others(served: Served) -> None:
         "malformed",
         "unknown-name",
         "refused",
-        "malformed",
+        "invalid-parameter",
         "invalid-parameter",
         "invalid-parameter",
         "malformed",
@@ -134,6 +134,17 @@ def test_batch_lines_are_counted_as_spends_are(served: Served, key: str | None) 
         **dict.fromkeys(before, 0),
         **{"spent": 1, "refused": 1, "repeated": 2},
     }
+
+
+@pytest.mark.parametrize("key", ["batch", None])
+@pytest.mark.parametrize("count", [1, 20])
+def test_batch_position_covers_its_own_charges(served: Served, key: str | None, count: int) -> None:
+    """It was the position before the batch, so a read at `min_position` could miss the charges."""
+    lines = [{**row, **({} if key else {"key": "k"})} for row in users(count)]
+    answer = ask(served, body(*lines), served.secret("spend"), key)
+    newest = max(row["entry"] for user in lines for row in served.accountant.history(user["user"]))
+    partition, _, entry = answer.headers["Journal-Position"].partition(":")
+    assert (partition, int(entry) >= newest) == ("0", True)
 
 
 # -- limits --------------------------------------------------------------------------------------------------------
@@ -242,7 +253,7 @@ def test_batch_lines_with_keys_of_their_own_can_be_repeated_as_spends(served: Se
     rows = [{"user": "a", "mechanism": OUE, "key": "k"}, {"user": "a", "mechanism": OUE, "key": "k"}]
     found = results(served, body(*rows, {"user": "b", "mechanism": OUE}), secret, None)
     assert [(each["line"], each.get("repeated")) for each in found] == [(1, False), (2, True), (3, None)]
-    assert found[2]["problem"]["type"] == "/problems/malformed", "a line needs a key"
+    assert found[2]["problem"]["type"] == "/problems/invalid-parameter", "a line needs a key"
     alone = served.ask("POST", "/v1/spends", {"user": "a", "mechanism": OUE}, secret, Idempotency_Key="k")
     assert (alone.json()["receipt"], alone.json()["repeated"]) == (found[0]["receipt"], True)
 

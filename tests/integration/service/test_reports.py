@@ -88,8 +88,8 @@ def test_report_malformed_costs_nothing(site: Site) -> None:
     assert "0" * 64 in told
     assert PARTY.definition()["digest"] in told
     for missing in ("X-Collection", "X-User", "Idempotency-Key"):
-        assert code(site.send("a", "k", b"\2", headers={missing: ""})) == (400, "malformed")
-    assert code(site.send("%ff", "k", b"\2")) == (400, "malformed")
+        assert code(site.send("a", "k", b"\2", headers={missing: ""})) == (400, "invalid-parameter")
+    assert code(site.send("%ff", "k", b"\2")) == (400, "invalid-parameter")
     assert code(site.send("a", "k", b"")) == (400, "malformed")
     assert code(site.send("a", "k", b"\2\2")) == (400, "not-supported")
     assert code(site.send("a", "k", b"\x88")) == (400, "not-supported")
@@ -195,4 +195,4 @@ def test_estimate_of_sketches_needs_candidates_and_of_numbers_refuses_them(site:
     assert set(site.estimate(of="/v1/collections/height").json()) >= {"reports", "mean", "low", "high"}
     assert set(site.estimate("?consistent=true", of="/v1/collections/height").json()) >= {"reports", "mean"}
     assert code(site.estimate("?top=1", of="/v1/collections/height")) == (400, "invalid-parameter")
-    assert code(site.estimate("?confidence=1", of="/v1/collections/height")) == (400, "malformed")
+    assert code(site.estimate("?confidence=1", of="/v1/collections/height")) == (400, "invalid-parameter")

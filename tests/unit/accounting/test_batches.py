@@ -111,11 +111,12 @@ def test_spend_batch_of_mixed_lines_gives_each_the_result_of_a_spend(ledger: Acc
                 each.mechanism,
                 reports=each.reports,
                 label=each.label,
+                key=None if each.digest is None else f"line {number}",
                 digest=each.digest,
                 note=each.note,
                 policy=each.policy,
             )
-            for each in spends
+            for number, each in enumerate(spends)
         ]
         results = ledger.spend_batch(spends, key="batch")
         assert statuses(results) == [receipt.status for receipt in receipts]

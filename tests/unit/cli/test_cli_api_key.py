@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from command_line import CommandLine
@@ -50,6 +52,37 @@ def test_api_key_list_shows_states_without_secrets(command: CommandLine) -> None
     header, *lines = command("api-key", "list").stdout.splitlines()
     assert header.split()[:4] == ["name", "state", "scopes", "collections"]
     assert [line.split()[0] for line in lines] == ["team-a", "other"]
+
+
+@pytest.mark.parametrize("action", [("create", "team-a", "--scope", "spend"), ("rotate", "first")])
+def test_api_key_out_writes_a_private_file_once(
+    command: CommandLine, tmp_path: Path, action: tuple[str, ...]
+) -> None:
+    """`api-key create my-app > app.key`, typed twice, left an empty file: the secret was lost."""
+    command("api-key", "create", "first", "--scope", "spend")
+    file = tmp_path / "app.key"
+    result = command("api-key", *action, "--out", file)
+    secret = file.read_text().removesuffix("\n")
+    assert (result.stdout, file.stat().st_mode & 0o777) == ("", 0o600)
+    assert f"Its secret is in {file}" in result.stderr
+    count = len(command.json("api-key", "list"))
+    again = command.error(
+        "api-key", *action[:1], "first" if action[0] == "rotate" else "team-b", *action[2:], "--out", file
+    )
+    assert f"{file} exists, and --out overwrites no file. No secret was made." in again
+    assert len(command.json("api-key", "list")) == count
+    with Accountant(command.ledger) as accountant:
+        assert ApiKeys(accountant).find(secret) is not None
+
+
+def test_api_key_out_of_a_key_that_is_not_made_leaves_no_file(command: CommandLine, tmp_path: Path) -> None:
+    command("api-key", "create", "first", "--scope", "spend")
+    command.error("api-key", "create", "first", "--scope", "spend", "--out", tmp_path / "app.key")
+    assert not (tmp_path / "app.key").exists()
+    assert "Cannot write" in command.error("api-key", "rotate", "first", "--out", tmp_path / "none" / "app.key")
+    made = command.json("api-key", "create", "second", "--scope", "spend", "--out", tmp_path / "app.key")
+    assert made["secret_file"] == str(tmp_path / "app.key")
+    assert "secret" not in made
 
 
 def test_api_key_rotate_prints_the_new_secret(command: CommandLine) -> None:

@@ -130,7 +130,7 @@ def test_invitation_is_for_one_report_of_one_collection(device: Device, accounta
     assert code(device.send(Idempotency_Key="another")) == (403, "forbidden")
     assert code(device.send(collection="many", report=bytes(4))) == (403, "forbidden")
     assert code(device.send(X_Collection="0" * 64)) == (409, "wrong-collection")
-    assert code(device.send(Idempotency_Key="")) == (400, "malformed")
+    assert code(device.send(Idempotency_Key="")) == (400, "invalid-parameter")
     assert accountant.history("alice") == []
 
 

@@ -152,7 +152,7 @@ def test_reason_of_a_missing_breakpoint_asks_for_it() -> None:
 @pytest.mark.parametrize(
     ("check_", "made", "why", "applies"),
     [
-        ("memo_is_kept", Asked(epsilon=1), "it memoises nothing", False),
+        ("memo_is_kept", Asked(epsilon=1), "it memoizes nothing", False),
         (
             "seed_decides",
             Priced(epsilon=1),
@@ -185,7 +185,7 @@ def test_reason_of_a_partial_proof_names_the_open_part() -> None:
     density, channel = ({"verdict": "holds", "method": method} for method in ("density", "channel"))
     assert _left_open(density, False) == []
     [parts] = _left_open(channel, False)
-    assert parts.startswith("`compare` takes different reports for one outcome")
+    assert parts.startswith("`compare` describes only a part of each report")
     assert _left_open(channel, True) == _left_open({**density, "verdict": "unproven"}, False) == []
 
 

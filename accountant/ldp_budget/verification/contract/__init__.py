@@ -155,18 +155,16 @@ _OF_CLIENTS = (
 """The checks that run with the randomly drawn parameters."""
 
 _OWN_PROGRAM = (
-    "its client is a program of its own, of which samples were seen and nothing is proved: what it does once in "
-    "many thousand reports, or elsewhere than here, they do not show; no plugin gets further today, so show others "
-    "more by tests that enumerate its whole reports at small settings"
+    "the client is Python code, so it was only sampled. A plugin reaches 'audited' at most. To show more, test every "
+    "possible report at small settings"
 )
 _OWN_BESIDE_PROVED = (
-    "its client is a program of its own, of which samples were seen: they agree with the client program, whose law "
-    "is proved, and do not show what it does once in many thousand reports, or elsewhere than here; no plugin gets "
-    "further today, so let devices run the client program"
+    "the Python client was only sampled; the samples agree with the client program, whose guarantee is proved. A plugin "
+    "reaches 'audited' at most. To rely on the proof, let devices run the client program"
 )
 _IN_PART = (
-    "`compare` takes different reports for one outcome, and that these say no more of the value was seen in samples "
-    "of their bits only; show others in tests of your own that they are drawn alike"
+    "`compare` describes only a part of each report. The rest was only sampled: it showed nothing more about the value. "
+    "To show more, test that reports with the same described part are equally likely for every value"
 )
 
 
@@ -349,7 +347,7 @@ def find_plugin(name: str) -> Plugin:
         import_module(name)
     except ImportError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise UnknownName("plugin or module", name, _known()) from None
+            raise UnknownName("plugin", name, _known(), why=_no_plugin(name)) from None
     except Exception:
         pass  # reported when it is loaded
     plugin = _loaded(EntryPoint(name=name, value=name, group=GROUP))
@@ -371,6 +369,11 @@ def _joined(parts: list[Plugin]) -> Plugin:
         if part.failed:
             return part
     return replace(parts[0], mechanisms=tuple(chain(*(part.mechanisms for part in parts))))
+
+
+def _no_plugin(name: str) -> str:
+    known = ", ".join(_known()) or "none"
+    return f"no plugin or module is named {name!r}. Plugins and modules: {known}"
 
 
 def _known() -> list[str]:

@@ -438,4 +438,4 @@ def many_reports_stay_within_the_cap(mechanism: Mechanism) -> None:
 
 def _check_memoised(mechanism: Mechanism) -> None:
     if not isinstance(mechanism.guarantee, Memoised):
-        raise NotChecked("it memoises nothing", applies=False)
+        raise NotChecked("it memoizes nothing", applies=False)

@@ -1,0 +1,75 @@
+"""Arguments of charges: what is refused, what is normalized, and what the error says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName, mechanism
+from ldp_budget.accounting import bulk_run
+
+OUE = mechanism("oue")(epsilon="0.1", domain_size=4)
+
+
+@pytest.fixture
+def accountant() -> Iterator[Accountant]:
+    with Accountant(":memory:") as made:
+        made.set_policy("default", ["lifetime=4"])
+        yield made
+
+
+@pytest.mark.parametrize("act", ["spend", "reserve", "spend_many"])
+def test_digest_without_a_key_is_refused(accountant: Accountant, act: str) -> None:
+    """It bound nothing, and no error said so."""
+    who = ["alice"] if act == "spend_many" else "alice"
+    with pytest.raises(
+        InvalidParameter, match=r"digest must be left out without a key, .*: got 'ab'. Give a key too."
+    ):
+        getattr(accountant, act)(who, OUE, digest="ab")
+    assert accountant.history("alice") == []
+    assert getattr(accountant, act)(who, OUE, digest="ab", key="k")
+
+
+def test_key_conflict_of_a_bulk_run_names_the_key_of_the_caller(accountant: Accountant) -> None:
+    """It named 'r1#0', a key that the caller never gave."""
+    accountant.spend_many(["alice"], OUE, key="r1")
+    with pytest.raises(KeyConflict, match="key 'r1' was") as raised:
+        accountant.spend_many(["bob"], OUE, key="r1")
+    assert raised.value.key == "r1"
+
+
+def test_invalid_user_of_a_list_is_named_by_position(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        InvalidParameter, match=r"user must be a string: got None at position 1 of the list. No user was charged."
+    ):
+        accountant.spend_many(["alice", None], OUE)  # type: ignore[list-item]
+    assert accountant.history("alice") == []
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
+    with pytest.raises(
+        InvalidParameter, match=r"got ' ' at position 3 of the list. Only earlier batches were charged."
+    ):
+        accountant.spend_many(["alice", "bob", "eve", " "], OUE)
+    assert [len(accountant.history(user)) for user in ("alice", "bob", "eve")] == [1, 1, 0]
+
+
+def test_balance_has_the_name_that_the_receipt_has(accountant: Accountant) -> None:
+    receipt = accountant.spend(" alice ", OUE)
+    assert accountant.balance(" alice ").user == receipt.user == "alice"
+    accountant.erase("alice ")
+    assert accountant.balance("alice ").user == "alice"
+
+
+@pytest.mark.parametrize("end", ["commit", "void"])
+def test_receipt_of_a_spend_cannot_end_and_the_error_says_why(accountant: Accountant, end: str) -> None:
+    """`no reservation is named '4-0ecf…'`, although the receipt exists."""
+    receipt = accountant.spend("alice", OUE).receipt
+    with pytest.raises(UnknownName, match=f"receipt '{receipt}' is a final charge, not a reservation"):
+        getattr(accountant, end)(receipt)
+
+
+def test_missing_ledger_says_how_to_create_it(tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+    with pytest.raises(LedgerError, match=r"Check the path. To create the ledger, open it once with create=True\."):
+        Accountant(path, create=False)
