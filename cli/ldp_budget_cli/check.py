@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +12,87 @@ import click
 from .output import json_option, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ldp_budget.guarantees import Guarantee
 
 
 @click.command()
-@click.argument("path", metavar="FILE")
+@click.argument("path", metavar="FILE|FOLDER")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="VKEY",
+    help="Of a FOLDER: the public key of its log; then those of witnesses.",
+)
+@click.option(
+    "--receipt", "receipts", multiple=True, metavar="FILE", help="Your receipt; then your others, for the total."
+)
+@click.option("--proof", metavar="FILE", help="The proof that the operator sent you.")
+@click.option("--seen", metavar="CHECKPOINT", help="A checkpoint that you saved earlier.")
 @json_option
-def check(path: str, as_json: bool) -> None:
-    """Check a certificate of a total, or the law of a public definition.
+def check(
+    path: str, keys: tuple[str, ...], receipts: tuple[str, ...], proof: str | None, seen: str | None, as_json: bool
+) -> None:
+    """Check a certificate, a public definition, or a published survey.
 
-    Runs the shipped programs of clients/check, which need nothing but Python. Exits with 1 unless all is proved.
+    FILE is a certificate of a total, or a public definition. FOLDER is a published survey. The shipped programs of
+    clients/check do the work; they need nothing but Python. The command exits with 1 unless all is proved.
 
     \b
     Example:
-      ldp-budget compose oue --epsilon 0.5 --domain-size 7 --reports 50 --total-delta 1e-6 --certificate total.json
       ldp-budget check total.json
+      ldp-budget check site/ --key VKEY --receipt me.json --proof proof.json
     """
-    print_result(check_file(Path(path)), as_json)
+    if not Path(path).is_dir():
+        if keys or receipts or proof is not None or seen is not None:
+            raise click.UsageError(
+                "--key, --receipt, --proof and --seen are for the FOLDER of a published survey. Leave them out, or name "
+                "a folder."
+            )
+        print_result(check_file(Path(path)), as_json)
+        return
+    if not keys:
+        raise click.UsageError(
+            "--key is missing: the public key of the log. Its operator prints it with: ldp-budget publish key show"
+        )
+    if as_json:
+        raise click.UsageError("--json is for certificates and public definitions. Leave it out.")
+    sys.exit(check_published(Path(path), keys, receipts, proof, seen))
+
+
+def check_published(
+    folder: Path, keys: Sequence[str], receipts: Sequence[str] = (), proof: str | None = None, seen: str | None = None
+) -> int:
+    """Check a published folder with the shipped checkers, print what they prove, and return the exit code."""
+    from ldp_budget.verification.checkers import checker
+
+    arguments = [str(folder)]
+    for option, values in (("--key", keys), ("--receipt", receipts), ("--proof", [proof]), ("--seen", [seen])):
+        for value in values:
+            if value is not None:
+                arguments += [option, value]
+    code: int = checker("check_books").main(arguments)
+    return code or _check_program(folder / "client.json")
+
+
+def _check_program(definition: Path) -> int:
+    """Check the published program; print the result, and return the exit code."""
+    from ldp_budget.verification.checkers import checker
+
+    try:
+        program, _ = checker("check_law").check(definition.read_bytes())
+    except NotImplementedError as error:
+        click.echo(f"program   not checked: {error}")
+    except Exception as error:
+        click.echo(f"REFUSED: the program: {error}")
+        return 1
+    else:
+        click.echo(
+            f"program   a report is at most e^{program['guarantee']['epsilon']} times as likely as with another answer"
+        )
+    return 0
 
 
 def check_file(path: Path) -> dict[str, Any]:

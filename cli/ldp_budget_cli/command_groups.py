@@ -13,7 +13,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "plan": ("calculations", "Find the ε that each of many reports may cost."),
         "compose": ("calculations", "Show the total cost of many reports, under every rule."),
         "audit": ("plugin", "Check that a mechanism keeps its guarantee."),
-        "check": ("check", "Check a certificate, or the law of a public definition."),
+        "check": ("check", "Check a certificate, a public definition or a published survey."),
     },
     "Policies": {
         "policy": ("policy", "Set, show, list and simulate the limits of users."),
@@ -27,7 +27,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
         "publish": ("publish", "Publish a survey so that its respondents can check it."),
         "prove": ("publish", "Print the proof that a respondent needs to check her part."),
-        "check": ("publish", "Check a published survey, and your own part of it."),
         "invite": ("access", "Print a personal survey link for each respondent."),
     },
     "Spend": {

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-
-import ldp_budget
 
 from .app import check_local, collection_names, open_ledger, parse_time, policy_names
 from .inputs import find_collection
 from .output import confirm, counted, json_option, next_step, print_json, yes_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from ldp_budget.publication.publisher import Publisher
@@ -176,79 +171,3 @@ def _publisher(ctx: click.Context, *, create: bool = False) -> Publisher:
     from ldp_budget.publication.publisher import Publisher
 
     return Publisher(check_local(open_ledger(ctx, create=create), "publish on the machine of the ledger"))
-
-
-# -- checking a folder ---------------------------------------------------------------------------------------
-
-
-@click.command()
-@click.argument("folder")
-@click.option(
-    "--key", "keys", multiple=True, required=True, metavar="VKEY", help="Public key of the log, then of witnesses."
-)
-@click.option(
-    "--receipt", "receipts", multiple=True, metavar="FILE", help="Your receipt; then your others, for the total."
-)
-@click.option("--proof", metavar="FILE", help="The proof that the operator sent you.")
-@click.option("--seen", metavar="CHECKPOINT", help="A checkpoint that you saved earlier.")
-def check(folder: str, keys: tuple[str, ...], receipts: tuple[str, ...], proof: str | None, seen: str | None) -> None:
-    """Check a published FOLDER, and your own part of it.
-
-    It runs the shipped check_books.py and check_law.py, which need the standard library of Python alone.
-
-    \b
-    Example:
-      ldp-budget check site/ --key log+5b1f… --receipt me.json --proof proof.json
-    """
-    sys.exit(check_published(folder, keys, receipts, proof, seen))
-
-
-def checker(name: str = "check_books") -> Any:
-    """Return a shipped checker as a module: the very file that respondents get. None if it is not installed."""
-    package = Path(ldp_budget.__file__).parent
-    for folder in (package / "verification" / "check", package.parents[1] / "clients" / "check"):
-        file = folder / f"{name}.py"
-        if file.is_file():
-            spec = importlib.util.spec_from_file_location(name, file)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
-    return None
-
-
-def check_published(
-    folder: str | os.PathLike[str],
-    keys: Sequence[str],
-    receipts: Sequence[str] = (),
-    proof: str | None = None,
-    seen: str | None = None,
-) -> int:
-    """Check a published folder with the shipped checkers, print what they prove, and return the exit code."""
-    arguments = [os.fspath(folder)]
-    for option, values in (("--key", keys), ("--receipt", receipts), ("--proof", [proof]), ("--seen", [seen])):
-        for value in values:
-            if value is not None:
-                arguments += [option, value]
-    code: int = checker().main(arguments)
-    return code or _check_law(Path(folder) / "client.json")
-
-
-def _check_law(definition: Path) -> int:
-    """Check the published program with check_law.py, if that is installed; print the result, return the exit code."""
-    law = checker("check_law")
-    if law is None:
-        return 0
-    try:
-        program, _ = law.check(definition.read_bytes())
-    except NotImplementedError as error:
-        click.echo(f"program   not checked: {error}")
-    except Exception as error:
-        click.echo(f"REFUSED: the program: {error}")
-        return 1
-    else:
-        click.echo(
-            f"program   a report is at most e^{program['guarantee']['epsilon']} times as likely as with another answer"
-        )
-    return 0

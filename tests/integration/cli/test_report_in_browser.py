@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CommandLine
 
 import axe_core
+from command_line import CommandLine
 from survey_site import CHROMIUM, chromium
 
 SIZES = [(1280, "light"), (390, "dark"), (390, "light"), (1280, "dark")]

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import CommandLine
 
+from command_line import CommandLine
 from ldp_budget.reports.inbox import Marks
 from ldp_budget_cli import publish
 from postgres_places import new_ledger

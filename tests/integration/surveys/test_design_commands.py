@@ -76,7 +76,7 @@ def test_randomize_with_an_invalid_public_column_is_refused(run: Any, words: lis
 
 
 def test_randomize_of_a_parquet_table_stores_the_same_attributes(run: Any) -> None:
-    pytest.importorskip("pyarrow", reason="needs the extra arrow")
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
     from pyarrow import csv, parquet
 
     parquet.write_table(csv.read_csv("a.csv"), "a.parquet")

@@ -218,7 +218,7 @@ def test_stopped_run_with_a_key_continues_with_it(
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
         message = budget.error("spend-many", people, *OUE, "--key", "monday")
-    assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again: it" in message
+    assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again (it" in message
     assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
 
 
@@ -229,7 +229,7 @@ def test_stream_with_a_wrong_row_prints_a_key_to_continue(
     message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
     assert "-, line 5, column user: the user is missing" in message
     assert ". 2 users were charged and 0 refused. Correct this, then run" in message
-    [key] = re.findall(r"then run the same command again with (--key \S+): it charges", message)
+    [key] = re.findall(r"then run the same command again with (--key \S+) \(it charges", message)
     done = budget("spend-many", "-", *OUE, *key.split(), input="user\na\nb\nc\nd\n")
     assert done.stdout == "spent: 2, refused: 0, repeated: 2\n"
 

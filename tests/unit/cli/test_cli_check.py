@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 COMPOSE = ("compose", "oue", "--epsilon", "0.5", "--domain-size", 7, "--reports", 50, "--total-delta", "1e-6")
 

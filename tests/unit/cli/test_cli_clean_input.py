@@ -15,7 +15,7 @@ from ldp_budget import Collection, InvalidParameter, mechanism
 from ldp_budget.reports.answer_texts import AnswerTexts
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 CAFE = "café"
 MESSY = (
@@ -46,8 +46,8 @@ def randomize(survey_line: CommandLine, tmp_path: Path) -> Callable[..., Any]:
         if kind == "csv":
             source.write_text(text, encoding="utf-8")
         else:
-            pyarrow = pytest.importorskip("pyarrow")
-            pytest.importorskip("pyarrow.feather")
+            pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+            pytest.importorskip("pyarrow.feather", reason="no pyarrow: pip install 'ldp-budget[interop]'")
             header, *rows = [line.split(",")[:2] for line in text.splitlines()]
             columns = {title: [row[at] for row in rows] for at, title in enumerate(header)}
             pyarrow.feather.write_feather(pyarrow.table(columns), str(source))

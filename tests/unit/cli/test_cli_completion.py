@@ -28,7 +28,7 @@ def ledger(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_completion_offers_commands_mechanisms_collections_and_policies(ledger: None) -> None:
     assert offered("") == list(COMMANDS)
-    assert offered("re") == ["reserve", "reservations"]
+    assert offered("rese") == ["reserve", "reservations"]
     assert offered("ledger", "re") == ["repair-clock"]
     assert offered("spend", "alice", "pa") == ["party"]
     assert {"oue", "rappor", "party"} <= set(offered("spend", "alice", ""))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import CommandLine
+    from command_line import CommandLine
 
 TITLE = 'Well-being at <b>&" the clinic'
 HOSTILE = "<script>alert(1)</script>"

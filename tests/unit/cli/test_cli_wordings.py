@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import CommandLine
+
+from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -61,7 +62,8 @@ def test_table_whose_column_holds_no_answers_asks_for_the_column(
     if kind == "csv":
         source.write_text("user,answer\np1,a\np2,b\n")
     else:
-        parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        arrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+        parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
         parquet.write_table(arrow.table({"user": ["p1", "p2"], "answer": ["a", "b"]}), source)
     message = randomize(mood, source, column="user")
     assert "Name the column of the answers with --column. Columns: user, answer" in message

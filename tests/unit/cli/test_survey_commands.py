@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CommandLine
 
+from command_line import CommandLine
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.report_file import read_reports
 from ldp_budget.sampling import SeededStream, rng
