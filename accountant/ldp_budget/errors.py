@@ -84,6 +84,7 @@ def _again(kind: type[LdpBudgetError], arguments: tuple[Any, ...]) -> LdpBudgetE
 
 def _sentences(problem: str, hint: str) -> str:
     """Join a problem and a hint to one message."""
+    hint = hint if isinstance(hint, str) else _as_text(hint)
     if not problem or not hint:
         return problem or hint
     return f"{problem}{'' if problem.endswith(('.', '?', '!')) else '.'} {hint}"

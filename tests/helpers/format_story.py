@@ -47,8 +47,8 @@ BULK = [f"user{number}" for number in range(20)]
 COIN = '''"""A mechanism of somebody else, to which the certificate beside it belongs."""
 
 import ldp_budget
-from ldp_budget.sdk.parameters import real
 from ldp_budget.guarantees import Pure
+from ldp_budget.sdk.parameters import real
 
 
 class Coin(ldp_budget.Mechanism):

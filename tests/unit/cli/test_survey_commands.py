@@ -249,7 +249,7 @@ def test_randomize_without_users_draws_questions_from_random_seeds(health: Comma
 
 
 def test_randomize_of_a_parquet_table_reads_the_same_columns(health: CommandLine, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="no Arrow: pip install 'ldp-budget[tables]'")
+    arrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
     from pyarrow import parquet
 
     columns = {"user": [f"u{n}" for n in range(30)], "mood": ["good"] * 30, "smoke": ["no"] * 30, "h": [7.5] * 30}
@@ -302,7 +302,7 @@ def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) 
     ("options", "message"),
     [
         (("--survey", "health"), "Give either --respondents N or --margin SHARE"),
-        (("--survey", "health", "--margin", "0"), "--margin must be a share above 0 and below 1"),
+        (("--survey", "health", "--margin", "0"), "--margin must be a share > 0 and < 1"),
         (("--survey", "health", "--collection", "health"), "Give either --survey or --collection"),
         (("--collection", "health", "--margin", "3%"), "health is a survey. Use --survey health"),
     ],

@@ -18,7 +18,7 @@ NAMES = sorted(name for name in vars(BudgetClient) if not name.startswith("_"))
 CALLS = [name for name in NAMES if inspect.isfunction(getattr(BudgetClient, name))]
 OF_ALL = {"caller", "sandbox"}
 """Properties that both have. Those of a service are asked for, which `isinstance` must not do."""
-LOCAL = {"acting_for", "backup", "ledger", "reports", "spend_batch"}
+LOCAL = {"acting_for", "backup", "books", "ledger", "reports", "spend_batch"}
 """The calls that only the machine of a ledger has."""
 
 
