@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._files import application_folder, replacing
 from .._validation import check_instance
 from ..guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
-from .questionnaire import Questionnaire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -230,6 +229,8 @@ def checked_at(mechanism: Mechanism) -> str:
     Raises:
         InvalidParameter: `mechanism` is not a mechanism.
     """
+    from .questionnaire import Questionnaire  # imports mechanisms, which a look-up of a level does not need
+
     if isinstance(mechanism, Questionnaire):
         return min((checked_at(each.mechanism) for each in mechanism.questions), key=LEVELS.index)
     return level_of(type(mechanism), in_proved_range(mechanism))

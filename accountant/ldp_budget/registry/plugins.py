@@ -261,6 +261,11 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
     label = candidate.__qualname__
     if isinstance(candidate.aliases, str):
         raise PluginError(label, f"the aliases of {label} must be a tuple of names: got {candidate.aliases!r}")
+    taken = sorted(reserved & set(candidate.fields))
+    if taken:
+        raise PluginError(
+            label, f"{label} has a field {taken[0]!r}, which is an option of the commands", hint="Rename the field."
+        )
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
     if RESERVED_NAME in names:
@@ -269,11 +274,6 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
         raise PluginError(label, f"the name of {label} must be lower-case words joined by hyphens: got {bad[0]!r}")
     if candidate.guarantee is Mechanism.guarantee:
         raise PluginError(label, f"{label} defines no guarantee", hint="Define a property `guarantee`.")
-    taken = sorted(reserved & set(candidate.fields))
-    if taken:
-        raise PluginError(
-            label, f"{label} has a field {taken[0]!r}, which is an option of the commands", hint="Rename the field."
-        )
     # A field that is text on the class, as `source` is, hides nothing from callers that read the class attribute.
     hidden = sorted(name for name in set(dir(Mechanism)) & set(candidate.fields) if not _still_text(candidate, name))
     if hidden:

@@ -10,7 +10,8 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget.reports.inbox import Marks
-from ldp_budget_cli import publish
+from ldp_budget.verification import checkers
+from ldp_budget_cli.check import check_published
 from postgres_places import new_ledger
 from published_survey import PublishedSurvey
 
@@ -101,7 +102,7 @@ def test_check_with_a_checker_of_laws_prints_its_verdict(
                 raise outcome
             return {"guarantee": {"epsilon": "1"}}, 1
 
-    real, survey = publish.checker, PublishedSurvey(tmp_path, asked=5, users=5)
-    monkeypatch.setattr(publish, "checker", lambda name="check_books": real(name) if name == "check_books" else Law())
-    assert publish.check_published(survey.site, [survey.key.verifier_key]) == code
+    real, survey = checkers.checker, PublishedSurvey(tmp_path, asked=5, users=5)
+    monkeypatch.setattr(checkers, "checker", lambda name: real(name) if name == "check_books" else Law())
+    assert check_published(survey.site, [survey.key.verifier_key]) == code
     assert capsys.readouterr().out.splitlines()[-1] == line

@@ -159,7 +159,7 @@ def test_serve_help_states_the_defaults_of_the_settings(command: CommandLine) ->
     [
         (("serve", "--at", "2028-01-01"), "--at"),
         (("serve", "--proxy", "192.0.2.1"), "--proxy"),
-        (("serve", "--port", "65536"), "65536 is not in the range"),
+        (("serve", "--port", "65536"), "--port must be a whole number >= 0 and <= 65535: got '65536'"),
         (("serve", "--in-memory"), "--in-memory uses no ledger file"),
     ],
 )
