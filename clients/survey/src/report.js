@@ -40,7 +40,10 @@ const hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
  * @param {string} [label] that was sent with the report
  */
 export function bytesShown(report, answered, label) {
-  const rows = answered.flatMap(({ question: { definition, words, text }, part, one }) => partsOf(definition, part).map(({ name, values }) => valuesShown(one ? name : text, values, words.answers)));
+  const rows = answered.flatMap((each) => {
+    const { question: { definition, text }, part, one } = each;
+    return partsOf(definition, part).map(({ name, values }) => valuesShown(one ? name : text, values, each));
+  });
   return section(say("sent.bytes_title"), { id: "bytes" },
     el("p", {}, say("sent.bytes", { size: bytes(report.length) })),
     el("pre", { tabindex: 0, "aria-label": say("sent.hex") }, el("code", { id: "hex" }, hexOf(report))),
@@ -50,15 +53,20 @@ export function bytesShown(report, answered, label) {
 }
 
 /**
+ * A row of numbers, with the names of the answers that they are about.
  * @param {string} name
  * @param {string[]} values
- * @param {string[] | undefined} answers
+ * @param {Answered} answered
  */
-function valuesShown(name, values, answers) {
-  const named = answers && values.length === answers.length && values.length > 1;
-  const shown = values.slice(0, MOST_SHOWN).map((value, i) => (named ? `${answers[i]}: ${value}` : value));
+function valuesShown(name, values, answered) {
+  const { answers } = answered.question.words;
+  const each = answers && values.length === answers.length && values.length > 1;
+  const shown = values.slice(0, MOST_SHOWN).map((value, i) => (each ? `${answers[i]}: ${value}` : value));
   if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
-  return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, named ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
+  const [best, ...others] = values.length === 1 && answers ? likeliestOf(answered) : [];
+  // A number of an answer, and not another number.
+  if (best !== undefined && !others.length && answers?.[Number(values[0])] === best) shown[0] = `${values[0]}: ${best}`;
+  return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, each ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
 }
 
 /**
@@ -66,15 +74,23 @@ function valuesShown(name, values, answers) {
  * @param {Answered[]} answered
  */
 export function likelihoodsShown(answered) {
-  const several = answered.length > 1 || !answered[0].one;
-  const parts = answered.map((each) => [several ? el("h3", {}, each.question.text) : null, likelihoodTable(each)]);
-  return section(say("likely.title"), { id: "likely" }, parts);
+  const explained = answered.map(({ question: { client }, part }) => client.explain(part)).map((found) => (found && found.length <= MOST_SHOWN ? found : undefined));
+  const listed = explained.filter((found) => found !== undefined);
+  const possible = listed.every((found) => found.every(({ likelihood }) => likelihood > 0));
+  return section(say("likely.title"), { id: "likely" },
+    listed.length ? el("p", {}, possible ? say("likely.text") : say("likely.impossible")) : null,
+    answered.map(({ question: { words, text }, one }, i) => [
+      one ? null : el("h3", {}, text),
+      explained[i] ? likelihoodTable(explained[i], words.answers, one ? say("likely.title") : text) : el("p", {}, say("likely.many")),
+    ]));
 }
 
-/** @param {Answered} answered */
-function likelihoodTable({ question: { client, words: { answers }, text }, part, one }) {
-  const found = client.explain(part);
-  if (!found || found.length > MOST_SHOWN) return el("p", {}, say("likely.many"));
+/**
+ * @param {{ answer: string | number, likelihood: number }[]} found
+ * @param {string[] | undefined} answers
+ * @param {string} title
+ */
+function likelihoodTable(found, answers, title) {
   const most = Math.max(...found.map((each) => each.likelihood));
   const rows = found.map(({ answer, likelihood }, i) => {
     const bar = el("span", { class: "likely-bar" });
@@ -84,27 +100,35 @@ function likelihoodTable({ question: { client, words: { answers }, text }, part,
       el("td", { class: "number" }, share(likelihood)),
       el("td", { class: "picture", "aria-hidden": "true" }, bar));
   });
-  return [
-    el("p", {}, found.every(({ likelihood }) => likelihood > 0) ? say("likely.text") : say("likely.impossible")),
-    el("table", { class: "likely" },
-      el("caption", { class: "hidden" }, one ? say("likely.title") : text),
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
-      el("tbody", {}, rows)),
-  ];
+  return el("table", { class: "likely" },
+    el("caption", { class: "hidden" }, title),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
+    el("tbody", {}, rows));
 }
 
 /**
- * The names of the answers for which a report is the most likely, as rows of a list of facts.
+ * The names of the answers for which a report is the most likely; none if they cannot be listed.
+ * @param {Answered} answered
+ * @returns {string[]}
+ */
+function likeliestOf({ question: { client, words: { answers } }, part }) {
+  const found = answers && client.explain(part);
+  if (!answers || !found || found.length > MOST_SHOWN) return [];
+  const most = Math.max(...found.map((each) => each.likelihood));
+  return answers.filter((_, i) => found[i].likelihood >= most * (1 - 1e-9));
+}
+
+/**
+ * The answers that the report fits best, by question, as rows of a list of facts.
  * @param {Answered[]} answered
  * @returns {[any, any][]}
  */
 export function likeliest(answered) {
-  return answered.flatMap(({ question: { client, words: { answers }, text }, part, one }) => {
-    const found = answers && client.explain(part);
-    if (!answers || !found || found.length > MOST_SHOWN) return [];
-    const most = Math.max(...found.map((each) => each.likelihood));
-    const names = answers.filter((_, i) => found[i].likelihood >= most * (1 - 1e-9));
-    const value = names.length < answers.length ? names.join(", ") : say("receipt.every");
-    return [/** @type {[any, any]} */ ([one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))], value])];
+  return answered.flatMap((each) => {
+    const { question: { words: { answers }, text }, one } = each;
+    const names = likeliestOf(each);
+    if (!answers || !names.length) return [];
+    const name = one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))];
+    return [/** @type {[any, any]} */ ([name, names.length < answers.length ? names.join(", ") : say("receipt.every")])];
   });
 }

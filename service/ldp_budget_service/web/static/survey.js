@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 31 files with the digest 6e5269747a0551ac0ee3d0f2a2c16f71881cec418346f0682e7c65654d855307
+// made by clients/survey/build.mjs from 31 files with the digest 5d5158c005c2cb17bb140938c8ba94136940fb51f19c7d9efedf5f78a901cc3b
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -2832,7 +2832,7 @@ var survey_de_default = {
   "cost.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet. Sein eigenes Budget zählt ab null.",
   "meaning.none": "Diese Umfrage sagt nicht zu, wie wenig ein Bericht verrät. Darum sendet diese Seite keinen Bericht.",
   "meaning.pure": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich Ihrer Antwort höchstens {times}-mal so sicher sein wie vorher.",
-  "meaning.several": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich Ihrer Antworten, aller zusammen, höchstens {times}-mal so sicher sein wie vorher.",
+  "meaning.several": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich aller Ihrer Antworten zusammen höchstens {times}-mal so sicher sein wie vorher.",
   "meaning.approximate": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Antworten. Ihr Bericht kann die eine im Vergleich zur anderen höchstens {times}-mal so wahrscheinlich machen wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antwort verraten.",
   "meaning.exception": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Reihen von Antworten. Ihr Bericht kann die eine im Vergleich zur anderen höchstens {times}-mal so wahrscheinlich machen wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antworten verraten.",
   "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle Berichte dazu zusammen machen eine Person höchstens {times}-mal so sicher wie vorher.",
@@ -3001,7 +3001,7 @@ var survey_en_default = {
   "cost.fresh": "This device has no record of earlier reports. Its own budget counts from zero.",
   "meaning.none": "This survey guarantees nothing about what a report reveals, so this page sends no report.",
   "meaning.pure": "No matter what you answer: a person who sees your report can be at most {times} times as sure of your answer as before.",
-  "meaning.several": "No matter what you answer: a person who sees your report can be at most {times} times as sure of your answers, all of them together, as before.",
+  "meaning.several": "No matter what you answer: a person who sees your report can be at most {times} times as sure of all your answers together as before.",
   "meaning.approximate": "No matter what you answer: take any two possible answers. Your report can make one of them, compared with the other, at most {times} times as likely as before. There is one exception, with a probability of at most {delta}: then the report may reveal your answer.",
   "meaning.exception": "No matter what you answer: take any two possible sets of answers. Your report can make one set, compared with the other, at most {times} times as likely as before. There is one exception, with a probability of at most {delta}: then the report may reveal your answers.",
   "meaning.repeated": "However often you give the same answer: all of its reports together make a person at most {times} times as sure of it as before.",
@@ -3796,7 +3796,10 @@ function partsOf2(definition, report) {
 }
 var hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
 function bytesShown(report, answered3, label) {
-  const rows = answered3.flatMap(({ question: { definition, words: words2, text }, part, one }) => partsOf2(definition, part).map(({ name, values }) => valuesShown(one ? name : text, values, words2.answers)));
+  const rows = answered3.flatMap((each) => {
+    const { question: { definition, text }, part, one } = each;
+    return partsOf2(definition, part).map(({ name, values }) => valuesShown(one ? name : text, values, each));
+  });
   return section(
     say("sent.bytes_title"),
     { id: "bytes" },
@@ -3807,20 +3810,30 @@ function bytesShown(report, answered3, label) {
     el("p", { class: "hint" }, label ? say("sent.label", { label }) : say("sent.nothing_else"))
   );
 }
-function valuesShown(name, values, answers2) {
-  const named = answers2 && values.length === answers2.length && values.length > 1;
-  const shown = values.slice(0, MOST_SHOWN).map((value, i) => named ? `${answers2[i]}: ${value}` : value);
+function valuesShown(name, values, answered3) {
+  const { answers: answers2 } = answered3.question.words;
+  const each = answers2 && values.length === answers2.length && values.length > 1;
+  const shown = values.slice(0, MOST_SHOWN).map((value, i) => each ? `${answers2[i]}: ${value}` : value);
   if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
-  return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, named ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
+  const [best, ...others] = values.length === 1 && answers2 ? likeliestOf(answered3) : [];
+  if (best !== void 0 && !others.length && answers2?.[Number(values[0])] === best) shown[0] = `${values[0]}: ${best}`;
+  return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, each ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
 }
 function likelihoodsShown(answered3) {
-  const several = answered3.length > 1 || !answered3[0].one;
-  const parts2 = answered3.map((each) => [several ? el("h3", {}, each.question.text) : null, likelihoodTable(each)]);
-  return section(say("likely.title"), { id: "likely" }, parts2);
+  const explained = answered3.map(({ question: { client }, part }) => client.explain(part)).map((found) => found && found.length <= MOST_SHOWN ? found : void 0);
+  const listed2 = explained.filter((found) => found !== void 0);
+  const possible = listed2.every((found) => found.every(({ likelihood }) => likelihood > 0));
+  return section(
+    say("likely.title"),
+    { id: "likely" },
+    listed2.length ? el("p", {}, possible ? say("likely.text") : say("likely.impossible")) : null,
+    answered3.map(({ question: { words: words2, text }, one }, i) => [
+      one ? null : el("h3", {}, text),
+      explained[i] ? likelihoodTable(explained[i], words2.answers, one ? say("likely.title") : text) : el("p", {}, say("likely.many"))
+    ])
+  );
 }
-function likelihoodTable({ question: { client, words: { answers: answers2 }, text }, part, one }) {
-  const found = client.explain(part);
-  if (!found || found.length > MOST_SHOWN) return el("p", {}, say("likely.many"));
+function likelihoodTable(found, answers2, title) {
   const most = Math.max(...found.map((each) => each.likelihood));
   const rows = found.map(({ answer, likelihood }, i) => {
     const bar = el("span", { class: "likely-bar" });
@@ -3833,27 +3846,29 @@ function likelihoodTable({ question: { client, words: { answers: answers2 }, tex
       el("td", { class: "picture", "aria-hidden": "true" }, bar)
     );
   });
-  return [
-    el("p", {}, found.every(({ likelihood }) => likelihood > 0) ? say("likely.text") : say("likely.impossible")),
-    el(
-      "table",
-      { class: "likely" },
-      el("caption", { class: "hidden" }, one ? say("likely.title") : text),
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
-      el("tbody", {}, rows)
-    )
-  ];
+  return el(
+    "table",
+    { class: "likely" },
+    el("caption", { class: "hidden" }, title),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
+    el("tbody", {}, rows)
+  );
+}
+function likeliestOf({ question: { client, words: { answers: answers2 } }, part }) {
+  const found = answers2 && client.explain(part);
+  if (!answers2 || !found || found.length > MOST_SHOWN) return [];
+  const most = Math.max(...found.map((each) => each.likelihood));
+  return answers2.filter((_, i) => found[i].likelihood >= most * (1 - 1e-9));
 }
 function likeliest(answered3) {
-  return answered3.flatMap(({ question: { client, words: { answers: answers2 }, text }, part, one }) => {
-    const found = answers2 && client.explain(part);
-    if (!answers2 || !found || found.length > MOST_SHOWN) return [];
-    const most = Math.max(...found.map((each) => each.likelihood));
-    const names = answers2.filter((_, i) => found[i].likelihood >= most * (1 - 1e-9));
-    const value = names.length < answers2.length ? names.join(", ") : say("receipt.every");
+  return answered3.flatMap((each) => {
+    const { question: { words: { answers: answers2 }, text }, one } = each;
+    const names = likeliestOf(each);
+    if (!answers2 || !names.length) return [];
+    const name = one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))];
     return [
       /** @type {[any, any]} */
-      [one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))], value]
+      [name, names.length < answers2.length ? names.join(", ") : say("receipt.every")]
     ];
   });
 }
