@@ -14,10 +14,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
-from ldp_budget import mechanism
 from ldp_budget.registry.public_definition import digest_of
-from questionnaire_site import MOODS, answers_of, health, health_ledger
-from survey_site import CHROMIUM, Site, chromium, running, tokens
+from questionnaire_site import MOODS, answers_of, health_ledger
+from survey_site import CHROMIUM, RULES, Site, axe_source, chromium, running, tokens
 
 SOURCES = Path(__file__).parents[3] / "clients" / "js" / "src"
 ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
@@ -228,3 +227,214 @@ def test_questionnaire_of_two_hundred_respondents_has_one_charge_and_report_each
         true = [sum(each.answers["mood"] == mood for each in took_part) for mood in MOODS]
         assert ((low <= true) & (true <= high)).all(), (low, true, high)
         assert accountant.verify()
+
+
+# -- the form ------------------------------------------------------------------------------------------------------
+
+
+def stored(page: Any) -> Any:
+    """Return the number of reports and ε on the device."""
+    return page.evaluate(
+        """() => new Promise((done) => {
+            const request = indexedDB.open("ldp-budget");
+            request.onsuccess = () => {
+                const stores = request.result.transaction(["outbox", "budget"]);
+                const count = stores.objectStore("outbox").count();
+                const budget = stores.objectStore("budget").get("device");
+                budget.onsuccess = () => done([count.result, budget.result.spent.lifetime / 1e9]);
+            };
+        })"""
+    )
+
+
+def test_questionnaire_page_shows_who_asks_and_what_a_report_can_tell(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("reader", "all"))
+    said = page.inner_text("main")
+    for text in (
+        *("A survey by Institute of Public Health", "Health and habits", "To plan the clinics of the region."),
+        *("How do you feel today?", "Do you smoke?", "How many hours did you sleep?", "1 of 3", "3 of 3"),
+        "at most 7.39 times as sure of all your answers together as before",
+        "0% used; 25% after this report",
+    ):
+        assert text in said
+    assert "ε" not in said.replace("In figures (ε)", "")
+    assert page.get_by_role("link", name="ask@example.org").get_attribute("href") == "mailto:ask@example.org"
+
+
+@pytest.mark.parametrize(
+    ("contact", "href"),
+    [
+        ("https://example.org/health", "https://example.org/health"),
+        ("mailto:ask@example.org", "mailto:ask@example.org"),
+        ("javascript:alert(1)", None),
+        ("http://example.org", None),
+        ('<a href="https://example.org">desk</a>', None),
+        ("mobility desk, room 4", None),
+    ],
+)
+def test_questionnaire_page_links_contacts_of_mail_and_https_only(
+    site: Site, device: Any, contact: str, href: str | None
+) -> None:
+    made = site.accountant.collection("all").definition()
+    made["contact"] = contact
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/all$"), lambda route: route.fulfill(json=made))
+    opened(page, site.page("all"))
+    assert contact.removeprefix("mailto:") in page.inner_text(".contact")
+    links = page.locator(".contact a")
+    assert [link.get_attribute("href") for link in links.all()] == ([href] if href else [])
+
+
+def test_questionnaire_page_asks_the_questions_of_the_person(site: Site, device: Any) -> None:
+    definition = site.accountant.collection("one").definition()
+    texts = [question["question"] for question in definition["questions"]]
+    seen = set()
+    for number in range(6):
+        user = f"selected {number}"
+        page = opened(device(), site.link(user, "one"))
+        [place] = [place for place in range(3) if site.accountant.collection("one").masks([user])[0] >> place & 1]
+        assert page.locator("legend, .question > label:not(.choice)").all_inner_texts() == [texts[place]]
+        assert "You are asked 1 of them" in page.inner_text("#selection")
+        seen.add(place)
+    assert len(seen) > 1
+
+
+def test_questionnaire_page_shows_an_error_at_each_question_without_an_answer(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("hasty", "all"))
+    page.get_by_label("no", exact=True).check()
+    page.locator("input[type=number]").fill("15")
+    page.click(SEND)
+    missing = "Please choose or enter an answer that this question allows. Nothing was sent."
+    errors = page.locator(".question .error").all_inner_texts()
+    assert errors == [missing, "", missing]
+    assert page.evaluate("document.activeElement.name") == "answer-0"
+    assert page.locator("[aria-invalid]").count() == 4
+    assert stored(page) == [0, 0]
+    page.get_by_label("fair").check()
+    assert page.locator(".question .error").all_inner_texts() == ["", "", missing]
+    page.locator("input[type=number]").fill("7")
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    # A third of ε = 2 is rounded down.
+    assert (stored(page), site.charged("hasty")) == ([1, 1.999999998], 1)
+
+
+def test_questionnaire_receipt_names_answers_and_the_file_has_each_question(
+    site: Site, device: Any, tmp_path: Path
+) -> None:
+    page = fill(opened(device(), site.link("curious", "all", lang="de")))
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    shown = page.inner_text("section:has(#receipt)")
+    assert "Wie geht es Ihnen heute?" in shown
+    assert "Do you smoke?" in shown
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Quittung").click()
+    saved.value.save_as(tmp_path / "receipt.json")
+    found = json.loads((tmp_path / "receipt.json").read_text())
+    report = bytes.fromhex(found["report"])
+    assert [each["question"] for each in found["likelihoods"]] == ["mood", "smoke", "sleep"]
+    [slot] = [question["slot"] for question in site.accountant.collection("all").definition()["questions"][:1]]
+    assert f"{report[slot[0]]}: {('gut', 'mittel', 'schlecht')[report[slot[0]]]}" in page.inner_text(
+        "section:has(#bytes)"
+    )
+    assert report in site.taken("all")
+
+
+def test_questionnaire_page_without_budget_says_why_and_until_when(site: Site, device: Any) -> None:
+    assert site.accountant.spend("poor", site.accountant.collection("one"))
+    page = opened(device(timezone_id="Asia/Seoul"), site.link("poor", "all"))
+    assert page.locator(SEND).count() == 0
+    said = page.inner_text("[data-notice=noservice]")
+    assert re.search(r"Your budget per month has too little left .* starts again on .* GMT\+9\.", said)
+
+
+# -- what the page confirms ----------------------------------------------------------------------------------------
+
+
+def understated(definition: dict[str, Any]) -> None:
+    """A survey of three questions that states less than they lose together."""
+    definition["guarantee"]["epsilon"] = "1.9"
+
+
+def unrandomized(definition: dict[str, Any]) -> None:
+    """A question that keeps its answer more often than it states."""
+    question = definition["questions"][0]
+    question["steps"][0] = ["kept", ["bits", str(2**64 - 1), 1]]
+    question["digest"] = digest_of(question)
+
+
+@pytest.mark.parametrize("attack", [understated, unrandomized])
+def test_questionnaire_page_sends_nothing_if_the_loss_is_not_confirmed(site: Site, device: Any, attack: Any) -> None:
+    made = site.accountant.collection("all").definition()
+    attack(made)
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/all$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    opened(page, site.link(f"believing {attack.__name__}", "all", agreed=False))
+    assert page.locator("h1[data-problem=unconfirmed]").count() == 1
+    assert (page.locator(SEND).count(), stored(page)) == (0, [0, 0])
+
+
+# -- a phone, and accessibility ------------------------------------------------------------------------------------
+
+
+def wider(page: Any) -> bool:
+    """True if the page scrolls sideways."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_questionnaire_page_on_a_phone_keeps_the_button_in_view_and_scrolls_down_only(
+    site: Site, device: Any, spoken: str
+) -> None:
+    page = opened(device(viewport=PHONE), site.link(f"phone {spoken}", "all", lang=spoken))
+    box = page.locator(SEND).bounding_box()
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= PHONE["height"]
+    wide = [wider(page)]
+    page.click(SEND)
+    wide.append(wider(page))
+    fill(page)
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    wide.append(wider(page))
+    opened(page, f"{site.origin}/me?lang={spoken}")
+    page.wait_for_selector("#services table")
+    assert [*wide, wider(page)] == [False] * 4
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_source(tmp_path_factory.mktemp("axe"))
+
+
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_questionnaire_page_has_no_axe_violation(site: Site, device: Any, axe: str, spoken: str) -> None:
+    page = device(reduced_motion="reduce", viewport=PHONE)
+
+    def violations(view: str) -> list[Any]:
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(f"{axe}; void 0")
+        found = []
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            result = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", RULES)
+            assert len(result["passes"]) > 20
+            found += [(view, scheme, each["id"], each["nodes"][0]["html"]) for each in result["violations"]]
+        return found
+
+    opened(page, site.link(f"axe {spoken}", "all", lang=spoken))
+    for summary in page.locator("summary").all():
+        summary.click()
+    found = violations("asking")
+    page.click(SEND)
+    found += violations("errors")
+    fill(page)
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert found + violations("sent") == []
