@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,26 @@ def test_confirm_loss_of_one_question_does_not_look_at_listed_questions() -> Non
     single["steps"][0] = ["kept", ["bits", str(2**64 - 1), 1]]
     single |= {"questions": survey["questions"], "ask": 1}
     assert tried(survey, f"confirmLoss({json.dumps(sealed(single))})") == "Unconfirmed"
+
+
+MUTANTS = [
+    ("questionnaire.js", "byte ^ 0x5c", "byte ^ 0x36"),
+    ("questionnaire.js", '"ldp-budget questions 1\\n"', '"ldp-budget questions 1"'),
+    ("questionnaire.js", '.normalize("NFC")', ""),
+    ("questionnaire.js", '.replace(AROUND, "")', ""),
+    ("questionnaire.js", "one[at] - other[at]", "other[at] - one[at]"),
+    ("questionnaire.js", "report[place >> 3] |= 1 << (place & 7)", "report[0] |= 1 << (place & 7)"),
+    ("questionnaire.js", "names.flatMap((name, place)", "[...names].reverse().flatMap((name, place)"),
+]
+
+
+@pytest.mark.parametrize(("file", "code", "fault"), MUTANTS, ids=[fault or code for _, code, fault in MUTANTS])
+def test_questionnaire_client_with_a_fault_disagrees_with_the_vectors(
+    tmp_path: Path, file: str, code: str, fault: str
+) -> None:
+    copied = tmp_path / "js"
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    source = (copied / "src" / file).read_text()
+    assert source.count(code) == 1
+    (copied / "src" / file).write_text(source.replace(code, fault))
+    assert run(copied / "test" / "questionnaires.mjs", FILE).returncode == 1
