@@ -140,16 +140,16 @@ export class Survey {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
-    if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(), this.cost()];
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(me), this.cost()];
     // Of a memoised answer only the first report costs, and which one that is depends on the answer.
     const fresh = !this.client?.memoises;
     const binding = me.limits.filter((/** @type {any} */ limit) => me.quote.binding.includes(limit.period));
     if (me.erased || (fresh && me.quote.binding.length)) {
       const limits = el("ul", {}, binding.map((/** @type {any} */ each) => el("li", {}, refusedBy(each))));
-      return [this.notice("noservice", limits), this.listed(), this.cost(me, balance)];
+      return [this.notice("noservice", limits), this.listed(me), this.cost(me, balance)];
     }
     if (fresh && here && ["lifetime", "day"].some((period) => lacks(/** @type {any} */ (balance)[period], here))) {
-      return [this.notice("nodevice"), this.listed(), this.cost(me, balance)];
+      return [this.notice("nodevice"), this.listed(me), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
   }
@@ -160,8 +160,7 @@ export class Survey {
    * @param {string | undefined} here
    */
   form(me, balance, here) {
-    const { survey } = this;
-    const questions = this.questions(survey?.asked(fromHex(me.seed)));
+    const questions = this.questions(this.selected(me));
     const send = el("button", { type: "submit", class: "primary" }, say("ask.send"));
     const form = el("form", { novalidate: true, autocomplete: "off", onsubmit: (/** @type {Event} */ event) => this.submitted(event, form, send, questions) },
       this.selection(),
@@ -182,9 +181,14 @@ export class Survey {
     return el("p", { class: "hint", id: "selection" }, say("ask.selection", { ask: survey.definition.ask, count: survey.questions.length }));
   }
 
-  /** The questions, if they cannot be answered. */
-  listed() {
-    return [this.selection(), this.questions().map((question) => question.listed())];
+  /** The numbers of the questions that are selected for this person, of a survey. @param {any} [me] */
+  selected(me) {
+    return me && this.survey?.asked(fromHex(me.seed));
+  }
+
+  /** The questions, if they cannot be answered: all of them without an invitation. @param {any} [me] */
+  listed(me) {
+    return [this.selection(), this.questions(this.selected(me)).map((question) => question.listed())];
   }
 
   /**

@@ -344,7 +344,8 @@ def test_questionnaire_receipt_names_answers_and_the_file_has_each_question(
 
 def test_questionnaire_page_without_budget_says_why_and_until_when(site: Site, device: Any) -> None:
     assert site.accountant.spend("poor", site.accountant.collection("one"))
-    page = opened(device(timezone_id="Asia/Seoul"), site.link("poor", "all"))
+    page = opened(device(timezone_id="Asia/Seoul"), site.link("poor", "two"))
+    assert page.locator(".asked").count() == 2
     assert page.locator(SEND).count() == 0
     said = page.inner_text("[data-notice=noservice]")
     assert re.search(r"Your budget per month has too little left .* starts again on .* GMT\+9\.", said)

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 31 files with the digest 5d5158c005c2cb17bb140938c8ba94136940fb51f19c7d9efedf5f78a901cc3b
+// made by clients/survey/build.mjs from 31 files with the digest 3de68d447cd346a4ddc7d909b2bb38a3a819887c94db85d8619e35fb35e14554
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -3990,19 +3990,19 @@ var Survey = class {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
-    if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(), this.cost()];
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(me), this.cost()];
     const fresh = !this.client?.memoises;
     const binding = me.limits.filter((limit) => me.quote.binding.includes(limit.period));
     if (me.erased || fresh && me.quote.binding.length) {
       const limits = el("ul", {}, binding.map((each) => el("li", {}, refusedBy(each))));
-      return [this.notice("noservice", limits), this.listed(), this.cost(me, balance)];
+      return [this.notice("noservice", limits), this.listed(me), this.cost(me, balance)];
     }
     if (fresh && here && ["lifetime", "day"].some((period) => lacks(
       /** @type {any} */
       balance[period],
       here
     ))) {
-      return [this.notice("nodevice"), this.listed(), this.cost(me, balance)];
+      return [this.notice("nodevice"), this.listed(me), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
   }
@@ -4012,8 +4012,7 @@ var Survey = class {
    * @param {string | undefined} here
    */
   form(me, balance, here) {
-    const { survey } = this;
-    const questions = this.questions(survey?.asked(fromHex(me.seed)));
+    const questions = this.questions(this.selected(me));
     const send2 = el("button", { type: "submit", class: "primary" }, say("ask.send"));
     const form = el(
       "form",
@@ -4038,9 +4037,13 @@ var Survey = class {
     if (!survey || survey.questions.length === survey.definition.ask) return null;
     return el("p", { class: "hint", id: "selection" }, say("ask.selection", { ask: survey.definition.ask, count: survey.questions.length }));
   }
-  /** The questions, if they cannot be answered. */
-  listed() {
-    return [this.selection(), this.questions().map((question) => question.listed())];
+  /** The numbers of the questions that are selected for this person, of a survey. @param {any} [me] */
+  selected(me) {
+    return me && this.survey?.asked(fromHex(me.seed));
+  }
+  /** The questions, if they cannot be answered: all of them without an invitation. @param {any} [me] */
+  listed(me) {
+    return [this.selection(), this.questions(this.selected(me)).map((question) => question.listed())];
   }
   /**
    * The cost of a report, and its meaning.
